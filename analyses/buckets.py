@@ -1,0 +1,193 @@
+"""Scores by sentence length, with bootstrap bands and paired differences corrected over all comparisons.
+
+A bucket holds the segments whose length lies in (low, high]. Works on the statistics of `analyses.scores`; does not
+know how a length was counted: source or reference, words or pieces, is the caller's choice and belongs in the caption.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analyses.scores import Statistics
+from analyses.significance import DEFAULT_SEED, holm, paired_bootstrap, percentile_interval, resampled_sums
+
+# Inner edges of the presets. "gdr": steps of ten, for Zheng 2019, Figure 5. "fc-six": Duan 2020, Figure 2 has six
+# groups and prints no edges: these are ours, one of them 30 because its text speaks of longer sentences. "short": ours.
+PRESETS: dict[str, tuple[float, ...]] = {
+    "gdr": (10, 20, 30, 40, 50),
+    "fc-six": (10, 20, 30, 40, 50),
+    "short": (5, 10, 15, 20, 25),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """Inner edges, ascending, and each segment's bucket number [segments]: bucket b is (edges[b - 1], edges[b]]."""
+
+    edges: tuple[float, ...]
+    numbers: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.edges) + 1
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """(low, high] of each bucket, from 0 to infinity."""
+        outer = (0.0, *map(float, self.edges), np.inf)
+        return list(itertools.pairwise(outer))
+
+    @property
+    def labels(self) -> list[str]:
+        return [f"({low:g},{'∞)' if np.isinf(high) else f'{high:g}]'}" for low, high in self.bounds]
+
+    def rows(self, bucket: int) -> np.ndarray:
+        return np.flatnonzero(self.numbers == bucket)
+
+
+def by_length(lengths: Sequence[int] | np.ndarray, edges: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The bucket number of each length [n]: 0 up to and with edges[0], …, len(edges) above the last.
+
+    An empty segment (length 0) counts in the first bucket. Raises ValueError where edges do not ascend from above 0.
+    """
+    inner = np.asarray(edges, dtype=np.float64)
+    if len(inner) and (inner[0] <= 0 or (np.diff(inner) <= 0).any()):
+        raise ValueError(f"Bucket edges must ascend and be above 0, got {inner.tolist()}.")
+    return np.searchsorted(inner, np.asarray(lengths), side="left").astype(np.int64)
+
+
+def from_edges(lengths: Sequence[int] | np.ndarray, edges: Sequence[float] | np.ndarray) -> Buckets:
+    """Buckets with the given inner edges."""
+    return Buckets(tuple(float(edge) for edge in edges), by_length(lengths, edges))
+
+
+def preset(lengths: Sequence[int] | np.ndarray, name: str) -> Buckets:
+    """Buckets with the edges of a named preset (see PRESETS)."""
+    if name not in PRESETS:
+        raise ValueError(f"Unknown bucket preset {name!r}: choose one of {', '.join(PRESETS)}.")
+    return from_edges(lengths, PRESETS[name])
+
+
+def equal_width(lengths: Sequence[int] | np.ndarray, width: float) -> Buckets:
+    """Buckets of one width, as many as the longest segment needs."""
+    if width <= 0:
+        raise ValueError(f"A bucket's width must be above 0, got {width}.")
+    return from_edges(lengths, np.arange(width, np.max(lengths), width))
+
+
+def quantiles(lengths: Sequence[int] | np.ndarray, k: int) -> Buckets:
+    """Up to k buckets of about equal size; fewer where many segments share one length."""
+    if k < 1:
+        raise ValueError(f"The number of quantile buckets must be at least 1, got {k}.")
+    edges = np.unique(np.quantile(lengths, np.arange(1, k) / k, method="inverted_cdf"))
+    return from_edges(lengths, edges[(edges > 0) & (edges < np.max(lengths))])
+
+
+def scores(
+    statistics: Mapping[str, Statistics],
+    buckets: Buckets,
+    samples: int = 1000,
+    seed: int = DEFAULT_SEED,
+    extra: Mapping[str, Sequence[int] | np.ndarray] | None = None,
+    reference_lengths: Sequence[int] | np.ndarray | None = None,
+    baseline: str | None = None,
+) -> pd.DataFrame:
+    """Each system's score in each bucket with its 95 % bootstrap band, and the lengths of what it wrote.
+
+    extra: output lengths per segment by system; reference_lengths: per segment. Without them BLEU's own token counts
+    are used (other metrics: NaN). baseline: the system that stands first. Columns: system, bucket, low_edge, high_edge,
+    n, score, low, high, mean_output_length, mean_reference_length, length_ratio; NaN in an empty bucket.
+    """
+    systems = _ordered(statistics, buckets, baseline)
+    rows = []
+    for bucket, members, bands in _bands(statistics, systems, buckets, samples, seed):
+        for system in systems:
+            lengths = _lengths(statistics[system], (extra or {}).get(system), reference_lengths, members)
+            part = statistics[system].subset(members)
+            score = part.total if len(members) else np.nan
+            band = percentile_interval(bands[system]) if len(members) else (np.nan, np.nan)
+            bounds = buckets.bounds[bucket]
+            rows.append((system, buckets.labels[bucket], *bounds, len(members), score, *band, *lengths))
+    columns = ["system", "bucket", "low_edge", "high_edge", "n", "score", "low", "high"]
+    table = pd.DataFrame(rows, columns=[*columns, "mean_output_length", "mean_reference_length"])
+    table["length_ratio"] = table.mean_output_length / table.mean_reference_length
+    return _by_system(table, systems)
+
+
+def paired_differences(
+    statistics: Mapping[str, Statistics],
+    buckets: Buckets,
+    baseline: str,
+    samples: int = 1000,
+    seed: int = DEFAULT_SEED,
+) -> pd.DataFrame:
+    """Each other system minus the baseline in each bucket, by paired bootstrap.
+
+    Columns: system, bucket, low_edge, high_edge, n, delta, low, high, p_value, p_holm. Holm's correction runs over all
+    rows: every bucket of every system is one test of the same family.
+    """
+    systems = [system for system in _ordered(statistics, buckets, baseline) if system != baseline]
+    rows = []
+    for system in systems:
+        for bucket, (label, bounds) in enumerate(zip(buckets.labels, buckets.bounds, strict=True)):
+            members = buckets.rows(bucket)
+            outcome = (np.nan, np.nan, np.nan, np.nan)
+            if len(members):
+                pair = statistics[baseline].subset(members), statistics[system].subset(members)
+                result = paired_bootstrap(*pair, samples=samples, seed=seed)
+                outcome = (result.delta, result.low, result.high, result.p_value)
+            rows.append((system, label, *bounds, len(members), *outcome))
+    columns = ["system", "bucket", "low_edge", "high_edge", "n", "delta", "low", "high", "p_value"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table.assign(p_holm=holm(table.p_value.to_numpy()))
+
+
+def _bands(statistics: Mapping[str, Statistics], systems: list[str], buckets: Buckets, samples: int, seed: int):
+    """Per bucket: its number, its segments and the resampled scores of every system, all on the same resamples."""
+    side_by_side = np.hstack([statistics[system].values for system in systems])
+    ends = np.cumsum([statistics[system].values.shape[1] for system in systems])[:-1]
+    for bucket in range(len(buckets)):
+        members = buckets.rows(bucket)
+        if not len(members):
+            yield bucket, members, {}
+            continue
+        parts = np.split(resampled_sums(side_by_side[members], samples, seed), ends, axis=1)
+        resampled = {name: statistics[name].scores(part) for name, part in zip(systems, parts, strict=True)}
+        yield bucket, members, resampled
+
+
+def _lengths(
+    statistics: Statistics,
+    output: Sequence[int] | np.ndarray | None,
+    reference: Sequence[int] | np.ndarray | None,
+    members: np.ndarray,
+) -> tuple[float, float]:
+    """Mean output and reference length over a bucket; BLEU's statistics begin with its own two token counts."""
+    counted = statistics.values[:, :2].T if statistics.metric == "bleu" else (None, None)
+    chosen = [given if given is not None else own for given, own in zip((output, reference), counted, strict=True)]
+    empty = not len(members)
+    mean_output, mean_reference = (
+        np.nan if lengths is None or empty else float(np.asarray(lengths)[members].mean()) for lengths in chosen
+    )
+    return mean_output, mean_reference
+
+
+def _ordered(statistics: Mapping[str, Statistics], buckets: Buckets, baseline: str | None) -> list[str]:
+    if baseline is not None and baseline not in statistics:
+        raise ValueError(f"The baseline {baseline!r} is not among the systems: {', '.join(statistics)}.")
+    for system, own in statistics.items():
+        if len(own) != len(buckets.numbers):
+            raise ValueError(
+                f"System {system!r} has {len(own)} segments but the buckets were made for {len(buckets.numbers)}: "
+                "both must be the same test set."
+            )
+    return sorted(statistics, key=lambda system: system != baseline) if baseline else list(statistics)
+
+
+def _by_system(table: pd.DataFrame, systems: list[str]) -> pd.DataFrame:
+    place = {system: number for number, system in enumerate(systems)}
+    return table.sort_values("system", key=lambda names: names.map(place), kind="stable", ignore_index=True)

@@ -1,0 +1,101 @@
+"""Does the estimated future cost foretell the next step's cost: overlay for one sentence, calibration over many.
+
+The estimate is log P^(y_i | y_{i-1}) of the future-cost head, made one step before y_i is generated (Duan 2020,
+Eq. 12); the realised value is log P(y_i) of the decoder itself. Costs are their negatives, in nats. Does not know the
+model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm, pearsonr, spearmanr
+
+Values = Sequence[float] | np.ndarray
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How estimated and realised log-probabilities agree; error = estimated - realised, in nats; bias is its mean.
+
+    A positive bias is optimism: the next word turned out costlier than foreseen.
+    """
+
+    pearson: float
+    spearman: float
+    mean_absolute_error: float
+    bias: float
+    n: int
+
+
+def overlay(tokens: Sequence[str], log_prob: Values, estimated: Values, gate: Values | None = None) -> pd.DataFrame:
+    """One row a step of one sentence: step (from 1), token, log_prob, estimated, gate, error (estimated - log_prob).
+
+    log_prob[T]: realised, nats. estimated[T]: of the same word, made one step earlier; NaN where there is none.
+    gate[T]: how much of the future cost Model II lets in (Eq. 15), NaN without one.
+    """
+    columns = {"log_prob": log_prob, "estimated": estimated, "gate": [np.nan] * len(tokens) if gate is None else gate}
+    for name, values in columns.items():
+        if len(values) != len(tokens):
+            raise ValueError(f"There are {len(tokens)} tokens but {len(values)} values of {name}: give one for each.")
+    table = pd.DataFrame({"step": np.arange(1, len(tokens) + 1), "token": list(tokens)})
+    for name, values in columns.items():
+        table[name] = np.asarray(values, dtype=np.float64)
+    return table.assign(error=table.estimated - table.log_prob)
+
+
+def calibration(estimated: Values, realised: Values, bins: int = 10, level: float = 0.95) -> pd.DataFrame:
+    """Estimated against realised cost (-log P, nats) in quantile bins of the estimated cost.
+
+    Arguments are log-probabilities [n], flat over a test set; pairs with a NaN are left out. Columns: bin, low_edge,
+    high_edge, n, mean_estimated, mean_realised, low, high: the last two a normal interval of mean_realised, NaN for
+    n = 1. Equal estimates share a bin, so there may be fewer bins than asked for.
+    """
+    costs = -_pairs(estimated, realised)
+    edges = np.unique(np.quantile(costs[:, 0], np.linspace(0, 1, bins + 1)))
+    numbers = np.clip(np.searchsorted(edges, costs[:, 0], side="left") - 1, 0, max(len(edges) - 2, 0))
+    rows = []
+    for number in np.unique(numbers):
+        part = costs[numbers == number]
+        mean_estimated, mean_realised = part.mean(axis=0)
+        error = part[:, 1].std(ddof=1) / np.sqrt(len(part)) if len(part) > 1 else np.nan
+        reach = norm.ppf(0.5 + level / 2) * error
+        bounds = part[:, 0].min(), part[:, 0].max()
+        rows.append((*bounds, len(part), mean_estimated, mean_realised, mean_realised - reach, mean_realised + reach))
+    columns = ["low_edge", "high_edge", "n", "mean_estimated", "mean_realised", "low", "high"]
+    table = pd.DataFrame(rows, columns=columns)
+    table.insert(0, "bin", np.arange(1, len(table) + 1))
+    return table
+
+
+def summary(estimated: Values, realised: Values) -> Agreement:
+    """Correlation, mean absolute error and bias of estimated against realised log-probabilities [n], in nats.
+
+    Correlations are NaN where there are fewer than two pairs or one side is constant.
+    """
+    pairs = _pairs(estimated, realised)
+    error = pairs[:, 0] - pairs[:, 1]
+    varied = len(pairs) > 1 and bool((np.ptp(pairs, axis=0) > 0).all())
+    return Agreement(
+        pearson=float(pearsonr(pairs[:, 0], pairs[:, 1])[0]) if varied else np.nan,
+        spearman=float(spearmanr(pairs[:, 0], pairs[:, 1])[0]) if varied else np.nan,
+        mean_absolute_error=float(np.abs(error).mean()),
+        bias=float(error.mean()),
+        n=len(pairs),
+    )
+
+
+def _pairs(estimated: Values, realised: Values) -> np.ndarray:
+    """[n, 2] float64, without the steps that have no estimate."""
+    if len(estimated) != len(realised):
+        raise ValueError(
+            f"There are {len(estimated)} estimated and {len(realised)} realised values: give both for the same steps."
+        )
+    pairs = np.stack([np.asarray(estimated, dtype=np.float64), np.asarray(realised, dtype=np.float64)], axis=1)
+    pairs = pairs[~np.isnan(pairs).any(axis=1)]
+    if not len(pairs):
+        raise ValueError("There is no step with both an estimated and a realised log-probability.")
+    return pairs

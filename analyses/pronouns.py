@@ -1,0 +1,88 @@
+"""How often "it" becomes the right pronoun, by how far back its antecedent stands.
+
+Works on token lists and the truth records of the controlled corpus (`pronouns`: target position in the reference,
+antecedent, gender, alternatives). Does not know the generator, nor who scored the contrastive variants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from analyses.choices import check_lines, share_table, taken
+
+Tokens = Sequence[str]
+_OUTCOME_COLUMNS = ["sentence", "target", "distance", "gender", "needs_order", "right", "taken", "outcome", "reason"]
+
+
+def outcomes(
+    hypotheses: Sequence[Tokens], references: Sequence[Tokens], truths: Sequence[Mapping[str, Any]]
+) -> pd.DataFrame:
+    """One row a pronoun: is the right form in the hypothesis in place of its alternatives.
+
+    Columns: sentence (index), target (position in the reference), distance (sentences back to the antecedent), gender,
+    needs_order, right (form), taken (form or None), outcome ("right", "wrong", "undecidable"), reason (of the last).
+    Decided by counting the forms on both sides: see `analyses.choices.taken` for what is undecidable.
+    """
+    check_lines(hypotheses, references, truths)
+    rows = []
+    for sentence, (hypothesis, reference, truth) in enumerate(zip(hypotheses, references, truths, strict=True)):
+        for pronoun in truth["pronouns"]:
+            right = _right_form(reference, pronoun, sentence)
+            found = taken(reference, hypothesis, right, pronoun["alternatives"])
+            outcome = "undecidable" if found.word is None else "right" if found.word == right else "wrong"
+            rows.append((*_about(sentence, pronoun, truth), right, found.word, outcome, found.reason))
+    return pd.DataFrame(rows, columns=_OUTCOME_COLUMNS)
+
+
+def accuracy(judged: pd.DataFrame, by: str | None = "distance") -> pd.DataFrame:
+    """Share of right forms among the decided ones: by, n, right, wrong, undecidable, share, low, high.
+
+    judged: from `outcomes` or `contrastive_outcomes`; by: any of its columns, None for one row over all.
+    """
+    return share_table(judged, by, "right", "wrong")
+
+
+def variants(references: Sequence[Tokens], truths: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The reference with each form a pronoun could take: what a model scores for the contrastive test.
+
+    Columns: sentence, target, distance, gender, needs_order, form, correct (bool), tokens (all words, a tuple).
+    """
+    check_lines(references, references, truths)
+    rows = []
+    for sentence, (reference, truth) in enumerate(zip(references, truths, strict=True)):
+        for pronoun in truth["pronouns"]:
+            position, right = pronoun["target"], _right_form(reference, pronoun, sentence)
+            for form in (right, *pronoun["alternatives"]):
+                tokens = (*reference[:position], form, *reference[position + 1 :])
+                rows.append((*_about(sentence, pronoun, truth), form, form == right, tokens))
+    return pd.DataFrame(rows, columns=[*_OUTCOME_COLUMNS[:5], "form", "correct", "tokens"])
+
+
+def contrastive_outcomes(scored: pd.DataFrame) -> pd.DataFrame:
+    """Is the right form scored above every alternative: `variants` with a column `score` (log-probability) added.
+
+    One row a pronoun: sentence, target, distance, gender, needs_order, margin (right minus best alternative, nats),
+    outcome ("right", "wrong"). A tie is wrong: the model does not prefer the right form.
+    """
+    keys = _OUTCOME_COLUMNS[:5]
+    best = scored.groupby([*keys, "correct"]).score.max().unstack("correct")
+    judged = (best[True] - best[False]).rename("margin").reset_index()
+    return judged.assign(outcome=["right" if margin > 0 else "wrong" for margin in judged.margin])
+
+
+def _about(sentence: int, pronoun: Mapping[str, Any], truth: Mapping[str, Any]) -> tuple[Any, ...]:
+    distance = -pronoun["antecedent"]["sentence"]
+    return sentence, pronoun["target"], distance, pronoun["gender"], "needs_order" in truth.get("phenomena", ())
+
+
+def _right_form(reference: Tokens, pronoun: Mapping[str, Any], sentence: int) -> str:
+    position = pronoun["target"]
+    if position >= len(reference) or reference[position] in pronoun["alternatives"]:
+        raise ValueError(
+            f"Truth record {sentence} has a pronoun at word {position} that its reference of {len(reference)} words "
+            "does not have there: truth and references must come from the same corpus, split at blanks only."
+        )
+    return reference[position]

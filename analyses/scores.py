@@ -1,0 +1,182 @@
+"""Corpus metrics through sacreBLEU, kept as sufficient statistics per segment, each with its signature.
+
+Extraction is the slow part and is done once; the score of any subset of segments is the score of its summed
+statistics. Does not know which run the translations come from, nor where a caller keeps its cache.
+Per-segment statistics are private API of sacreBLEU (`_extract_corpus_statistics`); tests hold them to `corpus_score`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import sacrebleu
+from sacrebleu.metrics import BLEU, CHRF, TER
+
+from analyses import metric_formulas
+
+METRICS = ("bleu", "chrf", "chrf++", "ter")
+# Part of every cache key: raise it when the meaning of the stored arrays changes.
+STATISTICS_VERSION = 1
+_FORMULA_OPTIONS = {
+    "bleu": ("smooth_method", "smooth_value", "max_ngram_order", "effective_order"),
+    "chrf": ("beta", "eps_smoothing"),
+    "chrf++": ("beta", "eps_smoothing"),
+    "ter": (),
+}
+References = Sequence[str] | Sequence[Sequence[str | None]]
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Sufficient statistics of one system's output under one metric: values[segments, k], int64 (TER: float64)."""
+
+    metric: str
+    values: np.ndarray
+    signature: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def higher_is_better(self) -> bool:
+        return self.metric != "ter"
+
+    @property
+    def total(self) -> float:
+        """The corpus score, exactly as sacreBLEU gives it."""
+        return self.score(self.values.sum(axis=0))
+
+    def score(self, sums: np.ndarray) -> float:
+        """The score of one vector of summed statistics [k], computed by sacreBLEU itself."""
+        scorer = _scorer(self.metric, tuple(sorted(self.options.items())))
+        return float(scorer._compute_score_from_stats(list(np.asarray(sums).tolist())).score)
+
+    def scores(self, sums: np.ndarray) -> np.ndarray:
+        """The scores [...] of many sums [..., k]; float32 sums are rounded as in sacreBLEU's significance tests."""
+        formula = {"bleu": metric_formulas.bleu, "ter": metric_formulas.ter}.get(self.metric, metric_formulas.chrf)
+        names = _FORMULA_OPTIONS[self.metric]
+        return formula(sums, **{name: self.options[name] for name in names if name in self.options})
+
+    def subset(self, rows: np.ndarray) -> Statistics:
+        """The statistics of some segments (indices or a boolean mask)."""
+        return Statistics(self.metric, self.values[rows], self.signature, self.options)
+
+
+def extract(hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any) -> Statistics:
+    """The sufficient statistics of a system's output.
+
+    hypotheses: one string a segment. references: one string a segment, or several such lists (None: no such reference
+    for this segment). metric: bleu, chrf, chrf++ or ter. options go to sacreBLEU's metric (`lowercase`, `tokenize`, …);
+    `lowercase` works for every metric. Raises ValueError on unequal line counts or an unknown metric or option.
+    """
+    streams = _streams(hypotheses, references)
+    scorer = _build(metric, options)
+    values = np.asarray(scorer._extract_corpus_statistics(list(hypotheses), streams))
+    values = values.astype(np.float64 if metric == "ter" else np.int64)
+    return Statistics(metric, values, str(scorer.get_signature()), dict(options))
+
+
+def content_key(hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any) -> str:
+    """The sha256 of everything that `extract` depends on: texts, metric, options, sacreBLEU's version."""
+    digest = hashlib.sha256()
+    streams = _streams(hypotheses, references)
+    header = [STATISTICS_VERSION, sacrebleu.__version__, metric, sorted(options.items()), len(hypotheses), len(streams)]
+    digest.update(json.dumps(header).encode())
+    for stream in (hypotheses, *streams):
+        digest.update(json.dumps(list(stream)).encode())
+    return digest.hexdigest()
+
+
+def cached_extract(
+    folder: Path | str, hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any
+) -> Statistics:
+    """`extract`, kept in `folder` under its content key; a damaged file is computed and written again."""
+    folder = Path(folder)
+    path = folder / f"{content_key(hypotheses, references, metric, **options)}.npz"
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return Statistics(metric, stored["values"], str(stored["signature"]), dict(options))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        statistics = extract(hypotheses, references, metric, **options)
+    folder.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez_compressed(file, values=statistics.values, signature=np.array(statistics.signature))
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return statistics
+
+
+def score_table(
+    systems: Mapping[str, Sequence[str]],
+    references: References,
+    metrics: Sequence[str] | Mapping[str, Mapping[str, Any]] = ("bleu", "chrf", "ter"),
+) -> pd.DataFrame:
+    """Every system under every metric: system, metric, score, signature, n (segments).
+
+    metrics: names, or names with their options ({"bleu": {"lowercase": True}}).
+    """
+    with_options = metrics if isinstance(metrics, Mapping) else {metric: {} for metric in metrics}
+    rows = []
+    for system, hypotheses in systems.items():
+        for metric, options in with_options.items():
+            statistics = extract(hypotheses, references, metric, **options)
+            rows.append((system, metric, statistics.total, statistics.signature, len(statistics)))
+    return pd.DataFrame(rows, columns=["system", "metric", "score", "signature", "n"])
+
+
+def _streams(hypotheses: Sequence[str], references: References) -> list[list[str | None]]:
+    """References as sacreBLEU wants them: a list of streams, each as long as the hypotheses."""
+    if not len(hypotheses):
+        raise ValueError("There are no hypotheses to score: the list is empty.")
+    single = bool(len(references)) and (references[0] is None or isinstance(references[0], str))
+    streams: list[list[str | None]] = [list(references)] if single else [list(stream) for stream in references]  # type: ignore[arg-type]
+    if not streams:
+        raise ValueError("There are no references to score against: the list is empty.")
+    for number, stream in enumerate(streams, start=1):
+        if len(stream) != len(hypotheses):
+            raise ValueError(
+                f"Reference {number} has {len(stream)} lines but there are {len(hypotheses)} hypotheses: "
+                "both must be the same test set, line by line."
+            )
+    return streams
+
+
+def _build(metric: str, options: Mapping[str, Any]) -> Any:
+    if metric not in METRICS:
+        near = difflib.get_close_matches(metric, METRICS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"Unknown metric {metric!r}: choose one of {', '.join(METRICS)}.{hint}")
+    arguments = dict(options)
+    try:
+        if metric == "bleu":
+            return BLEU(force=True, **arguments)
+        if metric == "ter":
+            if "lowercase" in arguments:
+                arguments["case_sensitive"] = not arguments.pop("lowercase")
+            return TER(**arguments)
+        return CHRF(**({"word_order": 2} if metric == "chrf++" else {}), **arguments)
+    except (TypeError, KeyError, AssertionError) as error:
+        raise ValueError(f"sacreBLEU's {metric} does not take the options {dict(options)!r}: {error}.") from error
+
+
+@lru_cache(maxsize=32)
+def _scorer(metric: str, options: tuple[tuple[str, Any], ...]) -> Any:
+    """A metric that only scores sums: no tokenizer is built, some would load a model."""
+    return _build(metric, {**dict(options), **({"tokenize": "none"} if metric == "bleu" else {})})

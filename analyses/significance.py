@@ -1,0 +1,238 @@
+"""Is one system better than another: paired bootstrap, approximate randomization, sign test, Holm's correction.
+
+Works on the sufficient statistics of `analyses.scores`; does not know how they were extracted. Resampling is a matrix
+of counts times the statistics, a block of resamples at a time, so memory stays bounded. Under the same seed the
+numbers are those of sacreBLEU's `PairedTest`, save that two outputs with equal statistics get p = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binomtest
+
+from analyses.scores import Statistics
+
+DEFAULT_SEED = 12345  # sacreBLEU's
+_BLOCK_CELLS = 4_000_000  # counts held at once: 32 MB as float64
+# Differences of corpus scores below this are rounding, not a change: one segment in a million moves BLEU by more.
+_TIE = 1e-11
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """System minus baseline under one test; scores in the metric's units, probabilities two-sided.
+
+    low, high: 95 % interval of delta (NaN where the test gives none). The system_* and baseline_* fields: mean and
+    95 % interval of either score over the resamples. better, worse, equal: sentences, sign test only.
+    """
+
+    method: str
+    metric: str
+    baseline_score: float
+    system_score: float
+    delta: float
+    p_value: float
+    samples: int
+    low: float = np.nan
+    high: float = np.nan
+    baseline_mean: float = np.nan
+    baseline_low: float = np.nan
+    baseline_high: float = np.nan
+    system_mean: float = np.nan
+    system_low: float = np.nan
+    system_high: float = np.nan
+    better: int | None = None
+    worse: int | None = None
+    equal: int | None = None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A score with its bootstrap mean and interval."""
+
+    score: float
+    mean: float
+    low: float
+    high: float
+    level: float
+
+
+def paired_bootstrap(
+    baseline: Statistics,
+    system: Statistics,
+    samples: int = 1000,
+    seed: int = DEFAULT_SEED,
+    indices: np.ndarray | None = None,
+) -> Comparison:
+    """Paired bootstrap resampling (Koehn 2004), with sacreBLEU's resamples, p-value and interval rule.
+
+    indices[samples, segments]: the resampled segments themselves, in place of samples and seed.
+    """
+    _check_pair(baseline, system)
+    width = baseline.values.shape[1]
+    sums = resampled_sums(np.hstack([baseline.values, system.values]), samples, seed, indices)
+    # sacreBLEU keeps float32 statistics in this test; rounding alike makes ties, and so p-values, come out alike.
+    of_baseline = baseline.scores(sums[:, :width].astype(np.float32))
+    of_system = system.scores(sums[:, width:].astype(np.float32))
+    baseline_score, system_score = baseline.total, system.total
+    distances = np.abs(of_system - of_baseline)
+    p_value = _p_value(distances - distances.mean(), abs(baseline_score - system_score))
+    low, high = percentile_interval(of_system.astype(np.float64) - of_baseline)
+    baseline_low, baseline_high = percentile_interval(of_baseline)
+    system_low, system_high = percentile_interval(of_system)
+    return Comparison(
+        method="paired bootstrap",
+        metric=system.metric,
+        baseline_score=baseline_score,
+        system_score=system_score,
+        delta=system_score - baseline_score,
+        p_value=1.0 if _identical(baseline, system) else p_value,
+        samples=len(sums),
+        low=low,
+        high=high,
+        baseline_mean=float(np.sort(of_baseline).mean()),
+        baseline_low=baseline_low,
+        baseline_high=baseline_high,
+        system_mean=float(np.sort(of_system).mean()),
+        system_low=system_low,
+        system_high=system_high,
+    )
+
+
+def approximate_randomization(
+    baseline: Statistics, system: Statistics, trials: int = 10_000, seed: int = DEFAULT_SEED
+) -> Comparison:
+    """Two-sided approximate randomization (Riezler and Maxwell 2005): swap outputs of random segments; no interval."""
+    _check_pair(baseline, system)
+    generator = np.random.default_rng(seed)
+    baseline_sum, system_sum = baseline.values.sum(axis=0), system.values.sum(axis=0)
+    advantage = (baseline.values - system.values).astype(np.float64)
+    distances = []
+    # One random word gives 32 booleans: blocks of a multiple of 32 trials draw the stream that one big call would.
+    for rows in _blocks(trials, len(baseline), multiple=32):
+        chosen = generator.integers(2, size=(rows, len(baseline)), dtype=bool)
+        moved = chosen.astype(np.float64) @ advantage
+        distances.append(np.abs(system.scores(system_sum + moved) - baseline.scores(baseline_sum - moved)))
+    baseline_score, system_score = baseline.total, system.total
+    p_value = _p_value(np.concatenate(distances), abs(baseline_score - system_score))
+    return Comparison(
+        method="approximate randomization",
+        metric=system.metric,
+        baseline_score=baseline_score,
+        system_score=system_score,
+        delta=system_score - baseline_score,
+        p_value=1.0 if _identical(baseline, system) else p_value,
+        samples=trials,
+    )
+
+
+def sign_test(baseline: Statistics, system: Statistics) -> Comparison:
+    """The sign test of Collins, Koehn and Kučerová (2005, section 3.4), which the DLA and FC papers report.
+
+    For each sentence the system's output replaces the baseline's, and the corpus score gets better, worse or stays;
+    p is the two-sided binomial probability of better against worse.
+    """
+    _check_pair(baseline, system)
+    replaced = baseline.values.sum(axis=0) + (system.values - baseline.values)
+    change = baseline.scores(replaced) - baseline.scores(baseline.values.sum(axis=0))
+    change = change if baseline.higher_is_better else -change
+    better, worse = int((change > _TIE).sum()), int((change < -_TIE).sum())
+    baseline_score, system_score = baseline.total, system.total
+    return Comparison(
+        method="sign test",
+        metric=system.metric,
+        baseline_score=baseline_score,
+        system_score=system_score,
+        delta=system_score - baseline_score,
+        p_value=float(binomtest(better, better + worse).pvalue) if better + worse else 1.0,
+        samples=len(baseline),
+        better=better,
+        worse=worse,
+        equal=len(baseline) - better - worse,
+    )
+
+
+def bootstrap_interval(
+    statistics: Statistics, samples: int = 1000, seed: int = DEFAULT_SEED, level: float = 0.95
+) -> Interval:
+    """The corpus score with its bootstrap mean and percentile interval."""
+    resampled = statistics.scores(resampled_sums(statistics.values, samples, seed))
+    low, high = percentile_interval(resampled, level)
+    return Interval(statistics.total, float(resampled.mean()), low, high, level)
+
+
+def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Holm's (1979) adjusted p-values, in the order given; NaN entries are no tests and stay NaN."""
+    p_values = np.asarray(p_values, dtype=np.float64)
+    adjusted = np.full_like(p_values, np.nan)
+    tests = np.flatnonzero(~np.isnan(p_values))
+    order = tests[np.argsort(p_values[tests], kind="stable")]
+    steps = (len(order) - np.arange(len(order))) * p_values[order]
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+def resampled_sums(
+    values: np.ndarray, samples: int = 1000, seed: int = DEFAULT_SEED, indices: np.ndarray | None = None
+) -> np.ndarray:
+    """The statistics summed over each bootstrap resample: values[n, k] -> float64 [samples, k].
+
+    Columns of several systems may stand side by side: all then see the same resamples. indices[samples, n] replaces the
+    random draw, which is sacreBLEU's under the same seed.
+    """
+    n, values = len(values), np.asarray(values, dtype=np.float64)
+    if n == 0:
+        raise ValueError("There are no segments to resample.")
+    if indices is not None and np.asarray(indices).ndim != 2:
+        raise ValueError(f"Resample indices must be [samples, segments], got shape {np.asarray(indices).shape}.")
+    generator = np.random.default_rng(seed)
+    total = samples if indices is None else len(indices)
+    sums, start = np.empty((total, values.shape[1])), 0
+    for rows in _blocks(total, n):
+        # Rows drawn block by block continue one stream, so they equal sacreBLEU's single call.
+        drawn = generator.choice(n, size=(rows, n)) if indices is None else np.asarray(indices)[start : start + rows]
+        counts = np.empty((rows, n))
+        for row, picked in enumerate(drawn):
+            counts[row] = np.bincount(picked, minlength=n)
+        sums[start : start + rows] = counts @ values
+        start += rows
+    return sums
+
+
+def percentile_interval(resampled: np.ndarray, level: float = 0.95) -> tuple[float, float]:
+    """Cut the same number of resampled scores [samples] off both ends, as sacreBLEU's `estimate_ci` does."""
+    ordered = np.sort(resampled)
+    cut = int(round(len(ordered) * (1.0 - level) / 2.0, 9))
+    return float(ordered[cut]), float(ordered[len(ordered) - cut - 1])
+
+
+def _p_value(statistics: np.ndarray, difference: float) -> float:
+    """(exceeding + 1) / (samples + 1), as in multeval and sacreBLEU; a tie does not exceed."""
+    return (int((statistics > difference + _TIE).sum()) + 1) / (len(statistics) + 1)
+
+
+def _identical(baseline: Statistics, system: Statistics) -> bool:
+    """sacreBLEU's rule would give p = 1 / (samples + 1) to two equal outputs: nothing exceeds a difference of zero."""
+    return bool(np.array_equal(baseline.values, system.values))
+
+
+def _blocks(total: int, width: int, multiple: int = 1) -> Iterator[int]:
+    rows = max(multiple, _BLOCK_CELLS // max(width, 1) // multiple * multiple)
+    for start in range(0, total, rows):
+        yield min(rows, total - start)
+
+
+def _check_pair(baseline: Statistics, system: Statistics) -> None:
+    if baseline.signature != system.signature or baseline.metric != system.metric:
+        raise ValueError(
+            f"The two systems were scored differently: {baseline.metric} {baseline.signature} for the baseline, "
+            f"{system.metric} {system.signature} for the system. Extract both with the same options."
+        )
+    if len(baseline) != len(system):
+        raise ValueError(
+            f"The baseline has {len(baseline)} segments and the system {len(system)}: "
+            "a paired test needs the same test set."
+        )

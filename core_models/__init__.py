@@ -1,0 +1,21 @@
+"""PyTorch translation systems: backbones, mechanisms, training, search and traces. Knows no analyses and no app."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from core_models.catalogue import build, catalogue
+    from core_models.translator import Translation, Translator, load
+
+__all__ = ["Translation", "Translator", "build", "catalogue", "load"]
+_HOMES = {"build": "catalogue", "catalogue": "catalogue", "load": "translator", "Translator": "translator", "Translation": "translator"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use, so that `import core_models` stays free of torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'core_models' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"core_models.{_HOMES[name]}"), name)

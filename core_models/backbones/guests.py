@@ -1,0 +1,60 @@
+"""The mechanisms that stand in a backbone during one pass, and the drawers they keep.
+
+A backbone calls `guests.at(place, x, view)` where it offers a place and knows nothing else of its mechanisms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from core_models.mechanisms.base import Mechanism, Own, Place, View
+
+if TYPE_CHECKING:
+    from core_models.traces import TraceWriter
+
+Tensors = Mapping[str, Tensor]
+
+
+class Guests:
+    """Mechanisms by name, each with its drawer for this pass; `trace` is there in forced passes that record."""
+
+    def __init__(self, mechanisms: Mapping[str, Mechanism], sentence: Mapping[str, Tensors], before: Mapping[str, Tensors],
+                 forced: bool, trace: TraceWriter | None = None) -> None:
+        self.mechanisms, self.trace = mechanisms, trace
+        self.owns = {name: Own(sentence.get(name, {}), before.get(name, {}), forced, trace, name) for name in mechanisms}
+        self._past: dict[str, list[tuple[dict[str, Tensor], dict[str, Tensor]]]] = {name: [] for name in mechanisms}
+
+    def stand_on(self, *places: Place) -> bool:
+        """Does any mechanism stand on one of these places?"""
+        return any(place in mechanism.places for mechanism in self.mechanisms.values() for place in places)
+
+    def at(self, place: Place, x: Tensor, view: View) -> Tensor:
+        """Let every mechanism on the place work on x, in the order of the configuration."""
+        for name, mechanism in self.mechanisms.items():
+            if place in mechanism.places:
+                x = mechanism.at(place, x, view, self.owns[name])
+        return x
+
+    def wants(self, name: str) -> bool:
+        return self.trace is not None and self.trace.wants(name)
+
+    def record(self, name: str, axes: Iterable[str], value: Tensor, sums_to_one: str | None = None) -> None:
+        if self.trace is not None:
+            self.trace.record(name, tuple(axes), value, sums_to_one)
+
+    def advance(self) -> None:
+        """In a forced recurrence: what this position left is what the next one finds."""
+        for name, own in self.owns.items():
+            self._past[name].append((dict(own.before), dict(own.after)))
+            own.before.update(own.after)
+
+    def gather(self) -> None:
+        """After a forced recurrence: stack what every position found and left over the target axis, [S, T, ...]."""
+        for name, own in self.owns.items():
+            for key in own.after:
+                own.before[key] = torch.cat([found[key] for found, _ in self._past[name]], dim=1)
+                own.after[key] = torch.cat([left[key] for _, left in self._past[name]], dim=1)

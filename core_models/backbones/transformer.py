@@ -1,0 +1,227 @@
+"""The Transformer (Vaswani 2017), pre- or post-norm: an encoder, and a decoder that is forced or stepped.
+
+Offers places to mechanisms and calls whoever stands there; knows no mechanism, no loss and no search.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from core_models.backbones.attention import CrossAttention, SelfAttention
+from core_models.backbones.guests import Guests
+from core_models.config import ModelConfig
+from core_models.mechanisms.base import Host, Place, View
+
+FIRST_CACHE = 32  # positions a new hypothesis has room for; the room doubles when it is used up
+
+
+class Positions(nn.Module):
+    """Sinusoidal positions computed on demand, or a learned table of `longest` rows."""
+
+    def __init__(self, width: int, learned: bool, longest: int) -> None:
+        super().__init__()
+        self.width = width
+        self.learned = nn.Parameter(torch.randn(longest, width) * width**-0.5) if learned else None
+        self.register_buffer("table", self._sinusoids(64) if not learned else None, persistent=False)
+
+    def _sinusoids(self, length: int) -> Tensor:
+        position = torch.arange(length, dtype=torch.float64)[:, None]
+        rate = torch.exp(torch.arange(0, self.width, 2, dtype=torch.float64) * (-math.log(10000.0) / self.width))
+        table = torch.zeros(length, self.width, dtype=torch.float64)
+        table[:, 0::2], table[:, 1::2] = torch.sin(position * rate), torch.cos(position * rate)[:, : self.width // 2]
+        return table.to(torch.get_default_dtype())
+
+    def forward(self, start: int, stop: int) -> Tensor:
+        """Rows [stop - start, width]. Raises ValueError past the end of a learned table."""
+        if self.learned is not None:
+            if stop > len(self.learned):
+                raise ValueError(f"a sequence of {stop} positions does not fit the {len(self.learned)} learned ones of this "
+                                 "model; shorten it or train with larger max_positions")
+            return self.learned[start:stop]
+        if stop > len(self.table):
+            self.table = self._sinusoids(2 * stop).to(self.table)
+        return self.table[start:stop]
+
+
+class Block(nn.Module):
+    """What both kinds of layers share: residual connections with the norm before or after, and the feed-forward part."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.pre_norm = config.norm == "pre"
+        self.attention = SelfAttention(config.width, config.heads, config.attention_dropout)
+        self.attention_norm = nn.LayerNorm(config.width)
+        self.expand = nn.Linear(config.width, config.feed_forward)
+        self.contract = nn.Linear(config.feed_forward, config.width)
+        self.feed_forward_norm = nn.LayerNorm(config.width)
+        self.drop = nn.Dropout(config.dropout)
+        self.activation_drop = nn.Dropout(config.activation_dropout)
+
+    def enter(self, x: Tensor, norm: nn.Module) -> Tensor:
+        return norm(x) if self.pre_norm else x
+
+    def leave(self, x: Tensor, change: Tensor, norm: nn.Module) -> Tensor:
+        x = x + self.drop(change)
+        return x if self.pre_norm else norm(x)
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        hidden = self.activation_drop(torch.relu(self.expand(self.enter(x, self.feed_forward_norm))))
+        return self.leave(x, self.contract(hidden), self.feed_forward_norm)
+
+
+class DecoderBlock(Block):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.cross = CrossAttention(config.width, config.width, config.heads, config.attention_dropout)
+        self.cross_norm = nn.LayerNorm(config.width)
+
+
+class Transformer(nn.Module):
+    """Encoder and decoder stacks with their embeddings.
+
+    Widths: every stream is d = config.width. The encoder turns words [S, I] into a memory [S, I, d]; the decoder reads
+    words [S, T] when forced, or [S, K] at one position when stepped, and returns what the vocabulary head reads.
+    """
+
+    def __init__(self, config: ModelConfig, source_words: int, target_words: int) -> None:
+        super().__init__()
+        self.config = config
+        width = config.width
+        if config.tied == "all" and source_words != target_words:
+            raise ValueError(f"tied: all needs one joint vocabulary, here are {source_words} source and {target_words} target "
+                             "pieces; use tied: target, or prepare the data with a joint vocabulary")
+        self.source_table = nn.Embedding(source_words, width)
+        self.target_table = self.source_table if config.tied == "all" else nn.Embedding(target_words, width)
+        self.vocabulary = self.target_table if config.tied != "none" else nn.Embedding(target_words, width)
+        self.source_positions = Positions(width, config.positions == "learned", config.max_positions)
+        self.target_positions = Positions(width, config.positions == "learned", config.max_positions)
+        self.encoder = nn.ModuleList(Block(config) for _ in range(config.encoder_layers))
+        self.decoder = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
+        final = nn.LayerNorm if config.norm == "pre" else nn.Identity
+        self.encoder_norm, self.decoder_norm = final(width), final(width)
+        self.drop = nn.Dropout(config.dropout)
+        self._initialise()
+
+    def _initialise(self) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
+            elif isinstance(module, nn.Embedding):
+                nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
+
+    @property
+    def output_matrix(self) -> tuple[Tensor, Tensor | None]:
+        return self.vocabulary.weight, None
+
+    def host(self) -> Host:
+        width = self.config.width
+        names = ("embedding", "stream", "memory", "state", "guide", "readout", "output")
+        places = frozenset(Place) - {Place.BEFORE_ATTENTION, Place.ENERGY, Place.AFTER_ATTENTION}
+        return Host(places=places, layers={"encoder": len(self.encoder), "decoder": len(self.decoder)}, heads=self.config.heads,
+                    widths=dict.fromkeys(names, width), source_embedding=self.source_table, target_embedding=self.target_table,
+                    vocabulary_size=self.vocabulary.num_embeddings)
+
+    def _embed(self, table: nn.Embedding, words: Tensor, positions: Tensor) -> Tensor:
+        return self.drop(table(words) * math.sqrt(self.config.width) + positions)
+
+    def encode(self, words: Tensor, mask: Tensor, guests: Guests) -> Tensor:
+        """Source words [S, I] with mask [S, I] -> memory [S, I, d]."""
+        x = self._embed(self.source_table, words, self.source_positions(0, words.shape[1]))
+        layers, shares = [x], []
+        view = View("encoder").show(mask=mask, words=words, embedded=x)
+
+        def read() -> list[Tensor]:
+            return [self.encoder_norm(h) for h in layers]
+
+        wanted = guests.wants("encoder.self_attention")
+        for number, block in enumerate(self.encoder):
+            x = guests.at(Place.ENCODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
+            change, share = block.attention(block.enter(x, block.attention_norm), mask, False, wanted)
+            x = block.leave(x, change, block.attention_norm)
+            x = guests.at(Place.ENCODER_SUBLAYER, x, view)
+            x = block.feed_forward(x)
+            layers.append(x)
+            shares.append(share)
+        if wanted:
+            guests.record("encoder.self_attention", ("layer", "head", "source", "source_key"), torch.stack(shares, 1), "source_key")
+        x = guests.at(Place.ENCODER_STACK_OUTPUT, x, view.show(layers=read))
+        return self.encoder_norm(x)
+
+    def prepare(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
+        """Keys and values of every decoder layer over the memory: [S, layers, 2, H, I, e]."""
+        return {"memory": memory, "cross": torch.stack([block.cross.keys_and_values(memory) for block in self.decoder], dim=1)}
+
+    def force(self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, guests: Guests
+              ) -> tuple[Tensor, View]:
+        """Words that come in [S, T] -> what the vocabulary head reads [S, T, d], and the view mechanisms end with."""
+        x = self._embed(self.target_table, words, self.target_positions(0, words.shape[1]))
+        view = View("decoder").show(mask=mask, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask)
+        own_wanted, cross_wanted = guests.wants("decoder.self_attention"), guests.wants("decoder.cross_attention")
+        own_shares, cross_shares = [], []
+
+        def self_attention(number: int, x: Tensor) -> Tensor:
+            change, share = self.decoder[number].attention(x, None, True, own_wanted)
+            own_shares.append(share)
+            return change
+
+        def cross_attention(number: int, x: Tensor) -> Tensor:
+            change, share = self.decoder[number].cross(x, sentence["cross"][:, number], memory_mask, cross_wanted)
+            cross_shares.append(share)
+            return change
+
+        x = self._decode(x, view, guests, self_attention, cross_attention)
+        if own_wanted:
+            guests.record("decoder.self_attention", ("layer", "head", "target", "target_key"), torch.stack(own_shares, 1), "target_key")
+        if cross_wanted:
+            guests.record("decoder.cross_attention", ("layer", "head", "target", "source"), torch.stack(cross_shares, 1), "source")
+        return x, view
+
+    def start(self, sentence: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Empty caches of one hypothesis a sentence: [S, 1, capacity, layers, 2, d]."""
+        memory = sentence["memory"]
+        return {"cache": memory.new_zeros(len(memory), 1, FIRST_CACHE, len(self.decoder), 2, self.config.width)}
+
+    def step(self, words: Tensor, position: int, sentence: Mapping[str, Tensor], hypothesis: Mapping[str, Tensor],
+             memory_mask: Tensor, guests: Guests) -> tuple[Tensor, dict[str, Tensor], View]:
+        """One position of every hypothesis: words [S, K] -> [S, K, d] and the caches, written in place."""
+        sentences, beams = words.shape
+        cache = hypothesis["cache"]
+        if position >= cache.shape[2]:
+            cache = torch.cat([cache, cache.new_zeros(sentences, beams, cache.shape[2], *cache.shape[3:])], dim=2)
+        rows = cache.view(sentences * beams, *cache.shape[2:])  # [S K, capacity, layers, 2, d]; a view: steps write into it
+        x = self._embed(self.target_table, words, self.target_positions(position, position + 1))
+        view = View("decoder").show(mask=None, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask)
+
+        def self_attention(number: int, x: Tensor) -> Tensor:
+            return self.decoder[number].attention.step(x.flatten(0, 1), rows[:, :, number], position).view_as(x)
+
+        def cross_attention(number: int, x: Tensor) -> Tensor:
+            return self.decoder[number].cross(x, sentence["cross"][:, number], memory_mask, False)[0]
+
+        return self._decode(x, view, guests, self_attention, cross_attention), {"cache": cache}, view
+
+    def _decode(self, x: Tensor, view: View, guests: Guests, self_attention, cross_attention) -> Tensor:  # noqa: ANN001
+        """The decoder stack over N positions; the two attentions are handed in, forced or stepping."""
+        layers = [x]
+
+        def read() -> list[Tensor]:
+            return [self.decoder_norm(h) for h in layers]
+
+        for number, block in enumerate(self.decoder):
+            x = guests.at(Place.DECODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
+            x = block.leave(x, self_attention(number, block.enter(x, block.attention_norm)), block.attention_norm)
+            x = guests.at(Place.DECODER_SUBLAYER, x, view)
+            x = block.leave(x, cross_attention(number, block.enter(x, block.cross_norm)), block.cross_norm)
+            x = block.feed_forward(x)
+            layers.append(x)
+        x = guests.at(Place.DECODER_STACK_OUTPUT, x, view.show(layers=read))
+        view.show(guide=x)
+        guide, x = x, guests.at(Place.READOUT, x, view)
+        output = self.decoder_norm(x)
+        view.show(state=(lambda: self.decoder_norm(guide)) if guests.stand_on(Place.READOUT) else output)
+        return guests.at(Place.OUTPUT, output, view)

@@ -1,0 +1,122 @@
+"""The catalogue: every named system of the papers as a configuration, and `build`, which makes a system of one.
+
+`name:key=value,key=value` changes a system: a key of the model (preset, norm, backbone, ...) or an option of the
+mechanism that has it. To add a mechanism, register its class in MECHANISMS and a system in SYSTEMS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from torch import nn
+
+from core_models.backbones.rnnsearch import RNNSearch
+from core_models.backbones.transformer import Transformer
+from core_models.config import ConfigError, ModelConfig, nearest, parse
+from core_models.mechanisms.base import Host, Mechanism, Place
+from core_models.mechanisms.future_cost import FutureCost
+from core_models.system import System
+
+BACKBONES: dict[str, type[Transformer] | type[RNNSearch]] = {"transformer": Transformer, "rnnsearch": RNNSearch}
+MECHANISMS: dict[str, type[Mechanism]] = {"future_cost": FutureCost}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A named system: what it is, where it comes from, and the model configuration that makes it."""
+
+    title: str
+    paper: str
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+
+SYSTEMS: dict[str, Entry] = {
+    "transformer": Entry("Transformer", "Vaswani 2017", {}),
+    "future-cost-1": Entry("Future cost, Model I", "Duan 2020, section 4.1", {"mechanisms": [{"future_cost": {"model": 1}}]}),
+    "future-cost-2": Entry("Future cost, Model II", "Duan 2020, section 4.2", {"mechanisms": [{"future_cost": {"model": 2}}]}),
+    "rnnsearch": Entry("RNNSearch", "Bahdanau 2015; conditional GRU", {"backbone": "rnnsearch"}),
+}
+
+
+def catalogue() -> list[str]:
+    """The names of all systems."""
+    return list(SYSTEMS)
+
+
+def describe(name: str) -> ModelConfig:
+    """The model configuration of `name` or `name:key=value,...`; raises ConfigError with the nearest known name."""
+    base, _, changes = name.partition(":")
+    if base not in SYSTEMS:
+        raise ConfigError(f"there is no system {base!r}; {nearest(base, catalogue())}")
+    model = {key: value for key, value in SYSTEMS[base].model.items() if key != "mechanisms"}
+    mechanisms = [{key: dict(options) for key, options in entry.items()} for entry in SYSTEMS[base].model.get("mechanisms", [])]
+    for change in filter(None, changes.split(",")):
+        key, sign, text = change.partition("=")
+        if not sign:
+            raise ConfigError(f"{name}: write key=value, not {change!r}")
+        value = yaml.safe_load(text)
+        if key in ModelConfig.model_fields and key != "mechanisms":
+            model[key] = value
+            continue
+        takers = [options for entry in mechanisms for kind, options in entry.items() if key in MECHANISMS[kind].Options.model_fields]
+        if not takers:
+            known = [*ModelConfig.model_fields, *(k for entry in mechanisms for kind in entry for k in MECHANISMS[kind].Options.model_fields)]
+            raise ConfigError(f"{name}: no part of this system has an option {key!r}; {nearest(key, known)}")
+        for options in takers:
+            options[key] = value
+    return parse(ModelConfig, {**model, "mechanisms": mechanisms}, where=name)
+
+
+def build(model: str | Mapping[str, Any] | ModelConfig, source_words: int = 8000, target_words: int | None = None) -> System:
+    """Build a system from a catalogue name or a configuration; weights are freshly initialised.
+
+    source_words, target_words: sizes of the vocabularies. Raises ConfigError where mechanisms cannot stand together.
+    """
+    config = describe(model) if isinstance(model, str) else model if isinstance(model, ModelConfig) else parse(ModelConfig, model)
+    try:
+        backbone: nn.Module = BACKBONES[config.backbone](config, source_words, target_words or source_words)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return System(config, backbone, _furnish(config, backbone.host()))
+
+
+def _furnish(config: ModelConfig, host: Host) -> dict[str, Mechanism]:
+    """Build the mechanisms in order and refuse what cannot work."""
+    built: dict[str, Mechanism] = {}
+    for entry in config.mechanisms:
+        kind, given = next(iter(entry.items()))
+        if kind not in MECHANISMS:
+            raise ConfigError(f"mechanisms: there is no {kind!r}; {nearest(kind, list(MECHANISMS))}")
+        options = parse(MECHANISMS[kind].Options, given or {}, where=f"mechanisms.{kind}")
+        mechanism = MECHANISMS[kind](host, options)  # type: ignore[arg-type]
+        _refuse(kind, mechanism, built, host, config.backbone)
+        count = sum(1 for name in built if name.partition("-")[0] == kind)
+        built[kind if not count else f"{kind}-{count + 1}"] = mechanism
+    return built
+
+
+def _refuse(kind: str, mechanism: Mechanism, before: Mapping[str, Mechanism], host: Host, backbone: str) -> None:
+    lacking = [place.name for place in mechanism.places if place not in host.places]
+    if lacking:
+        raise ConfigError(f"{kind} stands on {', '.join(lacking)}, which {backbone} does not offer")
+    for place in mechanism.replaces:
+        changed = [name for name, earlier in before.items() if place in earlier.places]
+        if changed:
+            raise ConfigError(f"{kind} replaces what stands on {place.name}, and {changed[0]} before it has changed it; put {kind} first")
+    kinds = [type(earlier) for earlier in before.values()]
+    if type(mechanism) in kinds and not getattr(mechanism, "repeats", False):
+        raise ConfigError(f"{kind} is named twice; one system has one of it")
+
+
+def parameters(system: System) -> dict[str, int]:
+    """Parameter counts: total, and without embeddings and output matrix (two conventions, mechanisms.md 0.8)."""
+    tables = {id(module.weight) for module in system.modules() if isinstance(module, nn.Embedding)}
+    counted = {id(parameter): parameter.numel() for parameter in system.parameters()}
+    return {"parameters": sum(counted.values()),
+            "parameters_without_embeddings": sum(size for key, size in counted.items() if key not in tables)}
+
+
+__all__ = ["MECHANISMS", "SYSTEMS", "Entry", "Place", "build", "catalogue", "describe", "parameters"]

@@ -1,0 +1,165 @@
+"""The files one trained system consists of: write, read, validate. Nothing is ever unpickled from them.
+
+    RUN/config.yaml  RUN/weights.safetensors  RUN/vocabulary/{source,target}.model  RUN/checkpoints/step-000500.safetensors
+
+Knows files and names of tensors, not how they came to be.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from core_models.catalogue import build
+from core_models.config import ConfigError, RunConfig, parse, read_yaml, write_yaml
+from core_models.system import System
+from core_models.text.vocabulary import Vocabulary
+
+WEIGHTS = "weights.safetensors"
+CONFIG = "config.yaml"
+
+
+class CheckpointError(ValueError):
+    """Files of a run that are missing, broken or made for something else; the message names file and tensor."""
+
+
+@dataclass
+class Trained:
+    """A trained system with its vocabularies and configuration."""
+
+    folder: Path
+    config: RunConfig
+    system: System
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
+    weights: Path
+
+
+def begin_run(folder: Path, config: RunConfig, source: Vocabulary, target: Vocabulary) -> None:
+    """Lay out a run folder: its configuration and its own copy of the vocabularies."""
+    (folder / "vocabulary").mkdir(parents=True, exist_ok=True)
+    source.save(folder / "vocabulary" / "source.model")
+    target.save(folder / "vocabulary" / "target.model")
+    write_yaml(folder / CONFIG, config.model_dump(mode="json", exclude_none=True))
+
+
+def read_config(folder: Path) -> RunConfig:
+    """The configuration of a run; raises ConfigError naming the file and the key."""
+    return parse(RunConfig, read_yaml(folder / CONFIG), where=str(folder / CONFIG))
+
+
+def write_weights(path: Path, system: System) -> None:
+    """Write all parameters, tied ones once, to `path`, atomically."""
+    write_tensors(path, {name: parameter.detach() for name, parameter in system.named_parameters()})
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".part")
+    try:
+        save_file({name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, temporary, metadata={"format": "pt"})
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """All tensors of a safetensors file; raises CheckpointError where it is missing or no such file."""
+    if not path.is_file():
+        raise CheckpointError(f"{path}: there are no weights here; has the run been trained?")
+    try:
+        with safe_open(path, framework="pt") as stored:
+            return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: not a readable safetensors file ({error}); it may be cut short, or a pickle, which "
+                              "this program never opens") from None
+
+
+def load_weights(path: Path, system: System) -> None:
+    """Fill a system; every name and shape must match. Raises CheckpointError with the first that do not."""
+    tensors = read_tensors(path)
+    wanted = dict(system.named_parameters())
+    problems = [f"{name} is missing" for name in wanted if name not in tensors]
+    problems += [f"{name} belongs to another system" for name in tensors if name not in wanted]
+    problems += [f"{name} is {list(tensors[name].shape)}, the configuration asks for {list(wanted[name].shape)}"
+                 for name in wanted if name in tensors and tensors[name].shape != wanted[name].shape]
+    if problems:
+        more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
+        raise CheckpointError(f"{path} does not fit the configuration beside it: {'; '.join(problems[:3])}{more}")
+    with torch.no_grad():
+        for name, parameter in wanted.items():
+            parameter.copy_(tensors[name])
+
+
+def resolve(reference: str | Path) -> tuple[Path, Path]:
+    """A run, or RUN@step, as (folder, weights file)."""
+    text = str(reference)
+    folder, _, step = text.rpartition("@") if "@" in text and not Path(text).exists() else (text, "", "")
+    if not step:
+        return Path(folder), Path(folder) / WEIGHTS
+    name = f"step-{int(step):06d}" if step.isdigit() else step
+    path = Path(folder) / "checkpoints" / f"{name}.safetensors"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.safetensors"))) or "none"
+        raise CheckpointError(f"{folder} has no checkpoint {step!r}; it has: {known}")
+    return Path(folder), path
+
+
+def open_trained(reference: str | Path, device: str | torch.device = "cpu") -> Trained:
+    """Open a run or RUN@step for use: raises CheckpointError or ConfigError with what is wrong."""
+    folder, weights = resolve(reference)
+    config = read_config(folder)
+    source = Vocabulary.load(folder / "vocabulary" / "source.model")
+    target = Vocabulary.load(folder / "vocabulary" / "target.model")
+    system = build(config.model, len(source), len(target))
+    load_weights(weights, system)
+    return Trained(folder, config, system.to(device).eval(), source, target, weights)
+
+
+# Same names and shapes would let weights in that mean something else.
+ARCHITECTURE = ("backbone", "norm", "positions", "tied", "heads")
+
+
+def initialise_from(system: System, reference: str | Path) -> list[str]:
+    """Copy every tensor of another run whose name and shape match; returns the names that were not matched.
+
+    Refuses another architecture: where backbone, norm placement, positions, tying or heads differ, names would match and
+    the weights would be wrong (mechanisms.md 0.7). Raises ConfigError.
+    """
+    folder, weights = resolve(reference)
+    other = read_config(folder).model
+    differing = [f"{key} ({getattr(other, key)} there, {getattr(system.config, key)} here)" for key in ARCHITECTURE
+                 if getattr(other, key) != getattr(system.config, key)]
+    if differing:
+        raise ConfigError(f"init_from {reference}: another architecture: {', '.join(differing)}")
+    tensors = read_tensors(weights)
+    unmatched = []
+    with torch.no_grad():
+        for name, parameter in system.named_parameters():
+            if name in tensors and tensors[name].shape == parameter.shape:
+                parameter.copy_(tensors[name])
+            else:
+                unmatched.append(name)
+    return unmatched
+
+
+def average(references: list[Path], path: Path) -> None:
+    """Write the mean of several checkpoints of one run to `path` (Vaswani 2017, section 6.1)."""
+    if not references:
+        raise CheckpointError("no checkpoints to average; train with keep_last or keep_every")
+    first = read_tensors(references[0])
+    sums = {name: tensor.double() for name, tensor in first.items()}
+    for reference in references[1:]:
+        tensors = read_tensors(reference)
+        if tensors.keys() != sums.keys():
+            raise CheckpointError(f"{reference} holds other tensors than {references[0]}")
+        for name, tensor in tensors.items():
+            sums[name] += tensor.double()
+    write_tensors(path, {name: (tensor / len(references)).to(first[name].dtype) for name, tensor in sums.items()})

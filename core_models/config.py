@@ -1,0 +1,201 @@
+"""What a run is made of, validated: model, training, search. Reads and writes YAML; builds nothing.
+
+Knows no torch. Every refusal is a sentence that names the field, what was given and the nearest thing that would do.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; the message names field, value and remedy."""
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+# width, encoder + decoder layers, heads, feed-forward. A recurrent decoder takes `width` as its hidden size.
+PRESETS: dict[str, dict[str, int]] = {
+    "tiny": {"width": 64, "encoder_layers": 1, "decoder_layers": 2, "heads": 2, "feed_forward": 256, "embedding": 64},
+    "demo": {"width": 128, "encoder_layers": 2, "decoder_layers": 2, "heads": 4, "feed_forward": 512, "embedding": 128},
+    "small": {"width": 256, "encoder_layers": 3, "decoder_layers": 3, "heads": 4, "feed_forward": 1024, "embedding": 256},
+    "base": {"width": 512, "encoder_layers": 6, "decoder_layers": 6, "heads": 8, "feed_forward": 2048, "embedding": 512},
+    "big": {"width": 1024, "encoder_layers": 6, "decoder_layers": 6, "heads": 16, "feed_forward": 4096, "embedding": 512},
+}
+
+
+class ModelConfig(Section):
+    """A system: a backbone and its mechanisms. A preset fills the sizes that are not given."""
+
+    backbone: Literal["transformer", "rnnsearch"] = "transformer"
+    preset: Literal["tiny", "demo", "small", "base", "big"] | None = "small"
+    width: int = Field(gt=0)
+    embedding: int = Field(gt=0, description="width of word embeddings; a Transformer's equal its width")
+    encoder_layers: int = Field(gt=0)
+    decoder_layers: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    feed_forward: int = Field(gt=0)
+    norm: Literal["pre", "post"] = "pre"
+    tied: Literal["all", "target", "none"] = "all"
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    max_positions: int = Field(1024, gt=0)
+    dropout: float = Field(0.1, ge=0, lt=1)
+    attention_dropout: float = Field(0.1, ge=0, lt=1)
+    activation_dropout: float = Field(0.0, ge=0, lt=1)
+    mechanisms: tuple[dict[str, dict[str, Any]], ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        sizes = PRESETS.get(given.get("preset", "small") or "", {})
+        return {**sizes, **{key: value for key, value in given.items() if value is not None}, "preset": given.get("preset", "small")}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ModelConfig:
+        if self.backbone == "transformer" and self.width % self.heads:
+            raise ValueError(f"heads: {self.heads} does not divide the width {self.width}")
+        if self.backbone == "transformer" and self.width % 2:
+            raise ValueError(f"width: {self.width} must be even (sine and cosine positions)")
+        for mechanism in self.mechanisms:
+            if len(mechanism) != 1:
+                raise ValueError(f"mechanisms: each entry is one name with its options, not {mechanism!r}")
+        return self
+
+
+class EarlyStopping(Section):
+    metric: Literal["loss", "bleu", "chrf"] = "loss"
+    patience: int = Field(10, gt=0, description="validations without a better score before training stops")
+
+
+class TrainingConfig(Section):
+    seed: int = Field(1, ge=0)
+    max_steps: int | None = Field(None, gt=0)
+    max_epochs: int | None = Field(None, gt=0)
+    max_minutes: float | None = Field(None, gt=0, description="wall-clock time of one call; the run can be resumed")
+    batch_tokens: int = Field(4096, gt=0, description="padded tokens of a batch, the larger of the two sides")
+    accumulate: int = Field(1, gt=0, description="batches whose gradients are summed before a step")
+    precision: Literal["float32", "bfloat16", "float64"] = "float32"
+    optimizer: Literal["adamw"] = "adamw"
+    learning_rate: float = Field(7e-4, gt=0)
+    schedule: Literal["inverse_sqrt", "fixed", "plateau", "cosine"] = "inverse_sqrt"
+    warmup: int = Field(4000, ge=0, description="steps of linear warm-up")
+    plateau_factor: float = Field(0.5, gt=0, lt=1)
+    plateau_patience: int = Field(3, ge=0)
+    minimum_learning_rate: float = Field(0.0, ge=0)
+    betas: tuple[float, float] = (0.9, 0.98)
+    weight_decay: float = Field(0.0, ge=0)
+    clip: float = Field(1.0, ge=0, description="largest gradient norm; 0 switches clipping off")
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    normalise: Literal["tokens", "sentences"] = "tokens"
+    subword_alpha: float | None = Field(None, gt=0, description="sharpness of subword sampling; off when missing")
+    context_sentences: int = Field(0, ge=0)
+    validate_every: int = Field(1000, gt=0, description="steps")
+    log_every: int = Field(50, gt=0, description="steps")
+    keep_last: int = Field(2, ge=0, description="latest checkpoints kept for averaging")
+    keep_every: int | None = Field(None, gt=0, description="steps between checkpoints that are kept for good")
+    early_stopping: EarlyStopping = EarlyStopping()
+    init_from: str | None = None
+    tensorboard: bool = False
+
+    @model_validator(mode="after")
+    def _ends(self) -> TrainingConfig:
+        if not (self.max_steps or self.max_epochs):
+            raise ValueError("training: give max_steps or max_epochs, else it never ends")
+        return self
+
+
+class SearchConfig(Section):
+    beam: int = Field(4, gt=0)
+    length_penalty: float = Field(0.6, ge=0)
+    penalty: Literal["gnmt", "power"] = "gnmt"
+    max_length: int = Field(256, gt=0, description="longest output, in pieces")
+    length_factor: float = Field(2.0, gt=0, description="an output is at most this many times its source plus length_offset")
+    length_offset: int = Field(20, ge=0)
+    n_best: int = Field(1, gt=0)
+    finished: Literal["leave", "stay"] = "leave"
+    batch_tokens: int = Field(4096, gt=0, description="beam x length that are decoded together")
+
+    @model_validator(mode="after")
+    def _enough(self) -> SearchConfig:
+        if self.n_best > self.beam:
+            raise ValueError(f"n_best: {self.n_best} hypotheses cannot come from a beam of {self.beam}")
+        return self
+
+
+class RunConfig(Section):
+    """All that one trained system is made of."""
+
+    name: str
+    system: str = Field("", description="catalogue name this configuration came from")
+    data: str = Field(description="folder written by `workbench data prepare`, relative to the run or absolute")
+    model: ModelConfig
+    training: TrainingConfig
+    search: SearchConfig = SearchConfig()
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def parse(kind: type[Model], given: Mapping[str, Any], where: str = "configuration") -> Model:
+    """Validate a mapping; raises ConfigError with one sentence for each thing that is wrong."""
+    try:
+        return kind.model_validate(dict(given))
+    except ValidationError as error:
+        raise ConfigError("\n".join(_sentence(kind, problem, where) for problem in error.errors())) from None
+
+
+def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:
+    """' (did you mean x?)', or what there is to choose from."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+
+
+def _sentence(kind: type[BaseModel], problem: Mapping[str, Any], where: str) -> str:
+    path = [part for part in problem["loc"] if isinstance(part, str)]
+    name = ".".join(path) or "(all)"
+    if problem["type"] == "extra_forbidden":
+        return f"{where}: unknown key {name!r}; {nearest(path[-1], list(_section_at(kind, path[:-1]).model_fields))}"
+    if problem["type"] == "missing":
+        return f"{where}: {name} is missing"
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{where}: {name}: {message[0].lower()}{message[1:]} (given: {problem.get('input')!r})" if path else f"{where}: {message}"
+
+
+def _section_at(kind: type[BaseModel], path: list[str]) -> type[BaseModel]:
+    for part in path:
+        field = kind.model_fields.get(part)
+        inner = field.annotation if field else None
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            kind = inner
+    return kind
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML mapping; raises ConfigError with file and line."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not readable as YAML: {error}") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: must be a mapping of keys to values, not {type(content).__name__}")
+    return content
+
+
+def write_yaml(path: Path, content: Mapping[str, Any]) -> None:
+    """Write atomically, keys in the order given."""
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True), encoding="utf-8")
+    os.replace(temporary, path)

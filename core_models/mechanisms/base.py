@@ -1,0 +1,192 @@
+"""What a mechanism is: the places it may stand on, what it sees there, and the drawer it keeps its tensors in.
+
+A mechanism is one idea of one paper. It is a module with parameters, a position-wise pass, loss terms and a trace.
+This file knows no backbone, no search and no particular mechanism: a backbone offers places, a mechanism names those
+it stands on, and `core_models.system` brings the two together.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from core_models.text.batches import Batch
+    from core_models.traces import TraceWriter
+
+
+class Place(enum.Enum):
+    """Where in a backbone a mechanism may stand. STACK_OUTPUT is before the stack's final norm; READOUT is before the
+    decoder's final norm (or the tanh of a recurrent readout), OUTPUT after it: what the vocabulary head reads. The
+    three attention places exist only in a decoder that steps through time (RNNSearch)."""
+
+    ENCODER_LAYER_INPUT = enum.auto()
+    ENCODER_SUBLAYER = enum.auto()
+    ENCODER_STACK_OUTPUT = enum.auto()
+    DECODER_LAYER_INPUT = enum.auto()
+    DECODER_SUBLAYER = enum.auto()
+    DECODER_STACK_OUTPUT = enum.auto()
+    BEFORE_ATTENTION = enum.auto()
+    ENERGY = enum.auto()
+    AFTER_ATTENTION = enum.auto()
+    READOUT = enum.auto()
+    OUTPUT = enum.auto()
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a backbone lends to a mechanism when it is built, and nothing more.
+
+    `widths` holds embedding, stream, memory, state, guide, readout, output and, in a recurrent decoder, context and energy.
+    `source_embedding` and `target_embedding` map word numbers [...] to raw embeddings [..., width]: no scale, no
+    position. `readout_is_sum` says that READOUT is a sum into which a further linear term may be added.
+    """
+
+    places: frozenset[Place]
+    layers: Mapping[Literal["encoder", "decoder"], int]
+    heads: int
+    widths: Mapping[str, int]
+    source_embedding: Callable[[Tensor], Tensor]
+    target_embedding: Callable[[Tensor], Tensor]
+    vocabulary_size: int
+    readout_is_sum: bool = True
+
+
+class Notes(dict[str, Tensor]):
+    """Named tensors of one pass; a missing name says which there are."""
+
+    def __missing__(self, name: str) -> Tensor:
+        raise KeyError(f"no tensor named {name!r} here; there are: {', '.join(self) or 'none'}")
+
+
+@dataclass
+class View:
+    """What the backbone shows at N positions: the encoder's source positions, or T target positions when forced, one
+    in a forced recurrence, K beams in the search. Reading a field that is not filled yet raises AttributeError."""
+
+    side: Literal["encoder", "decoder"]
+    _fields: dict[str, Any] = field(default_factory=dict)
+
+    # layer: int · mask [S, N] (None when stepping) · words [S, N] (that came in) · embedded [S, N, d] · memory [S, I, d]
+    # memory_mask [S, I] · layers (the embedding first, through the final norm when read) · query · weights · context
+    # guide (un-normalised stack output, or [s; c]) · state (OUTPUT, had nothing stood on READOUT)
+    def show(self, **fields: Any) -> View:
+        """Fill fields; a zero-argument function is called when the field is first read."""
+        self._fields.update(fields)
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        fields = self.__dict__.get("_fields", {})
+        if name not in fields:
+            raise AttributeError(f"the {self.side} shows no {name!r} here; it shows: {', '.join(fields) or 'nothing yet'}")
+        if callable(fields[name]):
+            fields[name] = fields[name]()
+        return fields[name]
+
+
+class Own:
+    """A mechanism's drawer for one pass.
+
+    sentence: what `read` and `prepare` gave, [S, ...]. before / after: what the position before left and what this one
+    leaves, [S, N, ...]. notes: anything for `predictions` and `losses` of the same pass.
+    """
+
+    def __init__(self, sentence: Mapping[str, Tensor], before: Mapping[str, Tensor], forced: bool,
+                 trace: TraceWriter | None = None, owner: str = "") -> None:
+        self.sentence = Notes(sentence)
+        self.before = Notes(before)
+        self.after = Notes()
+        self.notes = Notes()
+        self._forced, self._trace, self._owner = forced, trace, owner
+
+    def shift(self, name: str, value: Tensor) -> Tensor:
+        """Leave `value` [S, N, ...] for the next position and return what the position before left.
+
+        A forced pass shifts along the target axis and begins with what `start` gave; a step reads the stored tensor.
+        """
+        self.after[name] = value
+        if not self._forced:
+            return self.before[name]
+        start = self.before[name].to(value.dtype)
+        return torch.cat([start.expand(value.shape[0], 1, *value.shape[2:]), value[:, :-1]], dim=1)
+
+    def record(self, name: str, axes: Sequence[str], value: Tensor | Callable[[], Tensor], sums_to_one: str | None = None) -> None:
+        """Write an array into the trace, if there is one. `value` begins with the sentence axis, then `axes`."""
+        if self._trace is not None:
+            self._trace.record(f"{self._owner}.{name}", axes, value() if callable(value) else value, sums_to_one)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A prediction over the vocabulary at every target position, for the fused vocabulary head.
+
+    vectors [S, T, d] are multiplied by `matrix` [V, d] (None: the output embedding); right at position t is the word y_t.
+    `mask` [S, T] leaves positions out, `weight` is what the term weighs in the loss.
+    """
+
+    name: str
+    vectors: Tensor
+    matrix: Tensor | None = None
+    bias: Tensor | None = None
+    mask: Tensor | None = None
+    weight: float = 1.0
+
+
+class Options(BaseModel):
+    """The options of a mechanism, validated: unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Mechanism(nn.Module):
+    """One idea of one paper: subclass, name the places, and write the passes that are needed.
+
+    `Options` describes the configuration; `places` may be narrowed in __init__ by the options. Refused at build: a place
+    the backbone lacks, and a mechanism that replaces the stream after another has changed it.
+    """
+
+    Options: ClassVar[type[Options]] = Options
+    places: Sequence[Place] = ()
+    replaces: Sequence[Place] = ()
+    mixes: bool = False
+    needs_previous_outputs: bool = False
+
+    def __init__(self, host: Host, options: Options) -> None:
+        super().__init__()
+        self.options = options
+
+    def read(self, batch: Batch, own: Own) -> dict[str, Tensor]:
+        """Before the encoder runs: tensors [S, ...] made of context or source words."""
+        return {}
+
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+        """After the encoder: plans over the memory [S, I, d], made once per sentence."""
+        return {}
+
+    def start(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+        """What "the position before the first" left, [S, 1, ...]."""
+        return {}
+
+    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+        """The pass at a place: x [S, N, ...] in, x out. Position-wise; it never asks whether it is forced."""
+        return x
+
+    def predictions(self, view: View, own: Own) -> list[Prediction]:
+        """Predictions over the vocabulary: asked for in training, for traces, or if the mechanism mixes."""
+        return []
+
+    def losses(self, view: View, own: Own, batch: Batch) -> dict[str, Tensor]:
+        """The other loss terms: weighted sums per sentence [S], float32 or better."""
+        return {}
+
+    def remember(self, view: View, own: Own) -> dict[str, Tensor]:
+        """After a forced pass over the chosen translation: what the document's next sentence may read."""
+        return {}

@@ -1,0 +1,96 @@
+"""Future cost (Duan 2020): a gated cell estimates, one word ahead, what the next target word will cost.
+
+H_i is the decoder output at position i before any mechanism touched it, y_i the word chosen there. The cell makes the
+future context F_i of both (Eq. 8-11); a second softmax over F_i predicts y_{i+1} (Eq. 12). Model I learns from that
+prediction alone; Model II also adds F_{i-1}, through a scalar gate, to what the head reads at i (section 4.2).
+F_i uses the un-fused H_i, so nothing is recurrent: what position i needs is H_{i-1}, which comes through `shift`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, Prediction, View
+from core_models.text.vocabulary import BOS, EOS
+
+
+class FutureCostOptions(Options):
+    model: Literal[1, 2] = 1
+    weight: float = Field(0.5, ge=0, description="lambda of Eq. 14")
+    future_from: Literal[0, 1] = Field(0, description="first i whose F_i predicts y_{i+1}; Eq. 13 prints 1 (C3)")
+    tied_head: bool = Field(True, description="share the output embedding with the future softmax (C5)")
+    main_tanh_head: bool = Field(False, description="Eq. 6 as printed: tanh(W_w H) before the main softmax (C5)")
+    first_symbol: Literal["eos", "bos"] = Field("eos", description='the embedding that stands for "</s>" in F_0 (C10)')
+
+
+class FutureCost(Mechanism):
+    """Models I and II. Adds 7 d^2 parameters when the head is tied, and 2 d more for Model II."""
+
+    Options = FutureCostOptions
+    options: FutureCostOptions
+    places = (Place.OUTPUT,)
+
+    def __init__(self, host: Host, options: FutureCostOptions) -> None:
+        super().__init__(host, options)
+        width = host.widths["state"]
+        same = host.widths["memory"] == width
+        self.first_state = nn.Identity() if same else nn.Linear(host.widths["memory"], width, bias=False)
+        self.embed = host.target_embedding
+        self.from_word = nn.Linear(host.widths["embedding"], 3 * width, bias=False)  # W_r, W_z, W
+        self.from_state = nn.Linear(width, 2 * width, bias=False)  # U_r, U_z
+        self.from_reset = nn.Linear(width, width, bias=False)  # U
+        self.future_head = nn.Linear(width, width, bias=False)  # W_w of Eq. 12
+        self.future_matrix = None if options.tied_head else nn.Parameter(torch.empty(host.vocabulary_size, width))
+        self.main_head = nn.Linear(width, width, bias=False) if options.main_tanh_head else None
+        self.gate = nn.Linear(2 * width, 1, bias=False) if options.model == 2 else None
+        for parameter in self.parameters():
+            nn.init.xavier_uniform_(parameter)
+
+    def start(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+        """H_0: the masked mean of the source representation (C9), [S, 1, d]."""
+        real = memory_mask[..., None].to(memory.dtype)
+        mean = (memory * real).sum(1) / real.sum(1).clamp(min=1)
+        return {"state": self.first_state(mean)[:, None]}
+
+    def cell(self, word: Tensor, state: Tensor) -> Tensor:
+        """F_i of E[y_i] and H_i, Eq. 8-11: [..., d_word], [..., d] -> [..., d]."""
+        word_reset, word_update, word_candidate = self.from_word(word).chunk(3, dim=-1)
+        state_reset, state_update = self.from_state(state).chunk(2, dim=-1)
+        reset = torch.sigmoid(word_reset + state_reset)
+        update = torch.sigmoid(word_update + state_update)
+        candidate = torch.relu(word_candidate + self.from_reset(reset * state))
+        return update * candidate + (1 - update) * state
+
+    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+        own.notes["before"] = own.shift("state", view.state)  # H_{i-1}
+        if self.gate is None:
+            return self._main(x)  # Model I decodes as its baseline does (C6)
+        future = self._future(view, own)
+        gate = torch.sigmoid(self.gate(torch.cat([x, future], dim=-1)))
+        own.record("gate", ("target",), lambda: gate[..., 0])
+        return self._main(x + gate * future)
+
+    def _future(self, view: View, own: Own) -> Tensor:
+        """F_{i-1} of the word that came in, y_{i-1}, and H_{i-1}; at the first position BOS stands for "</s>" of F_0."""
+        if "future" not in own.notes:
+            words = view.words
+            if self.options.first_symbol == "eos":
+                words = torch.where(words == BOS, EOS, words)
+            own.notes["future"] = self.cell(self.embed(words), own.notes["before"])
+        return own.notes["future"]
+
+    def _main(self, x: Tensor) -> Tensor:
+        return x if self.main_head is None else torch.tanh(self.main_head(x))
+
+    def predictions(self, view: View, own: Own) -> list[Prediction]:
+        """F_{i-1} predicts y_i: already aligned with the main prediction."""
+        future = self._future(view, own)
+        mask = None
+        if self.options.future_from == 1:
+            mask = torch.arange(future.shape[1], device=future.device).expand(future.shape[:2]) > 0
+        vectors = torch.tanh(self.future_head(future))
+        return [Prediction("future_cost", vectors, matrix=self.future_matrix, mask=mask, weight=self.options.weight)]

@@ -1,0 +1,20 @@
+"""Where the readable data of the project lies: lexica, printed numbers, experiments.
+
+It knows the two places the folder can be in, and nothing about what is in it.
+"""
+
+from pathlib import Path
+
+
+def data_folder() -> Path:
+    """Return the `data/` folder: the repository's in a checkout, the one inside the package in an installed wheel.
+
+    Raises FileNotFoundError when neither holds `controlled/`.
+    """
+    package = Path(__file__).resolve().parent
+    candidates = (package.parent / "data", package / "_data")
+    for folder in candidates:
+        if (folder / "controlled").is_dir():
+            return folder
+    places = " or ".join(str(folder) for folder in candidates)
+    raise FileNotFoundError(f"no data folder with controlled/ in {places}: install the package again")

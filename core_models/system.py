@@ -1,0 +1,163 @@
+"""A system: a backbone and its mechanisms behind one contract for training, scoring and search.
+
+    encode(batch) -> Encoded · forward(encoded, words, mask) -> Forced · losses(forced, batch) -> {term: [S]}
+    start(encoded) -> State · step(words, state) -> (scores, State)
+
+Knows that there are mechanisms and what they may do, none by name; knows nothing of text, files or optimisers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from core_models.backbones.guests import Guests
+from core_models.config import ModelConfig
+from core_models.heads import log_partition, logits, word_logits
+from core_models.mechanisms.base import Mechanism, Prediction, View
+from core_models.objectives import prediction_losses
+from core_models.search import Scores
+from core_models.text.batches import Batch
+from core_models.traces import TraceWriter
+
+BACKBONE = "backbone"
+Tensors = dict[str, dict[str, Tensor]]  # owner -> name -> tensor
+
+
+@dataclass
+class Encoded:
+    """Sentence tensors [S, ...] by owner; `mask` [S, I] of real source positions."""
+
+    sentence: Tensors
+    mask: Tensor
+
+
+@dataclass
+class Forced:
+    """A forced pass: `main` [S, T, d] is what the vocabulary head reads; the predictions of all mechanisms beside it."""
+
+    main: Prediction
+    words: Tensor
+    view: View
+    guests: Guests
+    predictions: list[Prediction]
+
+
+@dataclass
+class State:
+    """Everything a search carries: sentence tensors [S, ...] and hypothesis tensors [S, K, ...], by owner and name."""
+
+    position: int
+    mask: Tensor
+    sentence: Tensors
+    hypothesis: Tensors = field(default_factory=dict)
+
+    def select(self, sentences: Tensor | None, parents: Tensor) -> State:
+        """Keep and reorder: new row r is old sentence sentences[r] (None: all stay), its beams old beams parents[r].
+
+        sentences [S'], parents [S', K'] -> a state with new hypothesis tensors [S', K', ...]: one gather each.
+        """
+        beams = next(iter(next(iter(self.hypothesis.values())).values())).shape[1]
+        rows = torch.arange(len(parents), device=parents.device) if sentences is None else sentences
+        flat = (rows[:, None] * beams + parents).flatten()
+
+        def gather(tensor: Tensor) -> Tensor:
+            return tensor.flatten(0, 1).index_select(0, flat).view(*parents.shape, *tensor.shape[2:])
+
+        hypothesis = {owner: {name: gather(tensor) for name, tensor in named.items()} for owner, named in self.hypothesis.items()}
+        if sentences is None:
+            return State(self.position, self.mask, self.sentence, hypothesis)
+        kept = {owner: {name: tensor.index_select(0, sentences) for name, tensor in named.items()}
+                for owner, named in self.sentence.items()}
+        return State(self.position, self.mask.index_select(0, sentences), kept, hypothesis)
+
+
+class System(nn.Module):
+    """One translation system. `mechanisms` are in the order of the configuration, named by `name` or `name.2`, ..."""
+
+    def __init__(self, config: ModelConfig, backbone: nn.Module, mechanisms: Mapping[str, Mechanism]) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = backbone
+        self.mechanisms = nn.ModuleDict(mechanisms)
+
+    @property
+    def named_mechanisms(self) -> dict[str, Mechanism]:
+        return dict(self.mechanisms.items())  # type: ignore[arg-type]
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+    def encode(self, batch: Batch, trace: TraceWriter | None = None) -> Encoded:
+        """Read the source (and context) of a batch: everything that is made once per sentence."""
+        guests = Guests(self.named_mechanisms, {}, {}, forced=True, trace=trace)
+        for name, mechanism in self.named_mechanisms.items():
+            guests.owns[name].sentence.update(mechanism.read(batch, guests.owns[name]))
+        memory = self.backbone.encode(batch.source, batch.source_mask, guests)
+        for name, mechanism in self.named_mechanisms.items():
+            guests.owns[name].sentence.update(mechanism.prepare(memory, batch.source_mask, guests.owns[name]))
+        sentence: Tensors = {name: dict(own.sentence) for name, own in guests.owns.items()}
+        sentence[BACKBONE] = self.backbone.prepare(memory, batch.source_mask)
+        return Encoded(sentence, batch.source_mask)
+
+    def _first(self, encoded: Encoded) -> Tensors:
+        """What every mechanism's position before the first left, [S, 1, ...]."""
+        memory = encoded.sentence[BACKBONE]["memory"]
+        guests = Guests(self.named_mechanisms, encoded.sentence, {}, forced=True)
+        return {name: mechanism.start(memory, encoded.mask, guests.owns[name]) for name, mechanism in self.named_mechanisms.items()}
+
+    def forward(self, encoded: Encoded, words: Tensor, mask: Tensor, trace: TraceWriter | None = None) -> Forced:
+        """Force the words that come in [S, T] (BOS first), mask [S, T] of real positions."""
+        guests = Guests(self.named_mechanisms, encoded.sentence, self._first(encoded), forced=True, trace=trace)
+        output, view = self.backbone.force(words, mask, encoded.sentence[BACKBONE], encoded.mask, guests)
+        predictions = []
+        if self.training or trace is not None:
+            for name, mechanism in self.named_mechanisms.items():
+                predictions += mechanism.predictions(view, guests.owns[name])
+        return Forced(Prediction("main", output), words, view, guests, predictions)
+
+    def losses(self, forced: Forced, batch: Batch, label_smoothing: float = 0.0) -> dict[str, Tensor]:
+        """Weighted sums per sentence [S] of every term; `main` is the translation's own cross-entropy, in nats."""
+        matrix, bias = self.backbone.output_matrix
+        predictions = [forced.main, *forced.predictions]
+        terms = prediction_losses(predictions, matrix, bias, batch.target, batch.target_mask, label_smoothing)
+        losses = {prediction.name: prediction.weight * terms[prediction.name] for prediction in predictions}
+        for name, mechanism in self.named_mechanisms.items():
+            losses.update(mechanism.losses(forced.view, forced.guests.owns[name], batch))
+        return losses
+
+    def token_log_probs(self, forced: Forced, target: Tensor) -> dict[str, Tensor]:
+        """log P of the words [S, T] under the main prediction and each mechanism's, in nats, [S, T] each."""
+        matrix, bias = self.backbone.output_matrix
+        values = {}
+        for prediction in [forced.main, *forced.predictions]:
+            head, head_bias = (matrix, bias) if prediction.matrix is None else (prediction.matrix, prediction.bias)
+            vectors = prediction.vectors.flatten(0, 1)
+            chosen = word_logits(vectors, head, target.flatten(), head_bias)
+            values[prediction.name] = (chosen - log_partition(vectors, head, head_bias)).view(target.shape)
+        return values
+
+    def scores(self, forced: Forced) -> Scores:
+        """Logits over the vocabulary at every position of a forced pass: [S, T, V]."""
+        return Scores(logits(forced.main.vectors, *self.backbone.output_matrix), False)
+
+    def start(self, encoded: Encoded) -> State:
+        """One empty hypothesis a sentence."""
+        hypothesis = {BACKBONE: self.backbone.start(encoded.sentence[BACKBONE])}
+        first = self._first(encoded)
+        hypothesis.update({name: {key: value.contiguous() for key, value in named.items()} for name, named in first.items() if named})
+        return State(0, encoded.mask, encoded.sentence, hypothesis)
+
+    def step(self, words: Tensor, state: State) -> tuple[Scores, State]:
+        """Extend every hypothesis by its last word: words [S, K] -> logits [S, K, V] of the next, and the new state."""
+        guests = Guests(self.named_mechanisms, state.sentence, state.hypothesis, forced=False)
+        output, caches, _ = self.backbone.step(words, state.position, state.sentence[BACKBONE], state.hypothesis[BACKBONE],
+                                               state.mask, guests)
+        hypothesis = {BACKBONE: caches}
+        hypothesis.update({name: dict(own.after) for name, own in guests.owns.items() if own.after})
+        scores = Scores(logits(output, *self.backbone.output_matrix), False)
+        return scores, State(state.position + 1, state.mask, state.sentence, hypothesis)

@@ -1,0 +1,190 @@
+"""One split of a parallel text as memory-mapped arrays: the files, their writer and their reader.
+
+Knows piece numbers, lines and documents. Knows nothing of how text is segmented or batched. Opening touches nothing;
+an array is mapped when first asked for, and a sentence then costs the pages it lies on.
+
+    {source,target}.tokens.npy          uint16 or uint32 [all pieces], no BOS and no EOS
+    {source,target}.token_offsets.npy   int64 [N + 1]: where each sentence begins in it
+    {source,target}.lengths.npy         [N]: pieces a sentence; a plan reads these, not the offsets (8 N bytes)
+    {source,target}.text.npy            uint8 [all bytes]: the lines as UTF-8, for subword sampling
+    {source,target}.text_offsets.npy    int64 [N + 1]
+    documents.npy, positions.npy        int32 [N]: the document of a sentence and its place there; absent if not known
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .parallel import TextError
+
+SIDES = ("source", "target")
+
+
+class BinaryText:
+    """A split's sentences as piece numbers (without BOS and EOS) and as text, each read where it lies on the disk."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self._source, self._target = (_Side(self.folder, side) for side in SIDES)
+
+    def __len__(self) -> int:
+        return len(self.source_lengths)
+
+    def source(self, index: int) -> np.ndarray:
+        """[I] uint16 or uint32: the piece numbers of sentence `index`."""
+        return self._source.tokens(index)
+
+    def target(self, index: int) -> np.ndarray:
+        """[T] uint16 or uint32: the piece numbers of its translation."""
+        return self._target.tokens(index)
+
+    def source_text(self, index: int) -> str:
+        return self._source.line(index)
+
+    def target_text(self, index: int) -> str:
+        return self._target.line(index)
+
+    @property
+    def source_lengths(self) -> np.ndarray:
+        """[N] pieces of every source, mapped."""
+        return self._source.lengths
+
+    @property
+    def target_lengths(self) -> np.ndarray:
+        """[N] pieces of every target, mapped."""
+        return self._target.lengths
+
+    @cached_property
+    def documents(self) -> np.ndarray | None:
+        """[N] int32: the number of the document of every sentence, mapped; None where documents are not known."""
+        return _mapped(self.folder / "documents.npy") if (self.folder / "documents.npy").is_file() else None
+
+    @cached_property
+    def _positions(self) -> np.ndarray:
+        return _mapped(self.folder / "positions.npy")
+
+    def before(self, index: int, reach: int) -> list[int | None]:
+        """The sentences 1 … `reach` before `index` in its document; None before its begin, or if left out."""
+        if self.documents is None:
+            raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
+        # A pair that was too long is not stored: the position in the document keeps the true distance.
+        document, position = self.documents[index], int(self._positions[index])
+        found: list[int | None] = [None] * reach
+        for other in range(index - 1, max(index - reach, 0) - 1, -1):
+            distance = position - int(self._positions[other])
+            if self.documents[other] != document or distance > reach:
+                break
+            found[distance - 1] = other
+        return found
+
+
+class _Side:
+    def __init__(self, folder: Path, side: str) -> None:
+        self._folder, self._side = folder, side
+
+    def _array(self, what: str) -> np.ndarray:
+        return _mapped(self._folder / f"{self._side}.{what}.npy")
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        return self._array("lengths")
+
+    @cached_property
+    def _tokens(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._array("tokens"), self._array("token_offsets")
+
+    @cached_property
+    def _text(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._array("text"), self._array("text_offsets")
+
+    def tokens(self, index: int) -> np.ndarray:
+        flat, offsets = self._tokens
+        return flat[offsets[index] : offsets[index + 1]]
+
+    def line(self, index: int) -> str:
+        flat, offsets = self._text
+        return flat[offsets[index] : offsets[index + 1]].tobytes().decode()
+
+
+class SideWriter:
+    """One language of a split, appended chunk by chunk."""
+
+    def __init__(self, folder: Path, side: str, vocabulary_size: int, max_length: int) -> None:
+        kinds: dict[str, Any] = {
+            "tokens": np.uint16 if vocabulary_size <= 1 << 16 else np.uint32,
+            "token_offsets": np.int64,
+            "lengths": np.min_scalar_type(max_length),
+            "text": np.uint8,
+            "text_offsets": np.int64,
+        }
+        self._files = {what: _GrowingArray(folder / f"{side}.{what}.npy", kind) for what, kind in kinds.items()}
+        for what in ("token_offsets", "text_offsets"):
+            self._files[what].append(np.zeros(1))
+        self._digest = hashlib.sha256()
+        self.token_count = self._byte_count = 0
+
+    def append(self, ids: Sequence[Sequence[int]], lines: Sequence[str]) -> None:
+        lengths = np.array([len(sentence) for sentence in ids], dtype=np.int64)
+        encoded = [line.encode() for line in lines]
+        sizes = np.array([len(line) for line in encoded], dtype=np.int64)
+        self._files["tokens"].append(np.fromiter(chain.from_iterable(ids), dtype=np.int64, count=int(lengths.sum())))
+        self._files["token_offsets"].append(self.token_count + np.cumsum(lengths))
+        self._files["lengths"].append(lengths)
+        self._files["text"].append(np.frombuffer(b"".join(encoded), dtype=np.uint8))
+        self._files["text_offsets"].append(self._byte_count + np.cumsum(sizes))
+        self._digest.update(b"".join(line + b"\n" for line in encoded))
+        self.token_count += int(lengths.sum())
+        self._byte_count += int(sizes.sum())
+
+    def close(self) -> str:
+        """Finish the files; returns the SHA-256 of the lines."""
+        for file in self._files.values():
+            file.close()
+        return self._digest.hexdigest()
+
+
+def write_documents(folder: Path, documents: Sequence[str], rows: np.ndarray) -> str:
+    """Write number and position of the documents of the kept `rows`; returns the SHA-256 of both."""
+    begins = np.array([i == 0 or documents[i] != documents[i - 1] for i in range(len(documents))], dtype=bool)
+    numbers = np.cumsum(begins) - 1
+    positions = np.arange(len(documents)) - np.flatnonzero(begins)[numbers]
+    digest = hashlib.sha256()
+    for name, values in (("documents", numbers), ("positions", positions)):
+        array = values[rows].astype(np.int32)
+        np.save(folder / f"{name}.npy", array)
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+class _GrowingArray:
+    """A one-dimensional `.npy` file whose length is known only at the end; NumPy's header leaves room for it."""
+
+    def __init__(self, path: Path, kind: Any) -> None:
+        self._file = open(path, "wb")  # noqa: SIM115 - closed by close(), after many appends
+        self._kind, self._length = np.dtype(kind), 0
+        self._write_header()
+
+    def _write_header(self) -> None:
+        kind = np.lib.format.dtype_to_descr(self._kind)
+        header = {"descr": kind, "fortran_order": False, "shape": (self._length,)}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+    def append(self, values: np.ndarray) -> None:
+        self._file.write(values.astype(self._kind).tobytes())
+        self._length += len(values)
+
+    def close(self) -> None:
+        self._file.seek(0)
+        self._write_header()
+        self._file.close()
+
+
+def _mapped(path: Path) -> np.ndarray:
+    return np.load(path, mmap_mode="r")

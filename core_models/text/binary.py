@@ -1,0 +1,251 @@
+"""The folder of prepared text: vocabularies, binarised train and dev, test sets; making it once and opening it.
+
+Knows the folder's layout. Knows nothing of batches or of models. Opening reads the manifest only.
+
+    data.yaml       the manifest, written last: a folder without it is unfinished
+    vocabulary/     joint.model, or source.model and target.model
+    train/, dev/    see arrays.py
+    tests/          NAME.source, NAME.target, NAME.docids, NAME.truth.jsonl: plain text, every sentence
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from .arrays import SIDES, BinaryText, SideWriter, write_documents
+from .parallel import ParallelText, TextError, check_documents, read_lines, write_lines
+from .vocabulary import Vocabulary
+
+__all__ = ["BinaryText", "Prepared", "prepare"]
+
+FORMAT = 1
+MANIFEST = "data.yaml"
+_UNFINISHED = "unfinished"
+_ROOMS = ("vocabulary", "train", "dev", "tests")
+_CHUNK = 20_000  # sentences that are segmented at once
+_TEST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A prepared folder: its manifest, its vocabularies, its binarised splits and its test sets."""
+
+    folder: Path
+    manifest: dict[str, Any]
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Prepared:
+        """Open a folder that `prepare` finished; TextError if it is missing, unfinished or of another format."""
+        folder = Path(folder)
+        if not (folder / MANIFEST).is_file():
+            why = f"{MANIFEST} is missing, so it was not finished" if folder.is_dir() else "there is no such folder"
+            raise TextError(f"{folder}: not prepared text: {why}; prepare it (again).")
+        manifest = yaml.safe_load((folder / MANIFEST).read_text(encoding="utf-8"))
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise TextError(f"{folder / MANIFEST}: not a manifest of format {FORMAT}; prepare the text again.")
+        return cls(folder, manifest)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over vocabularies, texts and settings: equal digests, equal data."""
+        return self.manifest["digest"]
+
+    @property
+    def joint(self) -> bool:
+        """Whether both sides share one vocabulary."""
+        return self.manifest["vocabulary"]["joint"]
+
+    @cached_property
+    def source_vocabulary(self) -> Vocabulary:
+        return Vocabulary.load(self.folder / "vocabulary" / ("joint.model" if self.joint else "source.model"))
+
+    @cached_property
+    def target_vocabulary(self) -> Vocabulary:
+        if self.joint:
+            return self.source_vocabulary
+        return Vocabulary.load(self.folder / "vocabulary" / "target.model")
+
+    def split(self, name: str) -> BinaryText:
+        """The binarised `train` or `dev`."""
+        if name not in self.manifest["splits"]:
+            raise TextError(f"{self.folder}: no split {name!r}; there is {', '.join(self.manifest['splits'])}.")
+        return BinaryText(self.folder / name)
+
+    @property
+    def test_names(self) -> list[str]:
+        """The test sets, `dev` the first of them."""
+        return list(self.manifest["tests"])
+
+    def test(self, name: str) -> ParallelText:
+        """A test set as text, every sentence of it."""
+        known = self._test_entry(name)
+        sources, targets, documents = (
+            read_lines(self.folder / "tests" / f"{name}.{suffix}") if known[suffix] else None
+            for suffix in ("source", "target", "docids")
+        )
+        return ParallelText(name, sources or [], targets, documents)
+
+    def truth(self, name: str) -> Path | None:
+        """The file with what is known of each sentence of a test set; None where nothing is."""
+        known = self._test_entry(name)
+        return self.folder / "tests" / f"{name}.truth.jsonl" if known["truth"] else None
+
+    def _test_entry(self, name: str) -> dict[str, Any]:
+        if name not in self.manifest["tests"]:
+            raise TextError(f"{self.folder}: no test set {name!r}; there is {', '.join(self.test_names)}.")
+        return self.manifest["tests"][name]
+
+
+def prepare(
+    folder: str | Path,
+    train: ParallelText,
+    dev: ParallelText,
+    tests: Mapping[str, ParallelText] | None = None,
+    pieces: int = 8000,
+    kind: str = "unigram",
+    joint: bool = True,
+    source_language: str = "",
+    target_language: str = "",
+    max_length: int = 256,
+    truths: Mapping[str, Path] | None = None,
+    character_coverage: float = 1.0,
+    seed: int = 1,
+) -> Prepared:
+    """Train the vocabulary, binarise train and dev and lay the test sets beside them.
+
+    pieces: of the joint vocabulary, or of each side's. max_length: pieces a sentence; a pair with a longer side, or an
+    empty one, is left out of train and dev and counted in the manifest. truths: test name -> its `.jsonl` file.
+    An interrupted call leaves a folder that `Prepared.open` refuses; calling again writes it anew.
+    """
+    folder, truths = Path(folder), truths or {}
+    sets = {"dev": dev, **(tests or {})}
+    _check(train, dev, sets, truths)
+    _begin(folder)
+    vocabularies = _train_vocabularies(train, pieces, kind, joint, character_coverage, seed)
+    for name, vocabulary in zip(("joint",) if joint else SIDES, vocabularies, strict=True):
+        vocabulary.save(folder / "vocabulary" / f"{name}.model")
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "source_language": source_language,
+        "target_language": target_language,
+        "vocabulary": {
+            "joint": joint,
+            "kind": kind,
+            "pieces": [len(vocabulary) for vocabulary in vocabularies],
+            "digests": [vocabulary.digest for vocabulary in vocabularies],
+        },
+        "max_length": max_length,
+        "splits": {
+            name: _binarise(folder / name, text, vocabularies[0], vocabularies[-1], max_length)
+            for name, text in (("train", train), ("dev", dev))
+        },
+        "tests": {name: _write_test(folder / "tests", name, text, truths.get(name)) for name, text in sets.items()},
+    }
+    manifest["digest"] = hashlib.sha256(yaml.safe_dump(manifest).encode()).hexdigest()
+    _finish(folder, manifest)
+    return Prepared.open(folder)
+
+
+def _check(
+    train: ParallelText, dev: ParallelText, sets: Mapping[str, ParallelText], truths: Mapping[str, Path]
+) -> None:
+    if sets["dev"] is not dev:
+        raise TextError("a test set may not be called 'dev': the dev text itself is available under that name.")
+    for text in (train, dev):
+        if text.targets is None:
+            raise TextError(f"{text.name}: training and dev text need translations.")
+    for text in (train, *sets.values()):
+        if text.documents is not None:
+            check_documents(text.documents, text.name)
+    for name in sets:
+        if not _TEST_NAME.fullmatch(name):
+            raise TextError(f"test set {name!r}: the name becomes a file name; use letters, digits and . _ + -.")
+    if strangers := truths.keys() - sets.keys():
+        raise TextError(f"truths for {', '.join(sorted(strangers))}, but there are only {', '.join(sets)}.")
+
+
+def _begin(folder: Path) -> None:
+    """Clear an earlier preparation, finished or not; never a folder that holds somebody's own `train/`."""
+    ours = (folder / MANIFEST).is_file() or (folder / _UNFINISHED).is_file()
+    if not ours and (foreign := [room for room in _ROOMS if (folder / room).exists()]):
+        raise TextError(
+            f"{folder}: already holds {', '.join(foreign)} that are not prepared text; choose another folder."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _UNFINISHED).touch()
+    (folder / MANIFEST).unlink(missing_ok=True)
+    for room in _ROOMS:
+        shutil.rmtree(folder / room, ignore_errors=True)
+        (folder / room).mkdir()
+
+
+def _finish(folder: Path, manifest: dict[str, Any]) -> None:
+    write_lines(folder / MANIFEST, yaml.safe_dump(manifest, sort_keys=False).rstrip("\n").split("\n"))
+    (folder / _UNFINISHED).unlink()
+
+
+def _train_vocabularies(
+    train: ParallelText, pieces: int, kind: str, joint: bool, character_coverage: float, seed: int
+) -> list[Vocabulary]:
+    sides: list[Iterable[str]] = [train.sources, train.targets or []]
+    if joint:
+        sides = [chain.from_iterable(zip(*sides, strict=True))]
+    return [Vocabulary.train(lines, pieces, kind, character_coverage, seed) for lines in sides]
+
+
+def _binarise(
+    folder: Path, text: ParallelText, source_vocabulary: Vocabulary, target_vocabulary: Vocabulary, max_length: int
+) -> dict[str, Any]:
+    vocabularies, lines = (source_vocabulary, target_vocabulary), (text.sources, text.targets or [])
+    writers = [SideWriter(folder, side, len(v), max_length) for side, v in zip(SIDES, vocabularies, strict=True)]
+    left_out, kept_rows = {"too_long": 0, "empty": 0}, []
+    for start in range(0, len(text), _CHUNK):
+        chunk = [side[start : start + _CHUNK] for side in lines]
+        ids = [vocabulary.encode(side) for vocabulary, side in zip(vocabularies, chunk, strict=True)]
+        lengths = np.array([[len(sentence) for sentence in side] for side in ids])
+        empty, too_long = lengths.min(axis=0) == 0, lengths.max(axis=0) > max_length
+        left_out["empty"] += int(empty.sum())
+        left_out["too_long"] += int((too_long & ~empty).sum())
+        kept = np.flatnonzero(~empty & ~too_long)
+        for side, writer in enumerate(writers):
+            writer.append([ids[side][i] for i in kept], [chunk[side][i] for i in kept])
+        kept_rows.append(start + kept)
+    digests = {side: writer.close() for side, writer in zip(SIDES, writers, strict=True)}
+    if sum(map(len, kept_rows)) == 0:
+        raise TextError(f"{text.name}: none of its {len(text)} pairs is left: {left_out} (max_length {max_length}).")
+    rows = np.concatenate(kept_rows)
+    if text.documents is not None:
+        digests["documents"] = write_documents(folder, text.documents, rows)
+    return {
+        "name": text.name,
+        "sentences": len(rows),
+        "left_out": left_out,
+        "source_tokens": writers[0].token_count,
+        "target_tokens": writers[1].token_count,
+        "digests": digests,
+    }
+
+
+def _write_test(folder: Path, name: str, text: ParallelText, truth: Path | None) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    contents = {"source": text.sources, "target": text.targets, "docids": text.documents}
+    for suffix, lines in contents.items():
+        if lines is not None:
+            write_lines(folder / f"{name}.{suffix}", lines)
+            digest.update((folder / f"{name}.{suffix}").read_bytes())
+    if truth is not None:
+        shutil.copyfile(truth, folder / f"{name}.truth.jsonl")
+        digest.update(Path(truth).read_bytes())
+    present = {suffix: lines is not None for suffix, lines in contents.items()}
+    return {"sentences": len(text), **present, "truth": truth is not None, "digest": digest.hexdigest()}

@@ -1,0 +1,264 @@
+"""Documents of the controlled corpus: chains of antecedent and "it", forms of address, splits, files.
+
+It knows what has to stand where in a document, and completes the truth records with what only context decides. It knows
+no grammar.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import yaml
+
+from core_models.resources import data_folder
+from core_models.text.controlled.composer import Composer, Demand
+from core_models.text.controlled.draft import Draft, Word, place_words, truth
+from core_models.text.controlled.grammar import Grammar
+from core_models.text.controlled.lexicon import Lexicon, Noun, read_lexicon
+from core_models.text.controlled.sentences import SentenceComposer
+
+SPLITS = ("train", "dev", "test")
+GENDERS = ("m", "f", "n")
+WINDOW = 3                                           # sentences back that an antecedent or a cue may stand
+
+
+@dataclass(frozen=True)
+class ControlledSplit:
+    """Sentence pairs in order, the document id of each, and the truth record of each."""
+
+    sources: list[str]
+    targets: list[str]
+    documents: list[str]
+    truth: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class ControlledCorpus:
+    """Three splits; `second_targets` is an independent second draw of the test translations (for the ceiling)."""
+
+    train: ControlledSplit
+    dev: ControlledSplit
+    test: ControlledSplit
+    second_targets: list[str]
+
+
+@dataclass(slots=True)
+class Deck:
+    """Draws without replacement from a shuffled deck that is refilled, so that shares come out even."""
+
+    cards: tuple[Any, ...]
+    random: Random
+    left: list[Any] = field(default_factory=list)
+
+    def draw(self) -> Any:
+        if not self.left:
+            self.left = list(self.cards)
+            self.random.shuffle(self.left)
+        return self.left.pop()
+
+
+@dataclass(slots=True)
+class Chain:
+    """An antecedent that stands (or is to stand) in sentence `start`, and its "it" `distance` sentences later."""
+
+    noun: Noun
+    start: int
+    distance: int
+    rival: Noun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    draft: Draft
+    source: list[Word]
+    target: list[Word]
+
+    def mention(self, noun: Noun) -> int:
+        """Return the source position of the noun."""
+        return next(word.position for _, name, word in self.draft.mentions if name == noun.singular)
+
+
+class SplitWriter:
+    """Writes documents until a split is full; `draws` settles translations only: sources do not depend on it."""
+
+    def __init__(self, lexicon: Lexicon, tables: dict[str, Any], config: dict[str, Any], name: str, seed: int,
+                 draw: int) -> None:
+        self.name, self.config, self.lexicon = name, config, lexicon
+        self.random, self.draws = Random(f"{seed}:{name}"), Random(f"{seed}:{name}:{draw}")
+        self.composer = SentenceComposer(Composer(lexicon, tables, config, self.random))
+        self.grammar = Grammar(tables)
+        self.genders, self.dialogues = Deck(GENDERS, self.random), Deck((True, False), self.random)
+        self.distances = {gender: Deck(tuple(config["it_distance"]), self.random) for gender in GENDERS}
+        self.split = ControlledSplit([], [], [], [])
+
+    def write(self, sentences: int) -> ControlledSplit:
+        number = 0
+        while len(self.split.sources) < sentences:
+            number += 1
+            self.document(f"{self.name}-{number:05d}", self.document_size(sentences - len(self.split.sources)))
+        return self.split
+
+    def document_size(self, left: int) -> int:
+        """Draw the length of the next document so that what is left over is no stub."""
+        shortest, longest = self.config["document_sentences"]
+        size = min(left, self.random.randint(shortest, longest))
+        if 0 < left - size < shortest:
+            size = left if left <= longest else left - shortest
+        return size
+
+    def document(self, name: str, size: int) -> None:
+        self.grammar.polite = self.dialogues.draw()
+        dialogue = self.random.random() < self.config["dialogue"]
+        first_cue = self.random.randrange(self.config["cue_reach"]) if dialogue else size
+        written: list[Written] = []
+        last_cue: int | None = None
+        chain: Chain | None = None
+        for index in range(size):
+            since = None if last_cue is None else index - last_cue
+            cue = index == first_cue if since is None else self.cue_due(since)
+            chain = chain or self.open_chain(written, index, size)
+            sentence = self.sentence(self.demand(chain, index, dialogue, cue))
+            written.append(sentence)
+            last_cue = index if cue else last_cue
+            record = truth(sentence.draft, sentence.source, sentence.target)
+            record["pronouns"] = self.pronouns(written, chain)
+            record["address"] = self.addresses(written, last_cue)
+            if chain and index == chain.start + chain.distance:
+                record["phenomena"] += ["it", *(["needs_order"] if chain.rival else [])]
+                chain = None
+            if record["address"]:
+                reached = record["address"][0]["cue"] is not None
+                record["phenomena"].append("address" if reached else "address_out_of_reach")
+            self.split.sources.append(" ".join(word.text for word in sentence.source))
+            self.split.targets.append(" ".join(word.text for word in sentence.target))
+            self.split.documents.append(name)
+            self.split.truth.append(record)
+
+    def cue_due(self, since: int) -> bool:
+        return since >= self.config["cue_reach"] or self.random.random() < 1 / self.config["cue_reach"]
+
+    def open_chain(self, written: Sequence[Written], index: int, size: int) -> Chain | None:
+        """Perhaps begin a chain here: its class must not stand in what the pronoun can still look back to."""
+        if self.random.random() >= self.config["it"]:
+            return None
+        gender = self.genders.draw()
+        distance = self.distances[gender].draw()
+        if index + distance >= size:
+            self.genders.left.append(gender)
+            self.distances[gender].left.append(distance)
+            return None
+        visible = written[max(0, index - (WINDOW - distance)):index]
+        mentioned = [name for sentence in visible for name, _, _ in sentence.draft.mentions]
+        free = [name for name in self.lexicon.classes if name not in mentioned]
+        if not free:
+            self.genders.left.append(gender)
+            self.distances[gender].left.append(distance)
+            return None
+        nouns = self.lexicon.classes[self.random.choice(free)]
+        noun = self.random.choice([n for n in nouns if n.translations[0].gender == gender])
+        rival = None
+        if self.random.random() < self.config["needs_order"]:
+            rival = self.random.choice([n for n in nouns if n.translations[0].gender != gender])
+        return Chain(noun, index, distance, rival)
+
+    def demand(self, chain: Chain | None, index: int, dialogue: bool, cue: bool) -> Demand:
+        cues = self.lexicon.cues["polite" if self.grammar.polite else "familiar"]
+        phrase = self.random.choice(cues) if cue else None
+        you = 0.0 if not dialogue else self.config["you_beside_cue" if cue else "you"]
+        if chain is None:
+            return Demand(cue=phrase, you=you)
+        name, gender = chain.noun.thing_class or "", chain.noun.translations[0].gender
+        if index == chain.start:
+            return Demand(antecedent=chain.noun, rival=chain.rival, cue=phrase, you=you, barred=(name,))
+        if index == chain.start + chain.distance:
+            return Demand(it_class=name, it_gender=gender, cue=phrase, you=you, barred=(name,))
+        return Demand(cue=phrase, you=you, barred=(name,))
+
+    def sentence(self, demand: Demand) -> Written:
+        """Write one sentence; one that outgrew the longest length is composed anew."""
+        lengths = self.config["lengths"]
+        while True:
+            bucket = self.random.choices(lengths, [entry["share"] for entry in lengths])[0]
+            composed = self.composer.sentence(self.random.randint(*bucket["words"]), demand)
+            draft = Draft(self.draws)
+            part = self.composer.write(composed, draft, self.grammar)
+            if self.config["shortest"] <= len(part.source) <= self.config["longest"]:
+                place_words(part)
+                return Written(draft, part.source, part.target)
+
+    def pronouns(self, written: Sequence[Written], chain: Chain | None) -> list[dict[str, Any]]:
+        if chain is None:
+            return []
+        antecedent = {"sentence": -chain.distance, "word": written[chain.start].mention(chain.noun)}
+        return [{"target": p.target.position, "source": p.source.position, "antecedent": antecedent,
+                 "gender": p.gender, "alternatives": p.alternatives} for p in written[-1].draft.pronouns]
+
+    def addresses(self, written: Sequence[Written], last_cue: int | None) -> list[dict[str, Any]]:
+        """Return a record for every "you": its cue, and the words that make the other form of address (`swap`)."""
+        sentence = written[-1]
+        here = len(written) - 1
+        cue = None
+        if last_cue is not None and here - last_cue <= WINDOW:
+            word = written[last_cue].draft.cue
+            assert word is not None
+            cue = {"sentence": last_cue - here, "word": word.position}
+        swap = [[word.position, word.other] for word in sentence.target if word.other is not None]
+        return [{"target": target.position, "source": source.position, "cue": cue,
+                 "form": "polite" if self.grammar.polite else "familiar", "alternatives": [target.other], "swap": swap}
+                for source, target in sorted(sentence.draft.addresses, key=lambda pair: pair[0].position)]
+
+
+def generate(sentences: int | None = None, dev: int | None = None, test: int | None = None, seed: int = 1,
+             config: Path | None = None) -> ControlledCorpus:
+    """Generate the corpus; sizes are sentences of each split, and default to those of the configuration.
+
+    `config` is a YAML file whose keys replace those of `data/controlled/config.yaml`. Same arguments, same
+    bytes, on every machine.
+    """
+    folder = data_folder() / "controlled"
+    tables = _read(folder / "grammar.yaml")
+    settings = settings_from(config, folder / "config.yaml")
+    lexicon = read_lexicon(folder, tables)
+    sizes = {name: settings["sentences"][name] if size is None else size
+             for name, size in zip(SPLITS, (sentences, dev, test), strict=True)}
+
+    if min(sizes.values()) < 1:
+        raise ValueError(f"every split needs at least one sentence, but the sizes are {sizes}")
+
+    def split(name: str, draw: int = 0) -> ControlledSplit:
+        return SplitWriter(lexicon, tables, settings, name, seed, draw).write(sizes[name])
+
+    return ControlledCorpus(split("train"), split("dev"), split("test"), split("test", draw=1).targets)
+
+
+def settings_from(path: Path | None, default: Path) -> dict[str, Any]:
+    """Return the configuration; a file of one's own may name only some keys, the others keep their defaults."""
+    settings = _read(default)
+    own = {} if path is None else _read(path) or {}
+    for key in own:
+        if key not in settings:
+            nearest = get_close_matches(key, settings, n=1)
+            hint = f": did you mean {nearest[0]!r}?" if nearest else f"; known are {', '.join(settings)}"
+            raise ValueError(f"{path}: the controlled corpus has no setting {key!r}{hint}")
+    return settings | own
+
+
+def write(corpus: ControlledCorpus, folder: Path) -> None:
+    """Write `train|dev|test` as `.en`, `.de`, `.docids`, `.truth.jsonl` into the folder, which is made if missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in SPLITS:
+        split: ControlledSplit = getattr(corpus, name)
+        records = [json.dumps(record, ensure_ascii=False) for record in split.truth]
+        for suffix, lines in (("en", split.sources), ("de", split.targets), ("docids", split.documents),
+                              ("truth.jsonl", records)):
+            text = "".join(f"{line}\n" for line in lines)
+            (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8", newline="\n")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with path.open(encoding="utf-8") as file:
+        return yaml.safe_load(file)

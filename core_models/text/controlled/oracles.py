@@ -1,0 +1,143 @@
+"""How hard a controlled corpus is: BLEU of rules that cannot reorder, the ceiling, and what context is worth.
+
+It knows the corpus and its truth records only; it trains no model and reads no lexicon.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from core_models.text.controlled.corpus import GENDERS, ControlledCorpus, ControlledSplit
+
+Figures = dict[str, float | str]
+Case = tuple[frozenset[str], str]                    # the words of the source sentence, and what is right
+
+
+def oracles(corpus: ControlledCorpus) -> Figures:
+    """Return the printed figures of the test split: BLEU (0 to 100), accuracies (fractions), counts, BLEU's signature.
+
+    `word_for_word`: every source word becomes the German words it is linked to most often in the training split, in
+    source order. `bag_of_words`: the right German words in the order of the source words they are linked to; words
+    without counterpart stay behind their left (or before their right) neighbour, the better of the two. `ceiling`:
+    an independent second draw of the right translations against the first. `context_blind`: the right translation,
+    but every pronoun and form of address the commonest one of the training split. `majority`: the commonest choice of the
+    training split; `sentence_only`: naive Bayes over the words of the current source sentence, trained there.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    metric = BLEU(tokenize="none", force=True)
+    test = corpus.test
+
+    def bleu(hypotheses: Sequence[str]) -> float:
+        return float(metric.corpus_score(hypotheses, [test.targets]).score)
+
+    dictionary = word_dictionary(corpus.train)
+    bags = [[reordered(target, record, before) for target, record in zip(test.targets, test.truth, strict=True)]
+            for before in (False, True)]
+    figures: Figures = {
+        "bleu_word_for_word": bleu([word_for_word(source, dictionary) for source in test.sources]),
+        "bleu_bag_of_words": max(bleu(bag) for bag in bags),
+        "bleu_ceiling": bleu(corpus.second_targets),
+        "bleu_context_blind": bleu(context_blind(corpus)),
+    }
+    for name, cases in (("pronoun", pronoun_cases), ("address", address_cases)):
+        figures |= {f"{name}_{key}": value for key, value in accuracies(cases(corpus.train), cases(test)).items()}
+    seen = set(corpus.train.sources)
+    figures["test_sources_in_train"] = sum(source in seen for source in test.sources) / max(1, len(test.sources))
+    figures["bleu_signature"] = str(metric.get_signature())
+    return figures
+
+
+def format_oracles(figures: Figures) -> str:
+    """Return the figures as lines to print: names, then BLEU with one digit and fractions with three."""
+    lines = []
+    for name, value in figures.items():
+        digits = 1 if name.startswith("bleu_") else 0 if name.endswith("_cases") else 3
+        text = value if isinstance(value, str) else f"{value:.{digits}f}"
+        lines.append(f"{name.replace('_', ' '):<28}{text}")
+    return "\n".join(lines)
+
+
+def word_dictionary(split: ControlledSplit) -> dict[str, tuple[str, ...]]:
+    """Return for every source word the German words (none, one or several) that it is linked to most often."""
+    counts: dict[str, Counter[tuple[str, ...]]] = {}
+    for source, target, record in zip(split.sources, split.targets, split.truth, strict=True):
+        german = target.split()
+        linked: dict[int, list[str]] = {}
+        for i, j in record["alignment"]:
+            linked.setdefault(i, []).append(german[j])
+        for i, word in enumerate(source.split()):
+            counts.setdefault(word, Counter())[tuple(linked.get(i, ()))] += 1
+    return {word: counter.most_common(1)[0][0] for word, counter in counts.items()}
+
+
+def word_for_word(source: str, dictionary: dict[str, tuple[str, ...]]) -> str:
+    return " ".join(german for word in source.split() for german in dictionary.get(word, (word,)))
+
+
+def reordered(target: str, record: dict[str, Any], before: bool) -> str:
+    """Return the right words in source order; those without counterpart stay at their left (right) neighbour."""
+    words = target.split()
+    first_link: dict[int, int] = {}
+    for i, j in record["alignment"]:
+        first_link[j] = min(i, first_link.get(j, i))
+    order = range(len(words) - 1, -1, -1) if before else range(len(words))
+    keys: dict[int, int] = {}
+    neighbour = max(first_link.values(), default=0) if before else -1
+    for j in order:
+        neighbour = first_link.get(j, neighbour)
+        keys[j] = neighbour
+    return " ".join(words[j] for j in sorted(range(len(words)), key=lambda j: (keys[j], j)))
+
+
+def context_blind(corpus: ControlledCorpus) -> list[str]:
+    """Return the right test translations with every choice that context decides made as most of the training split."""
+    gender = commonest(label for _, label in pronoun_cases(corpus.train))
+    form = commonest(label for _, label in address_cases(corpus.train))
+    lines = []
+    for target, record in zip(corpus.test.targets, corpus.test.truth, strict=True):
+        words = target.split()
+        for pronoun in record["pronouns"]:
+            others = [other for other in GENDERS if other != pronoun["gender"]]
+            if gender in others:
+                words[pronoun["target"]] = pronoun["alternatives"][others.index(gender)]
+        for address in record["address"][:1]:
+            for position, word in address["swap"] if address["form"] != form else ():
+                words[position] = word
+        lines.append(" ".join(words))
+    return lines
+
+
+def commonest(labels: Iterable[str]) -> str:
+    return max(Counter(labels).items(), key=lambda item: item[1], default=("", 0))[0]
+
+
+def pronoun_cases(split: ControlledSplit) -> list[Case]:
+    return _cases(split, "pronouns", lambda record: record["gender"])
+
+
+def address_cases(split: ControlledSplit) -> list[Case]:
+    return _cases(split, "address", lambda record: record["form"])
+
+
+def _cases(split: ControlledSplit, field: str, label: Callable[[dict[str, Any]], str]) -> list[Case]:
+    return [(frozenset(source.split()), label(record[field][0]))
+            for source, record in zip(split.sources, split.truth, strict=True) if record[field]]
+
+
+def accuracies(train: Sequence[Case], test: Sequence[Case]) -> dict[str, float]:
+    """Return how often the commonest label, and naive Bayes over the sentence's words, are right on the test cases."""
+    if not train or not test:
+        return {"cases": float(len(test))}
+    labels = Counter(label for _, label in train)
+    majority = commonest(label for _, label in train)
+    counts = {label: Counter(word for words, own in train if own == label for word in words) for label in labels}
+
+    def score(words: Iterable[str], label: str) -> float:
+        return math.log(labels[label]) + math.fsum(
+            math.log((counts[label][word] + 1) / (labels[label] + 2)) for word in words)
+
+    right = sum(max(labels, key=lambda label: score(words, label)) == truth for words, truth in test)
+    return {"cases": float(len(test)), "majority": sum(truth == majority for _, truth in test) / len(test),
+            "sentence_only": right / len(test)}

@@ -1,0 +1,212 @@
+"""Parallel text as lists of lines: reading, checking, writing.
+
+Knows files, lines and document ids. Knows nothing of pieces, vocabularies or tensors. Only a line feed, with or
+without a carriage return before it, ends a line: `str.splitlines` and text-mode universal newlines cut at ten more
+characters (U+2028, NEL, form feed, …), which is how parallel files silently come apart.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# What `str.splitlines` takes for a line end and a line-oriented corpus does not, plus the byte-order mark.
+_FALSE_LINE_ENDS = {
+    "\u2028": "U+2028 (line separator)", "\u2029": "U+2029 (paragraph separator)", "\u0085": "U+0085 (NEL)",
+    "\x0b": "U+000B (vertical tab)", "\x0c": "U+000C (form feed)", "\x1c": "U+001C", "\x1d": "U+001D",
+    "\x1e": "U+001E", "\r": "a bare carriage return",
+}  # fmt: skip
+_FALSE_LINE_END = re.compile("[" + "".join(_FALSE_LINE_ENDS) + "]")
+_BYTE_ORDER_MARK = "\ufeff"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class TextError(ValueError):
+    """Text that cannot be used; the message names the file, the line and what to do."""
+
+
+@dataclass(frozen=True)
+class ParallelText:
+    """Sentences, their translations where there are any, and the document each belongs to where that is known."""
+
+    name: str
+    sources: list[str]
+    targets: list[str] | None = None
+    documents: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        for what, lines in (("targets", self.targets), ("document ids", self.documents)):
+            if lines is not None and len(lines) != len(self.sources):
+                raise TextError(f"{self.name}: {len(self.sources)} sources but {len(lines)} {what}; need one each.")
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """Read a UTF-8 file, plain or `.gz`, as a list of lines without their ends; one leading byte-order mark is dropped.
+
+    Raises TextError for a missing or empty file, a broken archive and invalid UTF-8 (with the line).
+    """
+    path = Path(path)
+    lines = _decode(path, _read_bytes(path)).split("\n")
+    if lines[-1] == "":
+        lines.pop()  # the line feed ends the last line, it does not begin another
+    return [line.removesuffix("\r") for line in lines]
+
+
+def read_parallel(
+    source: str | Path,
+    target: str | Path | None = None,
+    documents: str | Path | None = None,
+    name: str | None = None,
+) -> ParallelText:
+    """Read sentence-aligned files.
+
+    documents: a file with one document id a line; by default `train.docids` (or `.docids.gz`) beside `train.en`, if it
+    is there. Raises TextError where the files do not fit each other, with the line where they part.
+    """
+    source = Path(source)
+    sources = read_lines(source)
+    targets = None
+    if target is not None:
+        targets = read_lines(target)
+        if len(sources) != len(targets):
+            raise TextError(_explain_mismatch(source, sources, Path(target), targets))
+    beside = documents_beside(source) if documents is None else Path(documents)
+    ids = None if beside is None else _read_documents(beside, source, len(sources))
+    return ParallelText(name or _stem(source), sources, targets, ids)
+
+
+def documents_beside(source: str | Path) -> Path | None:
+    """Where the document ids of a text file are by convention: its stem + `.docids` or `.docids.gz`; None if absent."""
+    folder, stem = Path(source).parent, _stem(Path(source))
+    candidates = (folder / f"{stem}.docids", folder / f"{stem}.docids.gz")
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
+
+
+def read_tsv(path: str | Path, columns: tuple[int, ...] = (0, 1), name: str | None = None) -> ParallelText:
+    """Read tab-separated text; columns (from 0) are the source's, the target's and, if given, the document id's."""
+    path = Path(path)
+    if len(columns) not in (2, 3) or min(columns) < 0:
+        raise TextError(f"columns={columns}: name the source's, the target's and perhaps the document id's column.")
+    rows = [line.split("\t") for line in read_lines(path)]
+    for number, row in enumerate(rows, start=1):
+        if len(row) <= max(columns):
+            raise TextError(f"{path}:{number}: {len(row)} columns, but column {max(columns)} (from 0) was asked for.")
+    fields = [[row[column] for row in rows] for column in columns]
+    if len(columns) == 3:
+        check_documents(fields[2], str(path))
+        return ParallelText(name or _stem(path), fields[0], fields[1], fields[2])
+    return ParallelText(name or _stem(path), fields[0], fields[1])
+
+
+def write_lines(path: str | Path, lines: Iterable[str]) -> None:
+    """Write lines as UTF-8, gzipped if the name ends in `.gz`; the file appears whole or not at all."""
+    path = Path(path)
+    unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")
+    try:
+        # mtime=0: the same lines give the same bytes
+        with (
+            open(unfinished, "wb") as raw,
+            gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw as file,
+        ):
+            for number, line in enumerate(lines, start=1):
+                if "\n" in line or line.endswith("\r"):
+                    raise TextError(f"{path}:{number}: the sentence holds a line end; replace it by a space: {line!r}.")
+                file.write(line.encode() + b"\n")
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def check_documents(documents: Sequence[str], where: str) -> None:
+    """Raise TextError for an empty document id or one whose sentences are not one unbroken run."""
+    begun: dict[str, int] = {}
+    number = 1
+    for identifier, run in itertools.groupby(documents):
+        if not identifier.strip():
+            raise TextError(f"{where}:{number}: no document id; every sentence needs one.")
+        if identifier in begun:
+            raise TextError(
+                f"{where}:{number}: document {identifier!r} begins again (its first run began at line "
+                f"{begun[identifier]}); a document is one unbroken run of lines: sort the lines or rename it."
+            )
+        begun[identifier] = number
+        number += sum(1 for _ in run)
+
+
+def _read_documents(path: Path, source: Path, sentences: int) -> list[str]:
+    documents = read_lines(path)
+    if len(documents) != sentences:
+        first = min(len(documents), sentences) + 1
+        short, long = (path, source) if len(documents) < sentences else (source, path)
+        raise TextError(
+            f"{path} has {len(documents)} document ids but {source} has {sentences} sentences: {short} ends before "
+            f"line {first} of {long}; give one id for every sentence."
+        )
+    check_documents(documents, str(path))
+    return documents
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
+            content = file.read()
+    except FileNotFoundError:
+        raise TextError(f"{path}: no such file.") from None
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise TextError(f"{path}: not a whole gzip file ({error}); fetch or compress it again.") from error
+    if not content:
+        raise TextError(f"{path}: the file is empty.")
+    return content
+
+
+def _decode(path: Path, content: bytes) -> str:
+    try:
+        return content.decode("utf-8").removeprefix(_BYTE_ORDER_MARK)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
+        if content.startswith(_UTF16_MARKS):
+            why = "it begins with the byte-order mark of UTF-16: convert the file to UTF-8"
+        else:
+            why = f"byte {content[error.start]:#04x} at byte {column} of the line: convert the file to UTF-8"
+        raise TextError(f"{path}:{line}: not UTF-8 ({why}).") from None
+
+
+def _stem(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).stem
+
+
+def _explain_mismatch(source: Path, sources: list[str], target: Path, targets: list[str]) -> str:
+    """Say where two files part and why: a false line end or a byte-order mark, or else the first visible difference."""
+    counts = f"{source} has {len(sources)} lines but {target} has {len(targets)}"
+    (short, shorter), (long, longer) = sorted(((source, sources), (target, targets)), key=lambda side: len(side[1]))
+    separated = [(number, found) for number, line in enumerate(shorter, 1) for found in _FALSE_LINE_END.findall(line)]
+    if separated:
+        number, character = separated[0]
+        # Only when the counts add up is the separator known to be the whole cause.
+        certainty = "" if len(separated) == len(longer) - len(shorter) else "probably "
+        return (
+            f"{counts}: they {certainty}part at line {number}, where {short} holds {_FALSE_LINE_ENDS[character]}, "
+            f"which another tool took for a line end in {long} ({len(separated)} in all); replace it by a space and "
+            "align again."
+        )
+    for number, line in enumerate(longer, 1):
+        if line.strip(_BYTE_ORDER_MARK + " ") == "" and _BYTE_ORDER_MARK in line:
+            return f"{counts}: they part at line {number}, where {long} holds nothing but a byte-order mark; remove it."
+    for number, (one, other) in enumerate(zip(shorter, longer, strict=False), 1):
+        if (one.strip() == "") != (other.strip() == ""):
+            empty = short if one.strip() == "" else long
+            return f"{counts}: they part at line {number}, which is empty in {empty} only; align them again."
+    first = len(shorter) + 1
+    return (
+        f"{counts}: at line {first} {short} has ended and {long} goes on with {longer[first - 1][:60]!r}; no U+2028, "
+        "NEL or byte-order mark explains it: cut the longer file or align again."
+    )

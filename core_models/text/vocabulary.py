@@ -1,0 +1,225 @@
+"""The SentencePiece vocabulary: training, segmenting, sampling segmentations.
+
+Knows strings and piece numbers. Knows nothing of files of text, of two languages or of batches: a joint vocabulary is
+one that was trained on both sides' lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import random
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+
+from .parallel import TextError
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+KINDS = ("unigram", "bpe")
+# SentencePiece scores an unknown character this far below the rarest piece (unigram_model.cc, kUnkPenalty).
+_UNKNOWN_PENALTY = 10.0
+# Lines that training looks at; more change little and cost hours and tens of gigabytes.
+_TRAINING_LINES = 2_000_000
+_TRAINING_LINE_BYTES = 65_536  # SentencePiece would silently skip what is longer than 4,192 bytes
+_SPACE = "▁"
+
+
+class Vocabulary:
+    """A SentencePiece model whose pieces 0 to 3 are PAD, UNK, BOS and EOS."""
+
+    def __init__(self, model: bytes) -> None:
+        self._model = model
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        ids = (self._processor.pad_id(), self._processor.unk_id(), self._processor.bos_id(), self._processor.eos_id())
+        if ids != (PAD, UNK, BOS, EOS):
+            raise TextError(
+                f"the SentencePiece model numbers (pad, unk, bos, eos) {ids}, the workbench {(PAD, UNK, BOS, EOS)}: "
+                "train it with --pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3."
+            )
+
+    @classmethod
+    def train(
+        cls,
+        lines: Iterable[str],
+        size: int,
+        kind: str = "unigram",
+        character_coverage: float = 1.0,
+        seed: int = 1,
+    ) -> Vocabulary:
+        """Learn `size` pieces (the four control pieces among them); the same lines, in order, give the same model.
+
+        seed: draws the lines that are looked at where there are more than two million. Raises TextError if the text
+        does not hold so many pieces, or not so few.
+        """
+        if kind not in KINDS:
+            raise TextError(f"vocabulary kind {kind!r}: choose one of {', '.join(KINDS)}.")
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(_reservoir(lines, _TRAINING_LINES, seed)),
+                model_writer=model,
+                vocab_size=size,
+                model_type=kind,
+                character_coverage=character_coverage,
+                pad_id=PAD,
+                unk_id=UNK,
+                bos_id=BOS,
+                eos_id=EOS,
+                num_threads=1,  # expectations summed in another order give another model
+                max_sentence_length=_TRAINING_LINE_BYTES,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise TextError(_explain_training(str(error), size, kind)) from error
+        return cls(model.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Vocabulary:
+        """Read a `.model` file; TextError if it is missing or is no SentencePiece model."""
+        try:
+            return cls(Path(path).read_bytes())
+        except FileNotFoundError:
+            raise TextError(f"{path}: no such vocabulary.") from None
+        except (RuntimeError, TextError) as error:
+            raise TextError(f"{path}: not a usable SentencePiece model: {error}") from error
+
+    def save(self, path: str | Path) -> None:
+        """Write the model file; it appears whole or not at all."""
+        path = Path(path)
+        unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")
+        unfinished.write_bytes(self._model)
+        os.replace(unfinished, path)
+
+    def __len__(self) -> int:
+        return self._processor.get_piece_size()
+
+    def __reduce__(self) -> tuple[type[Vocabulary], tuple[bytes]]:
+        return Vocabulary, (self._model,)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the model, in hexadecimal."""
+        return hashlib.sha256(self._model).hexdigest()
+
+    @cached_property
+    def kind(self) -> str:
+        """`unigram` or `bpe`."""
+        # A BPE model scores its merges 0, -1, -2, … by rank; a unigram model stores log probabilities.
+        scores = self._scores[EOS + 1 :]
+        return "bpe" if np.array_equal(scores, -np.arange(len(scores))) else "unigram"
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        """Segment each line in the one best way; no BOS, no EOS."""
+        return self._processor.encode(list(lines), out_type=int)
+
+    def decode(self, ids_lists: Iterable[Sequence[int]]) -> list[str]:
+        """Join pieces to text, one line for each list; PAD, BOS and EOS leave nothing behind."""
+        return [self._processor.decode([int(i) for i in ids if i not in (PAD, BOS, EOS)]) for ids in ids_lists]
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """The pieces as SentencePiece writes them, a leading `▁` for a space."""
+        return [self._processor.id_to_piece(int(i)) for i in ids]
+
+    def sample(
+        self, line: str, alpha: float, generator: random.Random | np.random.Generator, nbest: int = 64
+    ) -> list[int]:
+        """Draw one segmentation with `generator` alone: SentencePiece's own draws come from a hidden global state.
+
+        Unigram: one of the `nbest` best with probability proportional to P(segmentation) ** alpha (Kudo 2018, Eq. 8);
+        alpha 0 is uniform, large alpha the best. BPE: each merge is left out with probability alpha, `nbest` is not
+        used (Provilkov et al. 2020, Algorithm 1); alpha 0 is the usual segmentation, alpha 1 single characters.
+        """
+        if self.kind == "bpe":
+            if not 0 <= alpha <= 1:
+                raise TextError(
+                    f"sampling alpha {alpha}: with BPE it is the probability of leaving a merge out, 0 to 1."
+                )
+            return self._merge_with_dropout(line, alpha, generator)
+        candidates = self._processor.nbest_encode([line], out_type=int, nbest_size=nbest)[0]
+        if len(candidates) < 2:
+            return self.encode([line])[0]
+        log_weights = alpha * np.array([self._scores[ids].sum() for ids in candidates])
+        cumulative = np.cumsum(np.exp(log_weights - log_weights.max()))
+        drawn = np.searchsorted(cumulative, generator.random() * cumulative[-1], side="right")
+        return candidates[min(int(drawn), len(candidates) - 1)]
+
+    @cached_property
+    def _scores(self) -> np.ndarray:
+        scores = np.array([self._processor.get_score(i) for i in range(len(self))])
+        scores[UNK] = scores.min() - _UNKNOWN_PENALTY
+        return scores
+
+    @cached_property
+    def _merge_scores(self) -> dict[str, float]:
+        return {self._processor.id_to_piece(i): float(self._scores[i]) for i in range(EOS + 1, len(self))}
+
+    def _merge_with_dropout(
+        self, line: str, dropout: float, generator: random.Random | np.random.Generator
+    ) -> list[int]:
+        # SentencePiece never merges across a space that begins a piece, so words are merged one by one.
+        words = re.findall(f"{_SPACE}*[^{_SPACE}]*", self._normalised(line))
+        ids = [
+            self._processor.piece_to_id(piece)
+            for word in words
+            for piece in _merged(list(word), self._merge_scores, dropout, generator)
+        ]
+        # A run of unknown characters is one UNK, as in SentencePiece's own output.
+        return [i for before, i in zip([PAD, *ids], ids, strict=False) if not i == before == UNK]
+
+    def _normalised(self, line: str) -> str:
+        normalised = self._processor.normalize(line)
+        return normalised.replace(" ", _SPACE)
+
+
+def _merged(
+    symbols: list[str], scores: dict[str, float], dropout: float, generator: random.Random | np.random.Generator
+) -> list[str]:
+    """Merge the best-scored adjacent pair until none is left; at each step each pair is left out with `dropout`."""
+    while len(symbols) > 1:
+        pairs = (
+            (scores[pair], -position)
+            for position, pair in enumerate(map(str.__add__, symbols, symbols[1:]))
+            if pair in scores and (dropout == 0 or generator.random() >= dropout)
+        )
+        best = max(pairs, default=None)
+        if best is None:
+            break
+        position = -best[1]
+        symbols[position : position + 2] = [symbols[position] + symbols[position + 1]]
+    return symbols
+
+
+def _reservoir(lines: Iterable[str], most: int, seed: int) -> list[str]:
+    """At most `most` of the non-empty lines, each equally likely (Vitter 1985, Algorithm R)."""
+    generator, seen = random.Random(seed), 0
+    kept: list[str] = []
+    for line in lines:
+        if not line.strip():
+            continue
+        seen += 1
+        if len(kept) < most:
+            kept.append(line)
+        elif (place := generator.randrange(seen)) < most:
+            kept[place] = line
+    if not kept:
+        raise TextError("there is no text to learn a vocabulary from: every line is empty.")
+    return kept
+
+
+def _explain_training(message: str, size: int, kind: str) -> str:
+    if found := re.search(r"set it to a value <= (\d+)", message):
+        return (
+            f"{size} pieces were asked for, but the text holds only {found[1]} ({kind}): ask for {found[1]} or fewer."
+        )
+    if found := re.search(r"required_chars\. \d+ vs (\d+)", message):
+        return (
+            f"{size} pieces were asked for, but the characters alone need {found[1]}: ask for more pieces or lower "
+            "character_coverage."
+        )
+    return f"SentencePiece could not learn {size} pieces ({kind}): {message}"

@@ -1,0 +1,126 @@
+"""The trace: what one sentence did inside a system, as named arrays with named axes. Nothing else leaves a model.
+
+`TraceWriter` collects the arrays of a batch during a forced pass and cuts them into sentences; `write_traces` and
+`TraceStore` keep them on disk, memory-mapped. Knows no mechanism: names, axes and sums are what a record says of itself.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+FORMAT = 1
+# Axes that are padded within a batch, and the length that cuts each.
+PADDED_AXES = {"source": "source", "source_key": "source", "target": "target", "target_key": "target"}
+
+
+@dataclass(frozen=True)
+class TraceArray:
+    """One array of one sentence: `axes` name its dimensions; along `sums_to_one`, if given, it is a distribution."""
+
+    axes: tuple[str, ...]
+    values: np.ndarray
+    sums_to_one: str | None = None
+
+    def check(self, name: str, tolerance: float = 1e-3) -> None:
+        """Raise ValueError where axes and shape disagree or a distribution does not sum to one."""
+        if len(self.axes) != self.values.ndim:
+            raise ValueError(f"trace {name!r} has {self.values.ndim} dimensions and names {len(self.axes)} axes: {self.axes}")
+        if self.sums_to_one is not None:
+            error = np.abs(self.values.astype(np.float64).sum(self.axes.index(self.sums_to_one)) - 1).max(initial=0)
+            if error > tolerance:
+                raise ValueError(f"trace {name!r} should sum to one along {self.sums_to_one!r} and is {error:.2g} off")
+
+
+Trace = dict[str, TraceArray]
+
+
+class TraceWriter:
+    """Collects the arrays of one batch. `wanted` are names or patterns such as "decoder.*"."""
+
+    def __init__(self, wanted: Sequence[str]) -> None:
+        self.wanted = tuple(wanted)
+        self.arrays: dict[str, tuple[tuple[str, ...], Tensor, str | None]] = {}
+
+    def wants(self, name: str) -> bool:
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.wanted)
+
+    def record(self, name: str, axes: Sequence[str], value: Tensor, sums_to_one: str | None = None) -> None:
+        """Keep `value`, which begins with the sentence axis, then `axes`; `iteration` is put first when it is cut."""
+        if not self.wants(name):
+            return
+        if value.dim() != len(axes) + 1:
+            raise ValueError(f"trace {name!r}: {value.dim()} dimensions recorded, the sentence and {tuple(axes)} named")
+        if name in self.arrays:
+            raise ValueError(f"trace {name!r} is recorded twice in one pass; give each its own name")
+        self.arrays[name] = (tuple(axes), value.detach(), sums_to_one)
+
+    def sentences(self, lengths: Mapping[str, Sequence[int]]) -> list[Trace]:
+        """Cut padding: `lengths` gives, for source and target, the real length of each sentence of the batch."""
+        traces: list[Trace] = [{} for _ in next(iter(lengths.values()))]
+        for name, (axes, value, sums) in self.arrays.items():
+            values = value.float().cpu().numpy()
+            order = tuple(sorted(range(len(axes)), key=lambda i: axes[i] != "iteration"))
+            for row, trace in enumerate(traces):
+                cut = tuple(slice(lengths[PADDED_AXES[axis]][row]) if axis in PADDED_AXES else slice(None) for axis in axes)
+                trace[name] = TraceArray(tuple(axes[i] for i in order), values[row][cut].transpose(order).copy(), sums)
+        return traces
+
+
+def write_traces(folder: Path, traces: Mapping[int, Trace], half: bool = True) -> None:
+    """Write sentences' traces into `folder`: one flat .npy an array name and index.json, which is written last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays: dict[str, dict] = {}
+    for name in sorted({name for trace in traces.values() for name in trace}):
+        present = {number: trace[name] for number, trace in sorted(traces.items()) if name in trace}
+        first = next(iter(present.values()))
+        flat = np.concatenate([array.values.ravel() for array in present.values()])
+        np.save(folder / f"{name}.npy", flat.astype(np.float16 if half else np.float32), allow_pickle=False)
+        starts = np.cumsum([0] + [array.values.size for array in present.values()]).tolist()
+        arrays[name] = {"axes": first.axes, "sums_to_one": first.sums_to_one,
+                        "sentences": {str(number): [start, *array.values.shape]
+                                      for (number, array), start in zip(present.items(), starts, strict=False)}}
+    temporary = folder / "index.json.part"
+    temporary.write_text(json.dumps({"format": FORMAT, "arrays": arrays}), encoding="utf-8")
+    os.replace(temporary, folder / "index.json")
+
+
+class TraceStore(Mapping[int, Trace]):
+    """Traces on disk, read when asked for: store[sentence][name].values."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+        if index.get("format") != FORMAT:
+            raise ValueError(f"{folder}: traces of format {index.get('format')!r}; this version reads {FORMAT}: trace the run again")
+        self._arrays = index["arrays"]
+        self._sentences = sorted({int(number) for array in self._arrays.values() for number in array["sentences"]})
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._sentences)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._sentences)
+
+    def __getitem__(self, sentence: int) -> Trace:
+        if sentence not in self._sentences:
+            raise KeyError(f"{self.folder}: sentence {sentence} is not traced")
+        return {name: self.array(name, sentence) for name, array in self._arrays.items() if str(sentence) in array["sentences"]}
+
+    def array(self, name: str, sentence: int) -> TraceArray:
+        entry = self._arrays[name]
+        start, *shape = entry["sentences"][str(sentence)]
+        flat = np.load(self.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        values = np.asarray(flat[start:start + int(np.prod(shape))], dtype=np.float32).reshape(shape)
+        return TraceArray(tuple(entry["axes"]), values, entry["sums_to_one"])

@@ -1,0 +1,206 @@
+"""A trained system for use: text in, translations out; scoring, tracing, n-best, prefixes and ensembles.
+
+    translator = core_models.load("runs/transformer");  translator.translate(["the dog sleeps ."])[0].text
+
+Knows text and search, no files but the run it opens, and no architecture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core_models.checkpoint import open_trained
+from core_models.config import SearchConfig
+from core_models.search import Ensemble, Found, Hypothesis, Tree, beam_search, sample
+from core_models.system import Encoded, System
+from core_models.text.batches import Batch, collate
+from core_models.text.vocabulary import Vocabulary
+from core_models.traces import Trace, TraceWriter
+
+
+@dataclass
+class Translation:
+    """One sentence's translation. `ids` are piece numbers without </s>; `tokens` and `token_log_probs` (nats) end with </s> when finished; `score` is under the
+    length penalty, `log_prob` is not. `n_best` holds the other hypotheses, `tree` the search if it was recorded."""
+
+    text: str
+    tokens: list[str]
+    source_tokens: list[str]
+    score: float
+    log_prob: float
+    token_log_probs: list[float]
+    finished: bool
+    ids: list[int]
+    n_best: list[Translation] = field(default_factory=list)
+    trace: Trace | None = None
+    tree: dict[str, Any] | None = None
+
+
+class TranslatorError(ValueError):
+    """A request that cannot be served; the message says which and why."""
+
+
+class Translator:
+    """Translates and scores with one system, or with several that share their vocabularies (an ensemble)."""
+
+    def __init__(self, system: System | Sequence[System], source_vocabulary: Vocabulary, target_vocabulary: Vocabulary,
+                 search: SearchConfig | None = None) -> None:
+        self.systems = [system] if isinstance(system, System) else list(system)
+        self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
+        self.search = search or SearchConfig()
+
+    @property
+    def device(self) -> torch.device:
+        return self.systems[0].device
+
+    def translate(self, sources: Sequence[str], documents: Sequence[str] | None = None, beam: int | None = None,
+                  length_penalty: float | None = None, n_best: int = 1, max_length: int | None = None,
+                  prefix: Sequence[str] | None = None, trace: Sequence[str] = (), record: bool = False,
+                  **changes: Any) -> list[Translation]:
+        """Translate sentences; the order of `sources` is kept.
+
+        prefix: what each translation must begin with. trace: names or patterns of trace arrays to record for the winner
+        ("decoder.cross_attention", "*"). record: keep the search tree. Other keyword arguments change the SearchConfig.
+        """
+        _check_documents(sources, documents)
+        given = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length, "n_best": n_best, **changes}
+        config = SearchConfig(**{**self.search.model_dump(), **{key: value for key, value in given.items() if value is not None}})
+        pieces = self.source_vocabulary.encode(list(sources))
+        prefixes = self.target_vocabulary.encode(list(prefix)) if prefix is not None else None
+        translations: list[Translation | None] = [None] * len(pieces)
+        for rows in _by_length(pieces, config):
+            found = self._search([pieces[row] for row in rows], [prefixes[row] for row in rows] if prefixes else None, config, record)
+            for row, one in zip(rows, found, strict=True):
+                translations[row] = self._translation(pieces[row], one)
+        whole = [translation for translation in translations if translation is not None]
+        if trace:
+            targets = [translation.ids for translation in whole]  # as the search found them: text might be segmented otherwise
+            for rows in _by_length(pieces, config):
+                self._trace_rows(rows, pieces, targets, whole, trace)
+        return whole
+
+    def score(self, sources: Sequence[str], targets: Sequence[str], documents: Sequence[str] | None = None,
+              trace: Sequence[str] = ()) -> list[Translation]:
+        """Force-decode given translations: their log-probabilities, token by token, </s> included."""
+        if len(sources) != len(targets):
+            raise TranslatorError(f"{len(sources)} sources and {len(targets)} translations: one each is needed")
+        _check_documents(sources, documents)
+        pieces, wanted = self.source_vocabulary.encode(list(sources)), self.target_vocabulary.encode(list(targets))
+        scored: list[Translation | None] = [None] * len(pieces)
+        for rows in _by_length(pieces, self.search):
+            self._trace_rows(rows, pieces, wanted, scored, trace)
+        return [translation for translation in scored if translation is not None]
+
+    def sample(self, sources: Sequence[str], samples: int = 1, temperature: float = 1.0, top: int | None = None,
+               seed: int = 1) -> list[list[Translation]]:
+        """Draw translations from the model's distribution; a function of the seed."""
+        pieces = self.source_vocabulary.encode(list(sources))
+        generator = torch.Generator(self.device).manual_seed(seed)
+        drawn: list[list[Translation]] = [[] for _ in pieces]
+        for rows in _by_length(pieces, self.search):
+            batch = collate([pieces[row] for row in rows]).to(self.device)
+            with torch.inference_mode():
+                found = sample(*self._encode(batch), self._limits(batch, self.search), samples, temperature, top, generator)
+            for row, hypotheses in zip(rows, found, strict=True):
+                drawn[row] = [self._one(pieces[row], hypothesis) for hypothesis in hypotheses]
+        return drawn
+
+    def _encode(self, batch: Batch) -> tuple[Any, Any]:
+        """What the search steps, and the encoded batch it starts from."""
+        if len(self.systems) == 1:
+            return self.systems[0], self.systems[0].encode(batch)
+        return Ensemble(self.systems), [system.encode(batch) for system in self.systems]
+
+    def _limits(self, batch: Batch, config: SearchConfig) -> torch.Tensor:
+        lengths = batch.source_mask.sum(1)
+        return (lengths * config.length_factor + config.length_offset).clamp(max=config.max_length).long()
+
+    def _search(self, pieces: list[list[int]], prefixes: list[list[int]] | None, config: SearchConfig, record: bool) -> list[Found]:
+        batch = collate(pieces).to(self.device)
+        limits, forced = self._limits(batch, config), None
+        if prefixes is not None:
+            longest = max(map(len, prefixes), default=0)
+            forced = torch.tensor([row + [-1] * (longest - len(row)) for row in prefixes], dtype=torch.long, device=self.device)
+            limits = torch.maximum(limits, torch.tensor([len(row) + 1 for row in prefixes], device=self.device))
+        with torch.inference_mode():
+            return beam_search(*self._encode(batch), limits, config, forced, record)
+
+    def _translation(self, source: list[int], found: Found) -> Translation:
+        best, *others = [self._one(source, hypothesis) for hypothesis in found.hypotheses]
+        best.n_best = others
+        if found.tree is not None:
+            best.tree = self._tree(found.tree)
+        return best
+
+    def _one(self, source: list[int], hypothesis: Hypothesis) -> Translation:
+        tokens = self.target_vocabulary.pieces(hypothesis.words) + (["</s>"] if hypothesis.finished else [])
+        return Translation(self.target_vocabulary.decode([hypothesis.words])[0], tokens, [*self.source_vocabulary.pieces(source), "</s>"],
+                           hypothesis.normalised, hypothesis.score, hypothesis.token_log_probs, hypothesis.finished, hypothesis.words)
+
+    def _tree(self, tree: Tree) -> dict[str, Any]:
+        """The search as named lists, words as text: what `analyses.beam` reads."""
+        distinct = sorted(set(tree.word))
+        names = dict(zip(distinct, self.target_vocabulary.pieces(distinct), strict=True))
+        return {**vars(tree), "word": [names[word] for word in tree.word]}
+
+    def _trace_rows(self, rows: list[int], pieces: list[list[int]], targets: list[list[int]], into: list[Any], trace: Sequence[str]) -> None:
+        """Force the targets of some rows; fill in missing translations, and hang the traces on all."""
+        if trace and len(self.systems) > 1:
+            raise TranslatorError("an ensemble has no trace; trace each system by itself")
+        batch = collate([pieces[row] for row in rows], [targets[row] for row in rows]).to(self.device)
+        with torch.inference_mode():
+            writer = TraceWriter(trace)
+            values = [self._force(system, batch, writer) for system in self.systems]
+            log_probs = torch.logsumexp(torch.stack(values), dim=0) - torch.tensor(float(len(values))).log()
+        lengths = {"source": batch.source_mask.sum(1).tolist(), "target": batch.target_mask.sum(1).tolist()}
+        traces = writer.sentences(lengths)
+        for place, (row, row_log_probs) in enumerate(zip(rows, log_probs.tolist(), strict=True)):
+            if into[row] is None:
+                kept = row_log_probs[: lengths["target"][place]]
+                into[row] = self._one(pieces[row], Hypothesis(targets[row], sum(kept), sum(kept), True, kept))
+            if trace:
+                into[row].trace = traces[place]
+
+    @staticmethod
+    def _force(system: System, batch: Batch, writer: TraceWriter) -> torch.Tensor:
+        """log P of the targets [S, T]; every prediction's own goes into the trace as NAME.log_prob."""
+        encoded: Encoded = system.encode(batch, writer)
+        forced = system(encoded, batch.target_in, batch.target_mask, writer)
+        values = system.token_log_probs(forced, batch.target)
+        for name, value in values.items():
+            writer.record("log_prob" if name == "main" else f"{name}.log_prob", ("target",), value)
+        return values["main"]
+
+
+def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Translator:
+    """Open a run, RUN@step, or several runs as an ensemble. Raises CheckpointError, ConfigError or TranslatorError."""
+    paths = [path] if isinstance(path, str | Path) else list(path)
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise TranslatorError(f"device {device!r}: PyTorch finds no CUDA device here; use device='cpu'")
+    opened = [open_trained(one, device) for one in paths]
+    first = opened[0]
+    for other in opened[1:]:
+        if (other.source_vocabulary.digest, other.target_vocabulary.digest) != (first.source_vocabulary.digest, first.target_vocabulary.digest):
+            raise TranslatorError(f"{other.folder} and {first.folder} have different vocabularies; an ensemble needs one")
+    return Translator([one.system for one in opened], first.source_vocabulary, first.target_vocabulary, first.config.search)
+
+
+def _by_length(pieces: Sequence[Sequence[int]], config: SearchConfig) -> Iterator[list[int]]:
+    """Rows in batches of like length, longest first, within beam x length tokens."""
+    order = sorted(range(len(pieces)), key=lambda row: -len(pieces[row]))
+    start = 0
+    while start < len(order):
+        longest = len(pieces[order[start]]) + 1
+        count = max(1, config.batch_tokens // (config.beam * longest))
+        yield order[start : start + count]
+        start += count
+
+
+def _check_documents(sources: Sequence[str], documents: Sequence[str] | None) -> None:
+    if documents is not None and len(documents) != len(sources):
+        raise TranslatorError(f"{len(sources)} sources and {len(documents)} document ids: one each is needed")

@@ -1,0 +1,46 @@
+"""Alignment error rate against hand-worked cases; links from attention."""
+
+import math
+
+import numpy as np
+import pytest
+
+from analyses import alignment
+
+PREDICTED = {(0, 0), (1, 2), (2, 1)}
+SURE = {(0, 0), (2, 1), (3, 3)}
+POSSIBLE = SURE | {(1, 2)}
+
+
+def test_worked_case():
+    """1 - (2 + 3) / (3 + 3)."""
+    assert alignment.alignment_error_rate([PREDICTED], [SURE], [POSSIBLE]) == pytest.approx(1 / 6)
+
+
+def test_sure_links_are_possible_without_being_listed_twice():
+    assert alignment.alignment_error_rate([PREDICTED], [SURE], [{(1, 2)}]) == pytest.approx(1 / 6)
+
+
+def test_corpus_rate_adds_counts_over_sentences():
+    """With a second sentence of one right and one wrong link: 1 - (5 + 1 + 1) / (6 + 2 + 1)."""
+    rate = alignment.alignment_error_rate([PREDICTED, {(0, 0), (1, 0)}], [SURE, {(0, 0)}], [POSSIBLE, {(0, 0)}])
+    assert rate == pytest.approx(2 / 9)
+
+
+def test_limits():
+    assert alignment.alignment_error_rate([SURE], [SURE]) == 0.0
+    assert alignment.alignment_error_rate([{(9, 9)}], [SURE]) == 1.0
+    assert math.isnan(alignment.alignment_error_rate([set()], [set()]))
+    with pytest.raises(ValueError, match=r"2 \(predicted\), 1 \(sure\)"):
+        alignment.alignment_error_rate([SURE, SURE], [SURE])
+
+
+def test_attention_links_each_target_word_once_and_ties_to_the_first():
+    weights = np.array([[0.2, 0.7, 0.1], [0.4, 0.2, 0.4]])
+    assert alignment.from_attention(weights) == {(1, 0), (0, 1)}
+    with pytest.raises(ValueError, match="average heads first"):
+        alignment.from_attention(np.zeros((2, 3, 4)))
+
+
+def test_any_link_of_pieces_links_their_words():
+    assert alignment.to_words({(0, 0), (1, 1), (2, 1)}, source_words=[0, 0, 1], target_words=[0, 0]) == {(0, 0), (1, 0)}

@@ -1,0 +1,101 @@
+"""Buckets are what their labels say; a bucket's row is the score and bootstrap of that subset alone."""
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU
+
+from analyses import buckets, scores, significance
+from tests.analyses.corpora import noisy_copy, reference_lines
+
+REFERENCES = reference_lines(80)
+LENGTHS = np.array([len(line.split()) for line in REFERENCES])
+OUTPUTS = {"new": noisy_copy(REFERENCES, 5, 0.2), "old": noisy_copy(REFERENCES, 6, 0.35), "same": REFERENCES}
+
+
+@pytest.fixture(scope="module")
+def statistics():
+    return {name: scores.extract(lines, REFERENCES) for name, lines in OUTPUTS.items()}
+
+
+def test_edges_belong_to_the_lower_bucket():
+    assert buckets.by_length([1, 10, 11, 20, 50, 51, 400, 0], (10, 20, 30, 40, 50)).tolist() == [0, 0, 1, 1, 4, 5, 5, 0]
+    made = buckets.preset([1, 60], "gdr")
+    assert made.labels == ["(0,10]", "(10,20]", "(20,30]", "(30,40]", "(40,50]", "(50,∞)"]
+    assert made.bounds[0] == (0, 10)
+    assert made.bounds[-1] == (50, np.inf)
+    assert len(buckets.preset([1], "fc-six")) == 6
+
+
+def test_every_length_lies_within_its_bounds():
+    lengths = np.random.default_rng(0).integers(1, 70, 500)
+    for made in (
+        buckets.preset(lengths, "short"),
+        buckets.equal_width(lengths, 10),
+        buckets.quantiles(lengths, 5),
+        buckets.from_edges(lengths, (3, 4.5, 60)),
+    ):
+        low, high = np.array(made.bounds)[made.numbers].T
+        assert ((low < lengths) & (lengths <= high)).all()
+
+
+def test_equal_width_and_quantiles_cut_where_expected():
+    assert buckets.equal_width([3, 30, 31], 10).edges == (10, 20, 30)
+    assert buckets.equal_width([3, 30], 10).edges == (10, 20)
+    counts = np.bincount(buckets.quantiles(np.arange(1, 101), 4).numbers)
+    assert counts.tolist() == [25, 25, 25, 25]
+    assert buckets.quantiles([7] * 50, 4).edges == ()
+
+
+def test_rows_are_sacrebleu_on_the_subset(statistics):
+    made = buckets.preset(LENGTHS, "gdr")
+    table = buckets.scores(statistics, made, samples=50)
+    assert len(table) == 3 * 6
+    assert table.groupby("system").n.sum().eq(80).all()
+    for row in table[table.n > 0].itertuples():
+        rows = np.flatnonzero((row.low_edge < LENGTHS) & (row.high_edge >= LENGTHS))
+        mine, gold = [OUTPUTS[row.system][i] for i in rows], [REFERENCES[i] for i in rows]
+        assert row.n == len(rows)
+        assert row.score == BLEU().corpus_score(mine, [gold]).score
+        interval = significance.bootstrap_interval(statistics[row.system].subset(rows), samples=50)
+        assert (row.low, row.high) == (interval.low, interval.high)
+    empty = table[table.n == 0]
+    assert len(empty)
+    assert empty[["score", "low", "high", "length_ratio"]].isna().all(axis=None)
+
+
+def test_lengths_are_the_given_ones_or_bleus_own(statistics):
+    made = buckets.from_edges(LENGTHS, (15,))
+    reference = np.arange(80)
+    table = buckets.scores(
+        statistics, made, samples=5, extra={"old": 2 * reference}, reference_lengths=reference, baseline="old"
+    )
+    assert list(table.system) == ["old", "old", "new", "new", "same", "same"]
+    assert table.length_ratio[:2].tolist() == [2.0, 2.0]
+    assert table.mean_reference_length[1] == reference[LENGTHS > 15].mean()
+    own = buckets.scores({"same": statistics["same"]}, made, samples=5)
+    assert own.length_ratio.tolist() == [1.0, 1.0]
+    assert (own.mean_output_length * own.n).sum() == BLEU().corpus_score(REFERENCES, [REFERENCES]).sys_len
+
+
+def test_paired_differences_are_the_subsets_tests_under_one_correction(statistics):
+    made = buckets.preset(LENGTHS, "gdr")
+    table = buckets.paired_differences(statistics, made, "old", samples=60)
+    assert set(table.system) == {"new", "same"}
+    for row in table[table.n > 0].itertuples():
+        rows = np.flatnonzero((row.low_edge < LENGTHS) & (row.high_edge >= LENGTHS))
+        alone = significance.paired_bootstrap(
+            statistics["old"].subset(rows), statistics[row.system].subset(rows), samples=60
+        )
+        assert (row.delta, row.low, row.high, row.p_value) == (alone.delta, alone.low, alone.high, alone.p_value)
+    np.testing.assert_array_equal(table.p_holm, significance.holm(table.p_value))
+
+
+def test_wrong_input_is_named(statistics):
+    with pytest.raises(ValueError, match="must ascend"):
+        buckets.by_length([1], (10, 10))
+    with pytest.raises(ValueError, match="Unknown bucket preset 'gdrr'"):
+        buckets.preset([1], "gdrr")
+    with pytest.raises(ValueError, match="80 segments but the buckets were made for 2"):
+        buckets.scores(statistics, buckets.preset([1, 2], "gdr"))
+    with pytest.raises(ValueError, match="baseline 'older'"):
+        buckets.paired_differences(statistics, buckets.preset(LENGTHS, "gdr"), "older")

@@ -1,0 +1,116 @@
+"""Scores from summed statistics are sacreBLEU's corpus scores, and the cache returns what was extracted."""
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU, CHRF, TER
+
+from analyses import scores
+from tests.analyses.corpora import noisy_copy, reference_lines
+
+REFERENCES = reference_lines(60)
+OTHER = [noisy_copy(REFERENCES, seed, 0.3) for seed in (7, 8)]
+HYPOTHESES = noisy_copy(REFERENCES, 3, 0.4)
+CASES = [
+    ("bleu", {}, BLEU()),
+    ("bleu", {"lowercase": True}, BLEU(lowercase=True)),
+    ("bleu", {"tokenize": "char"}, BLEU(tokenize="char")),
+    ("bleu", {"smooth_method": "floor", "smooth_value": 0.3}, BLEU(smooth_method="floor", smooth_value=0.3)),
+    ("bleu", {"smooth_method": "add-k"}, BLEU(smooth_method="add-k")),
+    ("bleu", {"smooth_method": "none"}, BLEU(smooth_method="none")),
+    ("bleu", {"max_ngram_order": 2, "effective_order": True}, BLEU(max_ngram_order=2, effective_order=True)),
+    ("chrf", {}, CHRF()),
+    ("chrf", {"lowercase": True, "beta": 3}, CHRF(lowercase=True, beta=3)),
+    ("chrf", {"char_order": 3}, CHRF(char_order=3)),
+    ("chrf", {"eps_smoothing": True}, CHRF(eps_smoothing=True)),
+    ("chrf++", {}, CHRF(word_order=2)),
+    ("ter", {}, TER()),
+    ("ter", {"lowercase": False}, TER(case_sensitive=True)),
+]
+
+
+@pytest.mark.parametrize("references", [[REFERENCES], [REFERENCES, *OTHER]], ids=["one", "three"])
+@pytest.mark.parametrize(("metric", "options", "judge"), CASES)
+def test_total_is_sacrebleus_corpus_score(metric, options, judge, references):
+    statistics = scores.extract(HYPOTHESES, references, metric, **options)
+    assert statistics.total == judge.corpus_score(HYPOTHESES, references).score
+    assert statistics.signature == str(judge.get_signature())
+
+
+@pytest.mark.parametrize(("metric", "options", "judge"), CASES)
+def test_any_subset_is_the_corpus_score_of_that_subset(metric, options, judge):
+    """Single segments too: there n-gram orders run out and smoothing decides."""
+    statistics = scores.extract(HYPOTHESES, REFERENCES, metric, **options)
+    subsets = [np.array([i]) for i in range(60)] + [np.arange(0, 60, 7), np.arange(30)]
+    sums = np.stack([statistics.values[rows].sum(axis=0) for rows in subsets])
+    expected = [
+        judge.corpus_score([HYPOTHESES[i] for i in rows], [[REFERENCES[i] for i in rows]]).score for rows in subsets
+    ]
+    assert [statistics.subset(rows).total for rows in subsets] == expected
+    np.testing.assert_allclose(statistics.scores(sums), expected, rtol=1e-13, atol=1e-11)
+
+
+def test_missing_references_are_left_out_segment_by_segment():
+    partial = [line if i % 2 else None for i, line in enumerate(OTHER[0])]
+    statistics = scores.extract(HYPOTHESES, [REFERENCES, partial], "bleu")
+    assert statistics.total == BLEU().corpus_score(HYPOTHESES, [REFERENCES, partial]).score
+
+
+def test_score_table_holds_each_system_under_each_metric():
+    table = scores.score_table(
+        {"good": REFERENCES, "bad": HYPOTHESES}, REFERENCES, {"bleu": {"lowercase": True}, "ter": {}}
+    )
+    assert list(table.columns) == ["system", "metric", "score", "signature", "n"]
+    assert list(zip(table.system, table.metric, strict=True)) == [
+        (system, metric) for system in ("good", "bad") for metric in ("bleu", "ter")
+    ]
+    assert table.score[0] == pytest.approx(100)
+    assert table.score[1] == 0
+    assert "case:lc" in table.signature[0]
+
+
+@pytest.mark.parametrize(("metric", "kind"), [("bleu", np.int64), ("chrf++", np.int64), ("ter", np.float64)])
+def test_cache_returns_what_was_extracted_and_heals(tmp_path, metric, kind):
+    fresh = scores.extract(HYPOTHESES, REFERENCES, metric)
+    scores.cached_extract(tmp_path, HYPOTHESES, REFERENCES, metric)
+    [path] = tmp_path.iterdir()
+    for damage in (None, b"", b"PK no archive"):
+        if damage is not None:
+            path.write_bytes(damage)
+        again = scores.cached_extract(tmp_path, HYPOTHESES, REFERENCES, metric)
+        np.testing.assert_array_equal(again.values, fresh.values)
+        assert again.signature == fresh.signature
+        assert again.total == fresh.total
+        assert again.values.dtype == kind
+        assert list(tmp_path.iterdir()) == [path]
+
+
+def test_cache_is_read_not_recomputed(tmp_path):
+    """A file planted under the key is what comes back."""
+    key = scores.content_key(HYPOTHESES, REFERENCES, "bleu")
+    planted = np.ones((60, 10), dtype=np.int64)
+    np.savez(tmp_path / f"{key}.npz", values=planted, signature=np.array("planted"))
+    found = scores.cached_extract(tmp_path, HYPOTHESES, REFERENCES, "bleu")
+    np.testing.assert_array_equal(found.values, planted)
+    assert found.signature == "planted"
+
+
+def test_content_key_changes_with_every_input_and_not_with_the_container():
+    key = scores.content_key(["a b", "c"], ["a", "c"], "bleu")
+    assert key == scores.content_key(("a b", "c"), [["a", "c"]], "bleu")
+    others = [
+        scores.content_key(["a", "b c"], ["a", "c"], "bleu"),
+        scores.content_key(["a b", "c"], ["a", "d"], "bleu"),
+        scores.content_key(["a b", "c"], ["a", "c"], "chrf"),
+        scores.content_key(["a b", "c"], ["a", "c"], "bleu", lowercase=True),
+        scores.content_key(["a b", "c"], [["a", "c"], ["a", "c"]], "bleu"),
+    ]
+    assert len({key, *others}) == 6
+
+
+def test_wrong_input_is_named():
+    with pytest.raises(ValueError, match="Reference 1 has 1 lines but there are 2"):
+        scores.extract(["a", "b"], ["a"])
+    with pytest.raises(ValueError, match="Did you mean 'bleu'"):
+        scores.extract(["a"], ["a"], "blue")
+    with pytest.raises(ValueError, match="does not take the options"):
+        scores.extract(["a"], ["a"], "chrf", tokenise="13a")

@@ -1,0 +1,133 @@
+"""The tests agree with sacreBLEU's own, to the last digit, and with cases worked by hand."""
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.significance import PairedTest
+
+from analyses import scores, significance
+from tests.analyses.corpora import noisy_copy, reference_lines
+
+REFERENCES = reference_lines(70)
+BASELINE = noisy_copy(REFERENCES, 3, 0.40)
+SYSTEM = noisy_copy(REFERENCES, 4, 0.37)
+JUDGES = {"bleu": ("BLEU", BLEU), "chrf": ("chrF2", CHRF), "ter": ("TER", TER)}
+
+
+def both(metric):
+    return [scores.extract(lines, REFERENCES, metric) for lines in (BASELINE, SYSTEM)]
+
+
+def sacrebleu_result(metric, kind, samples, seed, monkeypatch):
+    monkeypatch.setenv("SACREBLEU_SEED", str(seed))
+    name, judge = JUDGES[metric]
+    test = PairedTest([("b", BASELINE), ("s", SYSTEM)], {name: judge()}, [REFERENCES], kind, samples)
+    return test()[1][name]
+
+
+@pytest.mark.parametrize("seed", [12345, 7])
+@pytest.mark.parametrize("metric", JUDGES)
+def test_paired_bootstrap_is_sacrebleus(metric, seed, monkeypatch):
+    of_baseline, of_system = sacrebleu_result(metric, "bs", 300, seed, monkeypatch)
+    monkeypatch.setattr(significance, "_BLOCK_CELLS", 70 * 37)  # several blocks, one stream of random numbers
+    ours = significance.paired_bootstrap(*both(metric), samples=300, seed=seed)
+    assert ours.p_value == pytest.approx(of_system.p_value, abs=1e-12)
+    assert ours.delta == pytest.approx(of_system.score - of_baseline.score, abs=1e-12)
+    assert ours.system_mean == pytest.approx(float(of_system.mean), abs=1e-12)
+    assert (ours.system_high - ours.system_low) / 2 == pytest.approx(float(of_system.ci), abs=1e-12)
+    assert ours.baseline_mean == pytest.approx(float(of_baseline.mean), abs=1e-12)
+    assert (ours.baseline_high - ours.baseline_low) / 2 == pytest.approx(float(of_baseline.ci), abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", JUDGES)
+def test_approximate_randomization_is_sacrebleus(metric, monkeypatch):
+    _, of_system = sacrebleu_result(metric, "ar", 500, 11, monkeypatch)
+    monkeypatch.setattr(significance, "_BLOCK_CELLS", 70 * 70)
+    ours = significance.approximate_randomization(*both(metric), trials=500, seed=11)
+    assert ours.p_value == pytest.approx(of_system.p_value, abs=1e-12)
+
+
+def test_given_indices_replace_the_random_draw():
+    baseline, system = both("bleu")
+    rows = np.random.default_rng(12345).choice(70, size=(200, 70))
+    assert significance.paired_bootstrap(baseline, system, indices=rows) == significance.paired_bootstrap(
+        baseline, system, samples=200
+    )
+
+
+def test_resampled_sums_add_the_drawn_segments():
+    values = np.array([[1, 10], [2, 20], [4, 40]])
+    sums = significance.resampled_sums(values, indices=np.array([[0, 0, 0], [0, 1, 2], [2, 2, 1]]))
+    np.testing.assert_array_equal(sums, [[3, 30], [7, 70], [10, 100]])
+
+
+def test_equal_outputs_are_never_significant():
+    statistics, _ = both("bleu")
+    for test in (
+        significance.paired_bootstrap,
+        significance.approximate_randomization,
+        significance.sign_test,
+    ):
+        result = test(statistics, statistics)
+        assert (result.delta, result.p_value) == (0.0, 1.0)
+
+
+def test_sign_test_worked_by_hand():
+    """Five sentences of four words against themselves: the baseline misses three, the system another one."""
+    references = [f"{letter}1 {letter}2 {letter}3 {letter}4" for letter in "vwxyz"]
+    wrong = "q q q q"
+    baseline = [wrong, wrong, wrong, references[3], references[4]]
+    system = [*references[:4], wrong]
+    result = significance.sign_test(
+        scores.extract(baseline, references, tokenize="none"), scores.extract(system, references, tokenize="none")
+    )
+    assert (result.better, result.worse, result.equal) == (3, 1, 1)
+    # Two-sided binomial, 3 of 4 heads: 2 * (4 + 1) / 16.
+    assert result.p_value == pytest.approx(0.625)
+
+
+def test_sign_test_of_ter_counts_fewer_edits_as_better():
+    references = ["a b", "c d", "e f"]
+    result = significance.sign_test(
+        scores.extract(["a x", "c d", "x x"], references, "ter"),
+        scores.extract(["a b", "c x", "e f"], references, "ter"),
+    )
+    assert (result.better, result.worse, result.equal) == (2, 1, 0)
+
+
+def test_sign_test_replaces_one_sentence_at_a_time():
+    """Against the definition: corpus BLEU of the baseline with one line exchanged."""
+    judge = BLEU()
+    before = judge.corpus_score(BASELINE, [REFERENCES]).score
+    after = [
+        judge.corpus_score([*BASELINE[:i], SYSTEM[i], *BASELINE[i + 1 :]], [REFERENCES]).score
+        for i in range(len(BASELINE))
+    ]
+    result = significance.sign_test(*both("bleu"))
+    assert result.better == sum(score > before + 1e-11 for score in after)
+    assert result.worse == sum(score < before - 1e-11 for score in after)
+
+
+def test_holm_worked_by_hand():
+    """0.01 * 4, 0.02 * 3, then 0.03 * 2 raised to it, then 0.5; a NaN is no test."""
+    adjusted = significance.holm([0.03, 0.01, np.nan, 0.5, 0.02])
+    np.testing.assert_allclose(adjusted, [0.06, 0.04, np.nan, 0.5, 0.06])
+    np.testing.assert_allclose(significance.holm([0.9, 0.8]), [1.0, 1.0])
+
+
+def test_interval_covers_and_cuts_both_ends():
+    statistics, _ = both("bleu")
+    narrow = significance.bootstrap_interval(statistics, samples=400, level=0.5)
+    wide = significance.bootstrap_interval(statistics, samples=400, level=0.99)
+    assert wide.low < narrow.low < statistics.total < narrow.high < wide.high
+    assert significance.percentile_interval(np.arange(1000.0)) == (25.0, 974.0)
+    assert significance.percentile_interval(np.arange(1000.0), level=0.9) == (50.0, 949.0)
+
+
+def test_unlike_statistics_are_refused():
+    with pytest.raises(ValueError, match="scored differently"):
+        significance.paired_bootstrap(
+            scores.extract(BASELINE, REFERENCES), scores.extract(SYSTEM, REFERENCES, lowercase=True)
+        )
+    with pytest.raises(ValueError, match="same test set"):
+        significance.sign_test(scores.extract(BASELINE[:5], REFERENCES[:5]), scores.extract(SYSTEM, REFERENCES))

@@ -1,0 +1,145 @@
+"""Writes a figure to files: PDF, SVG, PNG, CSV, JSON, and a bundle of them with a TeX snippet.
+
+Every file is written whole or not at all, and carries what it was made from in its metadata. It knows no measure and no
+run; `Figure.provenance` says where the numbers come from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from workbench.export import spec
+from workbench.figures import theme
+from workbench.figures.fonts import MissingGlyphs, missing_glyphs
+from workbench.figures.grammar import Figure
+from workbench.figures.matplotlib_renderer import paper_settings, to_matplotlib
+
+DRAWN = (".pdf", ".svg", ".png")
+WRITTEN = (".csv", ".json")
+_TEX = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+        "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+        "∗": r"$\ast$", "≥": r"$\geq$", "Δ": r"$\Delta$", "−": r"$-$"}  # fmt: skip
+
+
+def save(figure: Figure, path: str | Path, width: str | float | None = None, grey: bool = False) -> Path:
+    """Writes the figure in the format of the path's ending: .pdf, .svg, .png (300 dpi), .csv (table drawn) or .json.
+
+    `width` is a name of `theme.PAPER_WIDTHS` or inches. Raises MissingGlyphs where no installed font draws a character
+    and ValueError for another ending.
+    """
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending == ".csv":
+        return _write(path, figure.table.to_csv(index=False, lineterminator="\n").encode())
+    if ending == ".json":
+        return _write(path, json.dumps(spec.to_spec(figure), ensure_ascii=False, indent=1).encode())
+    if ending not in DRAWN:
+        raise ValueError(f"{path.name}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}; choose one")
+    missing = missing_glyphs(figure)
+    if missing:
+        raise MissingGlyphs(missing)
+    return _draw(figure, path, ending, width, grey)
+
+
+def bundle(figure: Figure, folder: str | Path, width: str | float | None = None) -> list[Path]:
+    """Writes every format and a .tex snippet into a folder (made where it is missing); returns the paths.
+
+    Raises MissingGlyphs before anything is written.
+    """
+    folder = Path(folder)
+    missing = missing_glyphs(figure)
+    if missing:
+        raise MissingGlyphs(missing)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [save(figure, folder / f"{figure.name}{ending}", width) for ending in (*DRAWN, *WRITTEN)]
+    return [*paths, _write(folder / f"{figure.name}.tex", tex_snippet(figure).encode())]
+
+
+def tex_snippet(figure: Figure) -> str:
+    """A figure environment that includes the PDF, with the caption as a stub to be edited."""
+    star = "*" if figure.width == "page" else ""
+    caption = tex_text(figure.caption or figure.title)
+    return (
+        f"\\begin{{figure{star}}}[t]\n"
+        f"  \\centering\n"
+        f"  \\includegraphics[width=\\{'textwidth' if star else 'columnwidth'}]{{{figure.name}.pdf}}\n"
+        f"  \\caption{{{caption}}}\n"
+        f"  \\label{{fig:{figure.name}}}\n"
+        f"\\end{{figure{star}}}\n"
+    )
+
+
+def tex_text(text: str) -> str:
+    """A text that TeX sets as typed."""
+    return re.sub("|".join(map(re.escape, _TEX)), lambda found: _TEX[found[0]], text)
+
+
+def provenance(figure: Figure) -> dict[str, object]:
+    """What every drawn file carries: specification, hash of the table, versions, and where the numbers come from."""
+    table = figure.table.to_csv(index=False, lineterminator="\n")
+    return {
+        "figure": spec.to_spec(figure, tables=False),
+        "table_sha256": hashlib.sha256(table.encode()).hexdigest(),
+        "versions": {name: _version(name) for name in ("nmt-workbench", "matplotlib", "numpy", "pandas")},
+        **dict(figure.provenance),
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed as a package"
+
+
+def _draw(figure: Figure, path: Path, ending: str, width: str | float | None, grey: bool) -> Path:
+    made_from = json.dumps(provenance(figure), ensure_ascii=True)
+    creator = f"nmt-workbench {_version('nmt-workbench')}"
+    metadata: dict[str, object]
+    if ending == ".pdf":
+        metadata = {"Title": figure.name, "Subject": figure.caption, "Keywords": made_from, "Creator": creator,
+                    "CreationDate": None}  # fmt: skip
+    elif ending == ".svg":
+        metadata = {"Title": figure.name, "Description": figure.caption, "Keywords": [made_from], "Creator": creator,
+                    "Date": None}  # fmt: skip
+    else:
+        metadata = {"Title": figure.name, "Description": figure.caption, "Comment": made_from, "Software": creator}
+    canvas = to_matplotlib(figure, width, grey)
+    dpi = theme.RESOLUTION_DPI if ending == ".png" else theme.RASTER_DPI
+    with _replacing(path) as unfinished, paper_settings():
+        canvas.savefig(unfinished, format=ending[1:], dpi=dpi, metadata=metadata)
+    return path
+
+
+class _replacing:
+    """A file beside `path` that takes its place when all went well, and vanishes when not."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> str:
+        handle, self.unfinished = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+        os.close(handle)
+        return self.unfinished
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            os.unlink(self.unfinished)
+            return
+        # mkstemp makes files for the owner alone; an exported figure is as readable as any new file.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(self.unfinished, 0o666 & ~mask)
+        os.replace(self.unfinished, self.path)
+
+
+def _write(path: Path, content: bytes) -> Path:
+    with _replacing(path) as unfinished:
+        Path(unfinished).write_bytes(content)
+    return path

@@ -1,0 +1,86 @@
+"""Axes that name things: tokens and categories at integer positions, and texts that no renderer may interpret.
+
+Plotly reads labels as HTML (`</s>` vanishes) and `$…$` as TeX; Matplotlib reads `$…$` as mathematics. Here is the one
+place that knows how each is told to draw a text as typed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from workbench.figures.grammar import Axis, Heat
+
+MOST_LABELS = 40
+
+
+def token_text(token: str) -> str:
+    """A token as drawn: white space becomes a visible ␣, an empty token too; all else stays as typed."""
+    return re.sub(r"\s", "␣", token) or "␣"
+
+
+def label_every(count: int) -> int:
+    """Label each nth of `count` tokens, so that at most 40 labels stand on an axis."""
+    return max(1, -(-count // MOST_LABELS))
+
+
+def token_axis(tokens: Sequence[str], label: str = "", reversed: bool = False, first: int = 0) -> Axis:
+    """An axis of tokens at positions first, first + 1, …: repeated tokens keep a place each.
+
+    A y axis that reads downwards from its first token is `reversed`.
+    """
+    positions = tuple(float(first + index) for index in range(len(tokens)))
+    texts = tuple(token_text(token) for token in tokens)
+    bounds = (first - 0.5, first + len(tokens) - 0.5)
+    return Axis(label, "tokens", positions, texts, label_every(len(tokens)), bounds, reversed=reversed)
+
+
+def category_axis(names: Sequence[str], label: str = "", reversed: bool = False) -> Axis:
+    """An axis of categories at positions 0, 1, …, every one labelled."""
+    positions = tuple(float(index) for index in range(len(names)))
+    return Axis(label, "category", positions, tuple(names), 1, (-0.5, len(names) - 0.5), reversed=reversed)
+
+
+def matrix_table(
+    matrix: np.ndarray,
+    x_tokens: Sequence[str] | None = None,
+    y_tokens: Sequence[str] | None = None,
+    x: str = "x",
+    y: str = "y",
+    value: str = "value",
+) -> pd.DataFrame:
+    """A matrix[rows, columns] as a tidy table: y, x, value, with the tokens beside their positions where given.
+
+    Raises ValueError where the tokens are not as many as the rows or columns.
+    """
+    for tokens, count, name in ((y_tokens, matrix.shape[0], y), (x_tokens, matrix.shape[1], x)):
+        if tokens is not None and len(tokens) != count:
+            raise ValueError(f"{name} has {len(tokens)} tokens but the matrix has {count} of them: give one token each")
+    down, across = np.indices(matrix.shape)
+    table = pd.DataFrame({y: down.ravel(), x: across.ravel(), value: np.asarray(matrix, dtype=float).ravel()})
+    if y_tokens is not None:
+        table[f"{y}_token"] = [y_tokens[row] for row in table[y]]
+    if x_tokens is not None:
+        table[f"{x}_token"] = [x_tokens[column] for column in table[x]]
+    return table
+
+
+def heat_of(
+    matrix: np.ndarray,
+    x_tokens: Sequence[str] | None = None,
+    y_tokens: Sequence[str] | None = None,
+    x: str = "x",
+    y: str = "y",
+    value: str = "value",
+    **options,
+) -> Heat:
+    """A heat map of a matrix[rows, columns]; `options` are those of `Heat` (role, limits, label, hover)."""
+    return Heat(matrix_table(matrix, x_tokens, y_tokens, x, y, value), x, y, value=value, **options)
+
+
+def plotly_text(text: str) -> str:
+    """A text that Plotly draws as typed: no pseudo-HTML, no TeX (its test for `$…$` comes before it reads entities)."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("$", "&#36;")

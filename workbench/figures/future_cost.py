@@ -1,0 +1,94 @@
+"""Future cost: what a model expected the next word to cost beside what it cost, per step and over a test set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from workbench.figures import theme
+from workbench.figures.axes import token_axis
+from workbench.figures.grammar import Axis, Bars, Figure, Line, Mark, Panel, Points, Segments, SeriesStyle, rule
+from workbench.figures.registry import register, require_columns
+
+_STEPS = ("step", "token", "log_prob", "estimated", "gate", "error")
+_BINS = ("system", "bin", "mean_estimated", "mean_realised", "low", "high", "n")
+_REALISED = SeriesStyle(theme.BLACK, "solid", "circle")
+_ESTIMATED = SeriesStyle(theme.FUTURE, "dashdot", "triangle-up", size=4.5)
+_GATE = SeriesStyle(theme.PAST, "solid", "square")
+_ERROR = SeriesStyle(theme.NEUTRAL, "dot", "none", width=0.75)
+
+
+@register("future-cost-overlay", "Future cost along a translation", {"table": _STEPS})
+def overlay(table: pd.DataFrame, title: str = "Future cost along a translation") -> Figure:
+    """Log-probability of each word and what was estimated for it one step before; below, the gate where there is one.
+
+    `error` is estimated minus realised; `estimated` is NaN at the first step, `gate` everywhere without one (Model I).
+    """
+    require_columns(table, _STEPS, "table")
+    table = table.sort_values("step")
+    tokens = token_axis([str(token) for token in table["token"]], first=int(table["step"].iloc[0]))
+    both = table.dropna(subset=["estimated", "log_prob"])
+    ends = both.assign(end=both["step"])
+    marks: list[Mark] = [
+        Segments(ends, "step", "log_prob", "error", _ERROR, legend=False, x_end="end", y_end="estimated"),
+        Line(table, "step", "log_prob", "log P of the word", _REALISED, ("token",)),
+        Line(table, "step", "estimated", "estimated one step before", _ESTIMATED, ("token", "error")),
+    ]
+    panels = [Panel(tuple(marks), tokens, Axis("log P (nats)"), height=1.2)]
+    gated = bool(table["gate"].notna().any())
+    if gated:
+        gate = Line(table, "step", "gate", "gate", _GATE, ("token",), legend=False)
+        panels.append(Panel((gate,), tokens, Axis("gate", range=(-0.05, 1.05)), height=0.5))
+    mean = both["error"].abs().mean()
+    return Figure(
+        "future-cost-overlay",
+        title,
+        tuple(panels),
+        caption=f"Log-probability of each word and its estimate one step before.{' Below: the gate.' if gated else ''}",
+        summary=f"Over {len(both)} steps the estimate misses the log-probability by {mean:.2f} nats on average.",
+        shared_x=True,
+    )
+
+
+@register("future-cost-calibration", "Calibration of future cost", {"table": _BINS})
+def calibration(
+    table: pd.DataFrame, systems: Sequence[str] | None = None, styles: dict[str, SeriesStyle] | None = None
+) -> Figure:
+    """Realised against estimated cost (−log P) in bins of the estimate, intervals; below, the steps of each bin."""
+    require_columns(table, _BINS, "table")
+    names = list(systems or dict.fromkeys(table["system"]))
+    chosen = theme.styles(names, styles)
+    ends = table[["mean_estimated", "mean_realised"]].to_numpy(dtype=float)
+    reach = pd.DataFrame({"mean_estimated": [ends.min(), ends.max()], "mean_realised": [ends.min(), ends.max()]})
+    diagonal = Line(reach, "mean_estimated", "mean_realised", "perfect", rule(0).style)
+    above: list[Mark] = [diagonal]
+    below: list[Mark] = []
+    for number, name in enumerate(names):
+        rows = table[table["system"] == name].sort_values("mean_estimated")
+        hover = ("bin", "n")
+        above.append(Line(rows, "mean_estimated", "mean_realised", name, chosen[name], hover))
+        look = replace(chosen[name], dash="none")
+        above.append(Points(rows, "mean_estimated", "mean_realised", name, look, hover, False, "low", "high"))
+        width = 0.6 * float(rows["mean_estimated"].diff().min()) / len(names) if len(rows) > 1 else 0.1
+        shifted = rows.assign(place=rows["mean_estimated"] + (number - (len(names) - 1) / 2) * width)
+        below.append(Bars(shifted, "place", "n", name, chosen[name], hover, legend=False, width=width))
+    x = Axis("estimated cost of the next word (nats)")
+    return Figure(
+        "future-cost-calibration",
+        "Calibration of future cost",
+        (Panel(tuple(above), x, Axis("realised cost (nats)"), 1.6), Panel(tuple(below), x, Axis("steps"), 0.35)),
+        caption="Mean realised cost (−log P) of the next word in bins of its estimate, with 95 % intervals.",
+        summary=_summary(table, names),
+        shared_x=True,
+    )
+
+
+def _summary(table: pd.DataFrame, names: Sequence[str]) -> str:
+    said = []
+    for name in names:
+        rows = table[table["system"] == name]
+        gap = float(((rows["mean_realised"] - rows["mean_estimated"]).abs() * rows["n"]).sum() / rows["n"].sum())
+        said.append(f"{name} is off by {gap:.2f} nats")
+    return f"Weighted by the steps of each bin, {'; '.join(said)}."

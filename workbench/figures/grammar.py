@@ -1,0 +1,283 @@
+"""What a figure is: panels of marks, each a tidy table with named columns. Two renderers draw it, none is known here.
+
+Positions are numbers. Tokens and categories stand at integer positions with texts beside them (`axes.token_axis`),
+since a repeated token on a category axis would swallow a column. Colours here are those of white paper; a renderer that draws
+on a dark page translates them. Nothing here computes a measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+
+Dash = Literal["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "none"]
+Marker = Literal[
+    "circle", "square", "triangle-up", "triangle-down", "diamond", "cross", "x", "pentagon", "hexagon", "star", "none"
+]
+ColourRole = Literal["probability", "signed", "relative"]
+Align = Literal["centre", "right", "left", "above", "below"]
+
+
+@dataclass(frozen=True)
+class SeriesStyle:
+    """Colour, dash and marker of one series: always together, so that no meaning hangs on colour alone.
+
+    `width` (line) and `size` (marker diameter) are points at final size on paper; a hollow marker is a printed value.
+    """
+
+    colour: str = "#000000"
+    dash: Dash = "solid"
+    marker: Marker = "circle"
+    hollow: bool = False
+    width: float = 1.0
+    size: float = 4.0
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis. `positions` with `texts` name places on it; `every` labels each nth of them (hover shows all).
+
+    `range` is (low, high) in data units, also on a log axis; `reversed` puts the low end at the top or the right.
+    """
+
+    label: str = ""
+    kind: Literal["number", "tokens", "category"] = "number"
+    positions: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
+    every: int = 1
+    range: tuple[float, float] | None = None
+    log: bool = False
+    reversed: bool = False
+    visible: bool = True
+
+    def __post_init__(self) -> None:
+        if len(self.positions) != len(self.texts):
+            raise ValueError(
+                f"axis {self.label!r} has {len(self.positions)} positions but {len(self.texts)} texts; give as many"
+            )
+
+    def labelled(self) -> tuple[tuple[float, ...], tuple[str, ...]]:
+        """The positions that carry a label, and the labels."""
+        return self.positions[:: self.every], self.texts[:: self.every]
+
+    def text_at(self, position: float) -> str | None:
+        """The text at a position, None where the axis names none."""
+        return dict(zip(self.positions, self.texts, strict=True)).get(position)
+
+
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """A table and the names of the columns that are drawn. Subclasses say how."""
+
+    kind: ClassVar[str] = "mark"
+    column_fields: ClassVar[tuple[str, ...]] = ("x", "y")
+
+    table: pd.DataFrame
+    x: str
+    y: str
+    series: str = ""
+    style: SeriesStyle = SeriesStyle()
+    hover: tuple[str, ...] = ()
+    legend: bool = True
+
+    def __post_init__(self) -> None:
+        for column in self.columns():
+            if column not in self.table.columns:
+                near = get_close_matches(column, [str(name) for name in self.table.columns], n=1)
+                hint = f"; the nearest is {near[0]!r}" if near else f"; it has {list(self.table.columns)}"
+                raise ValueError(f"{self.kind} {self.series!r} draws column {column!r}, which its table lacks{hint}")
+
+    def columns(self) -> list[str]:
+        """Names of the columns drawn, then those shown on hover, each once."""
+        drawn = [getattr(self, name) for name in self.column_fields]
+        return list(dict.fromkeys(column for column in [*drawn, *self.hover] if column is not None))
+
+    def rows(self) -> pd.DataFrame:
+        """The drawn part of the table."""
+        return self.table[self.columns()].reset_index(drop=True)
+
+    def values(self, column: str) -> np.ndarray:
+        """One column as float64."""
+        return self.table[column].to_numpy(dtype=float, na_value=np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Line(Mark):
+    """A line through the rows in their order, broken at missing y, with a band where `low` and `high` name columns."""
+
+    kind: ClassVar[str] = "line"
+    column_fields: ClassVar[tuple[str, ...]] = ("x", "y", "low", "high")
+    low: str | None = None
+    high: str | None = None
+    band_opacity: float = 0.18
+
+
+@dataclass(frozen=True, eq=False)
+class Bars(Mark):
+    """Bars centred at x from `base` (0) to y; `width` in units of x. Horizontal bars swap the two: y is the place."""
+
+    kind: ClassVar[str] = "bars"
+    column_fields: ClassVar[tuple[str, ...]] = ("x", "y", "base")
+    base: str | None = None
+    width: float = 0.8
+    horizontal: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Points(Mark):
+    """Markers; `low` and `high` end the error bars along `error_axis`, `size` is a column of diameters in points."""
+
+    kind: ClassVar[str] = "points"
+    column_fields: ClassVar[tuple[str, ...]] = ("x", "y", "low", "high", "size")
+    low: str | None = None
+    high: str | None = None
+    size: str | None = None
+    error_axis: Literal["x", "y"] = "y"
+
+
+@dataclass(frozen=True, eq=False)
+class Segments(Mark):
+    """Straight pieces from (x, y) to (x_end, y_end), such as the edges of a tree; one style for all of them."""
+
+    kind: ClassVar[str] = "segments"
+    column_fields: ClassVar[tuple[str, ...]] = ("x", "y", "x_end", "y_end")
+    x_end: str = "x_end"
+    y_end: str = "y_end"
+
+
+@dataclass(frozen=True, eq=False)
+class Labels(Mark):
+    """Texts at points, drawn as typed; `align` is the side of the point on which the text stands."""
+
+    kind: ClassVar[str] = "labels"
+    column_fields: ClassVar[tuple[str, ...]] = ("x", "y", "text")
+    text: str = "text"
+    align: Align = "centre"
+    font_points: float = 6.5
+    bold: bool = False
+    offset_points: float = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Heat(Mark):
+    """Cells at integer positions x (columns) and y (rows), one row of the table for each cell.
+
+    `limits` are fixed, never taken from the data: two pictures beside each other compare. Role "probability" shades
+    0..1, "signed" is white at 0, "relative" is a ratio (to the uniform value) shaded by its logarithm, white at 1.
+    """
+
+    kind: ClassVar[str] = "heat"
+    column_fields: ClassVar[tuple[str, ...]] = ("x", "y", "value")
+    value: str = "value"
+    role: ColourRole = "probability"
+    limits: tuple[float, float] = (0.0, 1.0)
+    label: str = ""
+
+    def cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Values [rows, columns] (missing cells NaN), integer column positions, integer row positions.
+
+        Raises ValueError where two rows of the table claim the same cell.
+        """
+        columns, rows = self.values(self.x).astype(int), self.values(self.y).astype(int)
+        if self.table.duplicated([self.x, self.y]).any():
+            first = self.table[self.table.duplicated([self.x, self.y])].iloc[0]
+            raise ValueError(f"heat map has two values at {self.x}={first[self.x]}, {self.y}={first[self.y]}; keep one")
+        across = np.arange(columns.min(), columns.max() + 1)
+        down = np.arange(rows.min(), rows.max() + 1)
+        matrix = np.full((len(down), len(across)), np.nan)
+        matrix[rows - down[0], columns - across[0]] = self.values(self.value)
+        return matrix, across, down
+
+
+@dataclass(frozen=True, eq=False)
+class Rule(Mark):
+    """A reference line across the panel at `table[y][0]` (horizontal) or `table[x][0]` (vertical): see `rule`."""
+
+    kind: ClassVar[str] = "rule"
+    column_fields: ClassVar[tuple[str, ...]] = ("x",)
+    horizontal: bool = True
+
+    @property
+    def position(self) -> float:
+        """Where it stands, in data units."""
+        return float(self.table[self.x].iloc[0])
+
+
+def rule(value: float, horizontal: bool = True, series: str = "", style: SeriesStyle | None = None) -> Rule:
+    """A reference line at `value`; horizontal unless told."""
+    style = style or SeriesStyle("#777777", "dot", "none", width=0.75)
+    table = pd.DataFrame({"value": [float(value)]})
+    return Rule(table, "value", "value", series, style, horizontal=horizontal, legend=bool(series))
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Marks on one pair of axes, drawn in order. `height` is inches of plotting area on paper; the screen scales it."""
+
+    marks: tuple[Mark, ...]
+    x: Axis = Axis()
+    y: Axis = Axis()
+    height: float = 1.5
+    title: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A table plus a specification. Panels fill `columns` from left to right, then downwards.
+
+    `caption` says what is drawn and by which rules, `summary` is one sentence for readers who cannot see it,
+    `provenance` names runs, signatures and seeds and travels in the metadata of every exported file.
+    """
+
+    name: str
+    title: str
+    panels: tuple[Panel, ...]
+    caption: str = ""
+    summary: str = ""
+    width: Literal["column", "page"] = "column"
+    shared_x: bool = False
+    shared_y: bool = False
+    columns: int = 1
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The tidy table exactly as drawn: panel, mark and series, then the drawn and hovered columns of each mark."""
+        pieces = []
+        for number, panel in enumerate(self.panels, 1):
+            for mark in panel.marks:
+                rows = mark.rows()
+                whole = {name: "Int64" for name in rows if pd.api.types.is_integer_dtype(rows[name])}
+                rows = rows.astype(whole).rename(columns={n: f"{n}_" for n in ("panel", "mark", "series") if n in rows})
+                place = {"panel": panel.title or panel.y.label or str(number), "mark": mark.kind, "series": mark.series}
+                pieces.append(rows.assign(**place)[[*place, *rows.columns]])
+        return pd.concat(pieces, ignore_index=True) if pieces else pd.DataFrame()
+
+    def legend(self) -> list[Mark]:
+        """The first mark of every series the legend names, in drawing order; none where there is but one series."""
+        series = [m for panel in self.panels for m in panel.marks if m.series and not isinstance(m, Heat | Labels)]
+        named: dict[str, Mark] = {}
+        for mark in series:
+            if mark.legend:
+                named.setdefault(mark.series, mark)
+        return list(named.values()) if len({mark.series for mark in series}) > 1 else []
+
+    def texts(self) -> Iterator[str]:
+        """Every text that stands on paper (the title does not: the caption takes its place)."""
+        yield from (mark.series for mark in self.legend())
+        for panel in self.panels:
+            yield panel.title
+            for axis in (panel.x, panel.y):
+                yield axis.label
+                yield from axis.texts
+            for mark in panel.marks:
+                if isinstance(mark, Labels):
+                    yield from mark.table[mark.text].astype(str)
+                if isinstance(mark, Heat):
+                    yield mark.label

@@ -1,0 +1,368 @@
+"""Draws a figure for paper with Matplotlib: vector cells, embedded fonts, no title (the caption is the paper's).
+
+Uses the Agg canvas and no pyplot, so nothing stays open. Text settings are Matplotlib's global ones for the time of a
+drawing only, behind a lock; `paper_settings` gives them to whoever saves the figure.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure as Canvas
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from workbench.figures import theme
+from workbench.figures.fonts import families
+from workbench.figures.grammar import (
+    Axis,
+    Bars,
+    Figure,
+    Heat,
+    Labels,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    Rule,
+    Segments,
+    SeriesStyle,
+)
+
+_LOCK = threading.RLock()
+_DASHES = {
+    "solid": "-",
+    "dash": (0, (4, 2)),
+    "dot": (0, (1, 1.5)),
+    "dashdot": (0, (5, 1.5, 1, 1.5)),
+    "longdash": (0, (8, 2)),
+    "longdashdot": (0, (8, 1.5, 1, 1.5)),
+    "none": "none",
+}
+_MARKERS = {
+    "circle": "o",
+    "square": "s",
+    "triangle-up": "^",
+    "triangle-down": "v",
+    "diamond": "D",
+    "cross": "P",
+    "x": "X",
+    "pentagon": "p",
+    "hexagon": "h",
+    "star": "*",
+    "none": "none",
+}
+_PLACES = {"centre": (0, 0, "center", "center"), "right": (1, 0, "left", "center"), "left": (-1, 0, "right", "center"),
+           "above": (0, 1, "center", "bottom"), "below": (0, -1, "center", "top")}  # fmt: skip
+_MOST_MARKERS = 12
+
+
+@contextmanager
+def paper_settings() -> Iterator[None]:
+    """Matplotlib's settings for paper: Type 42 fonts, SVG text as text, no mathematics in texts, fall-back families."""
+    chosen = {
+        "font.family": list(families()),
+        "font.size": theme.TEXT_POINTS,
+        "text.parse_math": False,
+        "pdf.fonttype": 42,
+        "ps.fonttype": 42,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "nmt-workbench",
+        "axes.linewidth": theme.RULE_POINTS,
+        "axes.unicode_minus": True,
+        "axes.axisbelow": True,
+        "xtick.major.width": theme.RULE_POINTS,
+        "ytick.major.width": theme.RULE_POINTS,
+        "xtick.major.size": 2.0,
+        "ytick.major.size": 2.0,
+        "xtick.major.pad": 2.0,
+        "ytick.major.pad": 2.0,
+        "axes.labelpad": 2.5,
+        "hatch.linewidth": 0.4,
+    }
+    logger = logging.getLogger("matplotlib.font_manager")
+    level = logger.level
+    with _LOCK, matplotlib.rc_context(chosen):
+        logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
+
+
+def to_matplotlib(figure: Figure, width: str | float | None = None, grey: bool = False) -> Canvas:
+    """The figure at its final size; `width` is a name of `theme.PAPER_WIDTHS` or inches, its own width unless told.
+
+    `grey` shows what a grey printer leaves; negative cells of a signed map then carry a minus sign.
+    """
+    inches = theme.PAPER_WIDTHS.get(str(width or figure.width)) or _inches(width)
+    rows = math.ceil(len(figure.panels) / figure.columns)
+    heights = [max(p.height for p in figure.panels[r * figure.columns : (r + 1) * figure.columns]) for r in range(rows)]
+    with paper_settings():
+        layout = ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.02, hspace=0.03, wspace=0.03)
+        canvas = Canvas(figsize=(inches, sum(heights) + 0.6), layout=layout, dpi=theme.RESOLUTION_DPI)
+        FigureCanvasAgg(canvas)
+        grid = canvas.subplots(
+            rows, figure.columns, squeeze=False, sharex="col" if figure.shared_x else False,
+            sharey="row" if figure.shared_y else False, gridspec_kw={"height_ratios": heights},
+        )  # fmt: skip
+        places = list(grid.ravel())
+        for panel, axes in zip(figure.panels, places, strict=False):
+            _draw_panel(panel, axes, grey)
+        for axes in places[len(figure.panels) :]:
+            axes.remove()
+        _hide_shared_labels(figure, places)
+        _draw_colour_bars(figure, canvas, places, grey)
+        _draw_legend(figure, canvas, grey)
+        canvas.align_ylabels()
+        _fit_height(canvas, places, heights, figure.columns)
+        for panel, axes in zip(figure.panels, places, strict=False):
+            _fit_ticks(panel, axes)
+        _fit_height(canvas, places, heights, figure.columns)
+    return canvas
+
+
+def _inches(width: str | float | None) -> float:
+    if isinstance(width, (int, float)) and width > 0:
+        return float(width)
+    raise ValueError(f"width {width!r} is neither inches nor one of {', '.join(theme.PAPER_WIDTHS)}")
+
+
+def _fit_height(canvas: Canvas, places: list[Axes], heights: list[float], columns: int) -> None:
+    """Gives the plotting areas the heights they asked for: labels and legend come on top of them."""
+    canvas.draw_without_rendering()
+    wide, high = canvas.get_size_inches()
+    drawn = sum(places[row * columns].get_position().height for row in range(len(heights))) * high
+    canvas.set_size_inches(wide, max(high + sum(heights) - drawn, 0.5))
+    canvas.draw_without_rendering()
+
+
+def _draw_panel(panel: Panel, axes: Axes, grey: bool) -> None:
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(any(isinstance(mark, Heat) for mark in panel.marks))
+    for mark in panel.marks:
+        _DRAW[type(mark)](mark, axes, grey)
+    _set_axis(panel.x, axes, "x", most=5)
+    _set_axis(panel.y, axes, "y", most=min(5, max(2, int(panel.height * 4))))
+    if panel.title:
+        axes.set_title(panel.title, fontsize=theme.TEXT_POINTS, pad=3)
+
+
+def _set_axis(axis: Axis, axes: Axes, which: Literal["x", "y"], most: int) -> None:
+    own = axes.xaxis if which == "x" else axes.yaxis
+    set_limits = axes.set_xlim if which == "x" else axes.set_ylim
+    if axis.log:
+        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+        own.set_major_locator(LogLocator(numticks=6))
+        own.set_minor_locator(NullLocator())
+        own.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if axis.positions:
+        positions, texts = axis.labelled()
+        own.set_ticks(positions, labels=texts)
+        own.set_minor_locator(NullLocator())
+    elif not axis.log:
+        own.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+    if axis.range is not None:
+        set_limits(*axis.range)
+    if axis.reversed and not own.get_inverted():
+        own.set_inverted(True)
+    if axis.label:
+        own.set_label_text(axis.label, fontsize=theme.TEXT_POINTS)
+    axes.tick_params(axis=which, labelsize=theme.TICK_POINTS)
+    if not axis.visible:
+        own.set_visible(False)
+        for side in ("bottom", "top") if which == "x" else ("left", "right"):
+            axes.spines[side].set_visible(False)
+
+
+def _fit_ticks(panel: Panel, axes: Axes) -> None:
+    """Turns or thins the texts of an axis where they would run into each other at this size."""
+    box = axes.get_window_extent()
+    points = 72.0 / axes.figure.dpi
+    for axis, own, length in ((panel.x, axes.xaxis, box.width * points), (panel.y, axes.yaxis, box.height * points)):
+        positions, texts = axis.labelled()
+        if len(positions) < 2 or not own.get_visible() or not own.get_ticklabels():
+            continue
+        low, high = sorted(own.get_view_interval())
+        room = length * abs(positions[1] - positions[0]) / (high - low)
+        line = theme.TICK_POINTS * 1.2
+        if own is axes.xaxis:
+            widest = max(label.get_window_extent().width * points for label in own.get_ticklabels())
+            if widest + 3 <= room:
+                continue
+            steep = room < line * 1.5
+            for label in own.get_ticklabels():
+                vertical = "center" if steep else "top"
+                label.set(rotation=90 if steep else 45, rotation_mode="anchor", ha="right", va=vertical)
+        if room < line:
+            every = math.ceil(line / room)
+            own.set_ticks(positions[::every], labels=texts[::every])
+
+
+def _hide_shared_labels(figure: Figure, places: list[Axes]) -> None:
+    last_row = len(figure.panels) - figure.columns
+    for number, axes in enumerate(places[: len(figure.panels)]):
+        if figure.shared_x and number < last_row:
+            axes.set_xlabel("")
+        if figure.shared_y and number % figure.columns:
+            axes.set_ylabel("")
+
+
+def _colour(style: SeriesStyle, grey: bool) -> str:
+    return theme.as_grey(style.colour) if grey else style.colour
+
+
+def _marker_options(style: SeriesStyle, grey: bool) -> dict:
+    colour = _colour(style, grey)
+    return {
+        "marker": _MARKERS[style.marker],
+        "markersize": style.size,
+        "markerfacecolor": "white" if style.hollow else colour,
+        "markeredgecolor": colour,
+        "markeredgewidth": 0.8 if style.hollow else 0.0,
+    }
+
+
+def _draw_line(mark: Line, axes: Axes, grey: bool) -> None:
+    x, y = mark.values(mark.x), mark.values(mark.y)
+    colour = _colour(mark.style, grey)
+    if mark.low is not None and mark.high is not None:
+        low, high = mark.values(mark.low), mark.values(mark.high)
+        axes.fill_between(x, low, high, color=colour, alpha=mark.band_opacity, linewidth=0)
+    axes.plot(
+        x, y, color=colour, linestyle=_DASHES[mark.style.dash], linewidth=mark.style.width, alpha=mark.style.opacity,
+        markevery=max(1, len(x) // _MOST_MARKERS), **_marker_options(mark.style, grey),
+    )  # fmt: skip
+
+
+def _draw_bars(mark: Bars, axes: Axes, grey: bool) -> None:
+    place, end = (mark.y, mark.x) if mark.horizontal else (mark.x, mark.y)
+    base = mark.values(mark.base) if mark.base else np.zeros(len(mark.table))
+    colour = _colour(mark.style, grey)
+    face = "none" if mark.style.hollow else colour
+    look: dict[str, Any] = {"edgecolor": colour, "facecolor": face, "linewidth": 0.5, "alpha": mark.style.opacity}
+    if mark.horizontal:
+        axes.barh(mark.values(place), mark.values(end) - base, mark.width, left=base, **look)
+    else:
+        axes.bar(mark.values(place), mark.values(end) - base, mark.width, bottom=base, **look)
+
+
+def _draw_points(mark: Points, axes: Axes, grey: bool) -> None:
+    x, y = mark.values(mark.x), mark.values(mark.y)
+    colour = _colour(mark.style, grey)
+    if mark.low is not None and mark.high is not None:
+        along = x if mark.error_axis == "x" else y
+        reach = np.abs(np.stack([along - mark.values(mark.low), mark.values(mark.high) - along]))
+        axes.errorbar(x, y, **{f"{mark.error_axis}err": reach}, fmt="none", ecolor=colour, elinewidth=0.8, capsize=1.5)
+    diameter = mark.values(mark.size) if mark.size else np.full(len(x), mark.style.size)
+    axes.scatter(
+        x, y, s=diameter**2, marker=_MARKERS[mark.style.marker], alpha=mark.style.opacity, edgecolors=colour,
+        facecolors="none" if mark.style.hollow else colour, linewidths=0.8 if mark.style.hollow else 0.0, zorder=3,
+    )  # fmt: skip
+
+
+def _draw_segments(mark: Segments, axes: Axes, grey: bool) -> None:
+    gap = np.full(len(mark.table), np.nan)
+    x = np.stack([mark.values(mark.x), mark.values(mark.x_end), gap], axis=1).ravel()
+    y = np.stack([mark.values(mark.y), mark.values(mark.y_end), gap], axis=1).ravel()
+    axes.plot(x, y, color=_colour(mark.style, grey), linestyle=_DASHES[mark.style.dash], linewidth=mark.style.width,
+              alpha=mark.style.opacity, solid_capstyle="round", zorder=1.5)  # fmt: skip
+
+
+def _draw_labels(mark: Labels, axes: Axes, grey: bool) -> None:
+    across, up, horizontal, vertical = _PLACES[mark.align]
+    for x, y, text in zip(mark.values(mark.x), mark.values(mark.y), mark.table[mark.text].astype(str), strict=True):
+        axes.annotate(
+            text, (x, y), (across * mark.offset_points, up * mark.offset_points), textcoords="offset points",
+            ha=horizontal, va=vertical, fontsize=mark.font_points, color=_colour(mark.style, grey),
+            fontweight="bold" if mark.bold else "normal", alpha=mark.style.opacity, zorder=4, annotation_clip=True,
+        )  # fmt: skip
+
+
+def _draw_rule(mark: Rule, axes: Axes, grey: bool) -> None:
+    draw = axes.axhline if mark.horizontal else axes.axvline
+    draw(mark.position, color=_colour(mark.style, grey), linestyle=_DASHES[mark.style.dash],
+         linewidth=mark.style.width, alpha=mark.style.opacity, zorder=1)  # fmt: skip
+
+
+def _draw_heat(mark: Heat, axes: Axes, grey: bool) -> None:
+    matrix, across, down = mark.cells()
+    scale = theme.colour_scale(mark.role, mark.limits, paper=True, grey=grey)
+    drawn = axes.pcolormesh(
+        np.append(across, across[-1] + 1) - 0.5, np.append(down, down[-1] + 1) - 0.5,
+        np.ma.masked_invalid(theme.shades(mark)),
+        cmap=scale.map_name, vmin=scale.low, vmax=scale.high, edgecolors="face", linewidth=0.1,
+        rasterized=matrix.size > theme.MOST_VECTOR_CELLS,
+    )  # fmt: skip
+    drawn.set_gid("cells")
+    if grey and mark.role == "signed":
+        for row, column in np.argwhere(matrix < 0):
+            axes.text(across[column], down[row], "−", ha="center", va="center", fontsize=theme.TICK_POINTS)
+
+
+def _draw_colour_bars(figure: Figure, canvas: Canvas, places: list[Axes], grey: bool) -> None:
+    """One thin bar for the panels of each scale, drawn as cells: Matplotlib would put a bitmap into the PDF."""
+    shared: dict[tuple, list[Axes]] = {}
+    for panel, axes in zip(figure.panels, places, strict=False):
+        for mark in panel.marks:
+            if isinstance(mark, Heat):
+                shared.setdefault((mark.role, mark.limits, mark.label), []).append(axes)
+    for (role, limits, label), owners in shared.items():
+        scale = theme.colour_scale(role, limits, paper=True, grey=grey)
+        cells = next(item for item in owners[0].collections if item.get_gid() == "cells")
+        bar = canvas.colorbar(cells, ax=owners, aspect=30, fraction=0.04, pad=0.015, ticks=scale.ticks)
+        if bar.solids is not None:
+            bar.solids.set(rasterized=False, edgecolor="face", linewidth=0.1)
+        bar.ax.set_yticklabels(scale.texts, fontsize=theme.TICK_POINTS)
+        bar.set_label(label, fontsize=theme.TEXT_POINTS)
+        bar.outline.set_linewidth(theme.RULE_POINTS)
+
+
+def _draw_legend(figure: Figure, canvas: Canvas, grey: bool) -> None:
+    marks = figure.legend()
+    if not marks:
+        return
+    handles = [_legend_handle(mark, grey) for mark in marks]
+    painter = FigureCanvasAgg(canvas)
+    names, wide = [mark.series for mark in marks], canvas.bbox.width
+    for rows in range(1, len(marks) + 1):
+        drawn = canvas.legend(
+            handles, names, loc="outside upper center", ncols=math.ceil(len(marks) / rows), frameon=False,
+            fontsize=theme.TICK_POINTS, handlelength=2.4, columnspacing=1.0, handletextpad=0.5, borderpad=0.1,
+            labelspacing=0.25,
+        )  # fmt: skip
+        if rows == len(marks) or drawn.get_window_extent(painter.get_renderer()).width < wide:
+            return
+        drawn.remove()
+
+
+def _legend_handle(mark: Mark, grey: bool) -> Line2D | Patch:
+    colour = _colour(mark.style, grey)
+    if isinstance(mark, Bars):
+        face = "none" if mark.style.hollow else colour
+        return Patch(facecolor=face, edgecolor=colour, alpha=mark.style.opacity)
+    markers = {} if isinstance(mark, Segments | Rule) else _marker_options(mark.style, grey)
+    line = "none" if isinstance(mark, Points) else _DASHES[mark.style.dash]
+    return Line2D([], [], color=colour, linestyle=line, linewidth=mark.style.width, alpha=mark.style.opacity, **markers)
+
+
+_DRAW: dict[type[Mark], Callable[..., None]] = {
+    Line: _draw_line,
+    Bars: _draw_bars,
+    Points: _draw_points,
+    Segments: _draw_segments,
+    Labels: _draw_labels,
+    Rule: _draw_rule,
+    Heat: _draw_heat,
+}

@@ -1,0 +1,79 @@
+"""Scores of systems as dots with intervals, sorted, the baseline as a rule: dots do not pretend to start at zero."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from workbench.figures import theme
+from workbench.figures.axes import category_axis
+from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle, rule
+from workbench.figures.registry import register, require_columns
+
+_COLUMNS = ("system", "metric", "score", "low", "high")
+
+
+@register("scores", "Scores with intervals", {"table": _COLUMNS, "printed": ("system", "metric", "score")})
+def score_dots(
+    table: pd.DataFrame,
+    printed: pd.DataFrame | None = None,
+    baseline: str | None = None,
+    styles: dict[str, SeriesStyle] | None = None,
+) -> Figure:
+    """One panel for each metric; systems from the best of the first metric downwards.
+
+    `low` and `high` are the ends of an interval (NaN where there is none). Hollow dots of `printed` are a paper's
+    numbers. `baseline` is the system whose score stands as a rule; unless named, the first with a baseline's name.
+    """
+    require_columns(table, _COLUMNS, "table")
+    metrics = list(dict.fromkeys(table["metric"]))
+    first = table[table["metric"] == metrics[0]].sort_values("score", ascending=False)
+    systems = list(dict.fromkeys([*first["system"], *table["system"], *(() if printed is None else printed["system"])]))
+    baseline = baseline or next((name for name in systems if theme.style_of(name) == theme.BASELINE), None)
+    chosen = theme.styles(systems, styles)
+    place = {system: float(index) for index, system in enumerate(systems)}
+    panels = []
+    for metric in metrics:
+        rows = table[table["metric"] == metric].assign(place=lambda t: t["system"].map(place))
+        marks: list[Mark] = []
+        if baseline in set(rows["system"]):
+            marks.append(rule(float(rows.loc[rows["system"] == baseline, "score"].iloc[0]), horizontal=False))
+        for system in systems:
+            own = rows[rows["system"] == system]
+            if len(own):
+                look = chosen[system]
+                marks.append(Points(own, "score", "place", system, look, ("system",), False, "low", "high", None, "x"))
+        if printed is not None and (printed["metric"] == metric).any():
+            theirs = printed[printed["metric"] == metric].assign(place=lambda t: t["system"].map(place))
+            marks.append(Points(theirs, "score", "place", "printed", theme.PRINTED, ("system",)))
+        panels.append(Panel(tuple(marks), Axis(metric), category_axis(systems, reversed=True), _height(len(systems))))
+    return Figure(
+        "scores",
+        "Scores",
+        tuple(panels),
+        caption=_caption(baseline, printed is not None),
+        summary=_summary(table, metrics),
+        width="column" if len(metrics) == 1 else "page",
+        shared_y=True,
+        columns=len(metrics),
+    )
+
+
+def _height(systems: int) -> float:
+    return max(0.6, 0.16 * systems)
+
+
+def _caption(baseline: str | None, printed: bool) -> str:
+    parts = ["Scores with intervals, sorted by the first metric; the axes do not start at zero."]
+    if baseline:
+        parts.append(f"The dotted rule is {baseline}.")
+    if printed:
+        parts.append("Hollow dots are the numbers printed in the paper.")
+    return " ".join(parts)
+
+
+def _summary(table: pd.DataFrame, metrics: list[str]) -> str:
+    said = []
+    for metric in metrics:
+        best = table[table["metric"] == metric].sort_values("score").iloc[-1]
+        said.append(f"{best['system']} is highest in {metric} ({best['score']:.2f})")
+    return f"{'; '.join(said)}."

@@ -1,0 +1,182 @@
+"""How figures look: roles, systems, colour scales, sizes on paper. One look for all figures; it knows no data.
+
+Blue and orange differ by at least 79 (CIE76) under every colour deficiency and by 25 in lightness, so they survive a
+grey printer; every series carries a dash and a marker besides.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from workbench.figures.grammar import ColourRole, Dash, Heat, Marker, SeriesStyle
+
+BLACK = "#000000"
+NEUTRAL = "#777777"
+PALE = "#BBBBBB"
+PAST = "#0072B2"
+FUTURE = "#E69F00"
+REDUNDANT = "#D9D9D9"
+
+# Widths in inches; check the author kit of the year before a submission.
+PAPER_WIDTHS = {
+    "column": 3.03,  # ACL, EMNLP, TACL
+    "page": 6.30,
+    "aaai-column": 3.30,
+    "aaai-page": 7.00,
+    "ijcai-column": 3.375,
+}
+TEXT_POINTS = 7.0
+TICK_POINTS = 6.5
+RULE_POINTS = 0.6
+RESOLUTION_DPI = 300
+RASTER_DPI = 600
+MOST_VECTOR_CELLS = 20_000
+SCREEN_PIXELS_PER_INCH = 150.0
+
+BASELINE = SeriesStyle(BLACK, "dash", "circle")
+MODEL_1 = SeriesStyle(PAST, "solid", "square")
+MODEL_2 = SeriesStyle(FUTURE, "dashdot", "triangle-up", size=4.5)
+PRINTED = SeriesStyle(NEUTRAL, "none", "circle", hollow=True, size=4.5)
+
+_FIXED = {
+    "baseline": BASELINE,
+    "transformer": BASELINE,
+    "rnnsearch": BASELINE,
+    "future-cost-1": MODEL_1,
+    "future-cost-2": MODEL_2,
+}
+_CYCLE: tuple[tuple[str, Dash, Marker], ...] = (
+    (PAST, "solid", "square"),
+    (FUTURE, "dashdot", "triangle-up"),
+    ("#009E73", "longdash", "diamond"),
+    ("#D55E00", "dot", "triangle-down"),
+    ("#CC79A7", "solid", "cross"),
+    ("#56B4E9", "longdashdot", "pentagon"),
+    ("#7A4F00", "dash", "x"),
+    ("#5D3A9B", "dashdot", "hexagon"),
+    ("#555555", "longdash", "star"),
+)
+
+
+def style_of(name: str, index: int | None = None) -> SeriesStyle:
+    """The style of a system or run: fixed for the baselines and the future-cost models, else the cycle's `index`.
+
+    Without an index the name decides, the same in every session; `styles` keeps the series of one figure apart.
+    """
+    if name in _FIXED:
+        return _FIXED[name]
+    place = zlib.crc32(name.encode()) if index is None else index
+    colour, dash, marker = _CYCLE[place % len(_CYCLE)]
+    return SeriesStyle(colour, dash, marker)
+
+
+def styles(names: Sequence[str], given: dict[str, SeriesStyle] | None = None) -> dict[str, SeriesStyle]:
+    """A style for every name, no two the same while the cycle lasts; `given` styles (kept with a run) stay."""
+    chosen = {name: style for name, style in (given or {}).items() if name in names}
+    taken = {style.colour for style in chosen.values()}
+    for name in names:
+        if name in _FIXED and name not in chosen and _FIXED[name].colour not in taken:
+            chosen[name] = _FIXED[name]
+            taken.add(_FIXED[name].colour)
+    free = [index for index, (colour, _, _) in enumerate(_CYCLE) if colour not in taken] or list(range(len(_CYCLE)))
+    waiting = [name for name in dict.fromkeys(names) if name not in chosen]
+    for place, name in enumerate(waiting):
+        colour, dash, marker = _CYCLE[free[place % len(free)]]
+        chosen[name] = SeriesStyle(colour, dash, marker)
+    return {name: chosen[name] for name in names}
+
+
+def pale(style: SeriesStyle, opacity: float = 0.3) -> SeriesStyle:
+    """The same series in the background."""
+    return replace(style, opacity=opacity)
+
+
+@dataclass(frozen=True)
+class Page:
+    """The ground a figure is drawn on."""
+
+    text: str
+    grid: str
+    ground: str
+
+
+LIGHT = Page("#1F1F1F", "#E6E6E6", "#FFFFFF")
+DARK = Page("#E8E8E8", "#3A3A3A", "#0E1117")
+_ON_DARK = {BLACK: "#F2F2F2", NEUTRAL: "#A8A8A8", PALE: "#666666", REDUNDANT: "#5A5A5A", PAST: "#4BA6E0",
+            "#7A4F00": "#C89B4A", "#5D3A9B": "#A98BE0", "#555555": "#B5B5B5", "#FFFFFF": "#0E1117"}  # fmt: skip
+
+
+def on_page(colour: str, dark: bool) -> str:
+    """A colour of white paper as it reads on the page at hand."""
+    return _ON_DARK.get(colour.upper(), colour) if dark else colour
+
+
+def as_grey(colour: str) -> str:
+    """What a grey printer makes of a colour (Rec. 709 luma)."""
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    level = round(0.2126 * red + 0.7152 * green + 0.0722 * blue)
+    return f"#{level:02X}{level:02X}{level:02X}"
+
+
+@dataclass(frozen=True)
+class ColourScale:
+    """How values become shades: `low` and `high` in shaded units (log2 for ratios), ticks of the colour bar."""
+
+    map_name: str
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+    texts: tuple[str, ...]
+
+    def stops(self, count: int = 17) -> list[list[float | str]]:
+        """[[0, "#rrggbb"], …, [1, …]]: the same map for Plotly."""
+        from matplotlib import colormaps
+        from matplotlib.colors import to_hex
+
+        return [[float(place), to_hex(colormaps[self.map_name](place))] for place in np.linspace(0.0, 1.0, count)]
+
+
+_MAPS: dict[ColourRole, tuple[str, str]] = {  # screen, paper (darker = more)
+    "probability": ("cividis", "Greys"),
+    "signed": ("RdBu", "RdBu"),
+    "relative": ("PuOr", "PuOr"),
+}
+
+
+def colour_scale(role: ColourRole, limits: tuple[float, float], paper: bool, grey: bool = False) -> ColourScale:
+    """The scale of a role between fixed limits. Signed and relative scales are white at 0 and at 1 whatever the limits.
+
+    Raises ValueError for empty limits and for a ratio whose limits are not positive.
+    """
+    low, high = limits
+    if not low < high:
+        raise ValueError(f"colour limits {limits} are empty: the first must be below the second")
+    screen, print_map = _MAPS[role]
+    name = "Greys" if grey else print_map if paper else screen
+    if role == "relative":
+        if low <= 0:
+            raise ValueError(f"limits {limits} of a ratio must be positive, such as (1/8, 8)")
+        reach = max(abs(math.log2(low)), abs(math.log2(high)))
+        step = max(1, math.ceil(reach / 4))
+        powers = [power for power in range(-math.floor(reach), math.floor(reach) + 1) if power % step == 0]
+        texts = tuple(f"×{2**p}" if p >= 0 else f"×1/{2**-p}" for p in powers)
+        return ColourScale(name, -reach, reach, tuple(float(p) for p in powers), texts)
+    if role == "signed":
+        reach = max(abs(low), abs(high))
+        low, high = -reach, reach
+    ticks = tuple(float(tick) for tick in np.linspace(low, high, 3))
+    return ColourScale(name, low, high, ticks, tuple(f"{tick:.3g}".replace("-", "−") for tick in ticks))
+
+
+def shades(heat: Heat) -> np.ndarray:
+    """The cells [rows, columns] in shaded units, clipped into the limits; missing cells stay NaN."""
+    matrix, _, _ = heat.cells()
+    scale = colour_scale(heat.role, heat.limits, paper=True)
+    if heat.role == "relative":
+        matrix = np.log2(np.maximum(matrix, 2.0 ** (scale.low - 1)))
+    return np.clip(matrix, scale.low, scale.high)

@@ -1,0 +1,74 @@
+"""Training curves: what the log of each run says, against steps, epochs, tokens or seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from workbench.figures import theme
+from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, SeriesStyle
+from workbench.figures.registry import register, require_columns
+
+_COLUMNS = ("run", "step", "name", "value")
+FEWEST_SMOOTHED = 30  # an exponential mean over a few points only lags behind them
+_PLACES = {"step": "update", "epoch": "epoch", "tokens": "target tokens", "seconds": "seconds"}
+
+
+@register("training-curves", "Training curves", {"table": (*_COLUMNS, "epoch", "tokens", "seconds")})
+def training_curves(
+    table: pd.DataFrame,
+    names: Sequence[str] | None = None,
+    x: str = "step",
+    smoothing: float = 0.0,
+    log_y: Sequence[str] = (),
+    styles: dict[str, SeriesStyle] | None = None,
+) -> Figure:
+    """One panel for each logged quantity, one line for each run.
+
+    `smoothing` in [0, 1) lays an exponential mean over lines of 30 values or more, which turn pale; 0 (the default)
+    draws what was logged. Raises ValueError for a quantity that no run logged.
+    """
+    require_columns(table, (*_COLUMNS, x), "table")
+    if not 0.0 <= smoothing < 1.0:
+        raise ValueError(f"smoothing is {smoothing}; it must be at least 0 (none) and below 1")
+    logged = list(dict.fromkeys(table["name"]))
+    names = list(names or logged)
+    for name in names:
+        if name not in logged:
+            raise ValueError(f"no run logged {name!r}; logged are {', '.join(logged)}")
+    runs = list(dict.fromkeys(table["run"]))
+    chosen = theme.styles(runs, styles)
+    panels = []
+    for name in names:
+        marks: list[Mark] = []
+        for run in runs:
+            rows = table[(table["name"] == name) & (table["run"] == run)].dropna(subset=[x]).sort_values(x)
+            if len(rows):
+                marks += _curve(rows, run, x, smoothing, chosen[run])
+        axis = Axis(name.replace("_", " "), log=name in log_y)
+        panels.append(Panel(tuple(marks), Axis(_PLACES.get(x, x)), axis, height=1.2))
+    note = f" Dark: exponential mean, weight {smoothing:g} on the past; pale: as logged." if smoothing else ""
+    return Figure(
+        "training-curves",
+        "Training curves",
+        tuple(panels),
+        caption=f"Training of {', '.join(runs)} against {_PLACES.get(x, x)}.{note}",
+        summary=_last_values(table, names, runs),
+        shared_x=True,
+    )
+
+
+def _curve(rows: pd.DataFrame, run: str, x: str, smoothing: float, style: SeriesStyle) -> list[Mark]:
+    if not smoothing or len(rows) < FEWEST_SMOOTHED:
+        return [Line(rows, x, "value", run, style)]
+    raw = replace(theme.pale(style), marker="none", dash="solid")
+    smooth = rows.assign(smoothed=rows["value"].ewm(alpha=1.0 - smoothing, ignore_na=True).mean())
+    return [Line(rows, x, "value", run, raw, legend=False), Line(smooth, x, "smoothed", run, style)]
+
+
+def _last_values(table: pd.DataFrame, names: Sequence[str], runs: Sequence[str]) -> str:
+    last = table.dropna(subset=["value"]).sort_values("step").groupby(["run", "name"])["value"].last()
+    said = [f"{run} {name} {last[run, name]:.4g}" for run in runs for name in names if (run, name) in last.index]
+    return f"Last logged values: {', '.join(said)}."
