@@ -18,12 +18,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from core_models.catalogue import build
-from core_models.config import ConfigError, RunConfig, parse, read_yaml, write_yaml
+from core_models.config import CONFIG, ConfigError, RunConfig, read_config, write_yaml
 from core_models.system import System
 from core_models.text.vocabulary import Vocabulary
 
 WEIGHTS = "weights.safetensors"
-CONFIG = "config.yaml"
 
 
 class CheckpointError(ValueError):
@@ -48,11 +47,6 @@ def begin_run(folder: Path, config: RunConfig, source: Vocabulary, target: Vocab
     source.save(folder / "vocabulary" / "source.model")
     target.save(folder / "vocabulary" / "target.model")
     write_yaml(folder / CONFIG, config.model_dump(mode="json", exclude_none=True))
-
-
-def read_config(folder: Path) -> RunConfig:
-    """The configuration of a run; raises ConfigError naming the file and the key."""
-    return parse(RunConfig, read_yaml(folder / CONFIG), where=str(folder / CONFIG))
 
 
 def write_weights(path: Path, system: System) -> None:

@@ -14,6 +14,8 @@ from typing import Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+CONFIG = "config.yaml"  # the file that makes a folder a run
+
 
 class ConfigError(ValueError):
     """A configuration that cannot be used; the message names field, value and remedy."""
@@ -192,6 +194,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: must be a mapping of keys to values, not {type(content).__name__}")
     return content
+
+
+def read_config(folder: Path) -> RunConfig:
+    """The configuration of a run folder; raises ConfigError naming the file and the key."""
+    return parse(RunConfig, read_yaml(folder / CONFIG), where=str(folder / CONFIG))
 
 
 def write_yaml(path: Path, content: Mapping[str, Any]) -> None:

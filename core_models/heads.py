@@ -18,7 +18,7 @@ class _LogPartition(torch.autograd.Function):
     """log sum exp of vectors @ matrix.T + bias along the vocabulary, keeping at most KEPT_LOGITS numbers."""
 
     @staticmethod
-    def forward(ctx, vectors: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:  # noqa: ANN001
+    def forward(ctx, vectors: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
         rows = max(1, min(len(vectors), KEPT_LOGITS // len(matrix)))
         keep = len(vectors) <= rows and any(ctx.needs_input_grad)
         parts, energies = [], vectors.new_empty(0)
@@ -31,7 +31,7 @@ class _LogPartition(torch.autograd.Function):
         return partition
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:  # noqa: ANN001
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         vectors, matrix, bias, partition, kept = ctx.saved_tensors
         grad_vectors = torch.empty_like(vectors)
         grad_matrix = torch.zeros_like(matrix)

@@ -283,7 +283,8 @@ def _search_with_stay(model: Steppable, encoded: Any, limits: Tensor, config: Se
         forced = prefix[:, position] if prefix is not None and position < prefix.shape[1] else None
         chosen, parents, options = candidates(Scores(values, True), live, forced, config.beam)
         staying = torch.where(closed, live, IMPOSSIBLE)
-        live, index = torch.cat([chosen, staying], dim=1).topk(config.beam if position else min(config.beam, chosen.shape[1]), dim=-1)
+        offered = torch.cat([chosen, staying], dim=1)
+        live, index = offered.topk(min(config.beam, offered.shape[1] if position else chosen.shape[1]), dim=-1)
         beams = torch.arange(staying.shape[1], device=device).expand_as(staying)
         parents = torch.cat([parents, beams], dim=1).gather(1, index)
         words = torch.cat([options, torch.full_like(beams, PAD)], dim=1).gather(1, index)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from core_models.checkpoint import open_trained
-from core_models.config import SearchConfig
+from core_models.config import SearchConfig, parse
 from core_models.search import Ensemble, Found, Hypothesis, Tree, beam_search, sample
 from core_models.system import Encoded, System
 from core_models.text.batches import Batch, collate
@@ -67,9 +67,10 @@ class Translator:
         prefix: what each translation must begin with. trace: names or patterns of trace arrays to record for the winner
         ("decoder.cross_attention", "*"). record: keep the search tree. Other keyword arguments change the SearchConfig.
         """
-        _check_documents(sources, documents)
+        _check_one_each(sources, documents=documents, prefixes=prefix)
         given = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length, "n_best": n_best, **changes}
-        config = SearchConfig(**{**self.search.model_dump(), **{key: value for key, value in given.items() if value is not None}})
+        wanted = {key: value for key, value in given.items() if value is not None}
+        config = parse(SearchConfig, {**self.search.model_dump(), **wanted}, where="search")
         pieces = self.source_vocabulary.encode(list(sources))
         prefixes = self.target_vocabulary.encode(list(prefix)) if prefix is not None else None
         translations: list[Translation | None] = [None] * len(pieces)
@@ -87,9 +88,7 @@ class Translator:
     def score(self, sources: Sequence[str], targets: Sequence[str], documents: Sequence[str] | None = None,
               trace: Sequence[str] = ()) -> list[Translation]:
         """Force-decode given translations: their log-probabilities, token by token, </s> included."""
-        if len(sources) != len(targets):
-            raise TranslatorError(f"{len(sources)} sources and {len(targets)} translations: one each is needed")
-        _check_documents(sources, documents)
+        _check_one_each(sources, translations=targets, documents=documents)
         pieces, wanted = self.source_vocabulary.encode(list(sources)), self.target_vocabulary.encode(list(targets))
         scored: list[Translation | None] = [None] * len(pieces)
         for rows in _by_length(pieces, self.search):
@@ -118,7 +117,7 @@ class Translator:
 
     def _limits(self, batch: Batch, config: SearchConfig) -> torch.Tensor:
         lengths = batch.source_mask.sum(1)
-        return (lengths * config.length_factor + config.length_offset).clamp(max=config.max_length).long()
+        return (lengths * config.length_factor + config.length_offset).clamp(1, config.max_length).long()
 
     def _search(self, pieces: list[list[int]], prefixes: list[list[int]] | None, config: SearchConfig, record: bool) -> list[Found]:
         batch = collate(pieces).to(self.device)
@@ -158,7 +157,10 @@ class Translator:
             values = [self._force(system, batch, writer) for system in self.systems]
             log_probs = torch.logsumexp(torch.stack(values), dim=0) - torch.tensor(float(len(values))).log()
         lengths = {"source": batch.source_mask.sum(1).tolist(), "target": batch.target_mask.sum(1).tolist()}
-        traces = writer.sentences(lengths)
+        # A hypothesis that was cut at its length limit has no </s>: its trace ends with its tokens.
+        found = [len(into[row].tokens) if into[row] is not None else None for row in rows]
+        ends = [length if end is None else end for end, length in zip(found, lengths["target"], strict=True)]
+        traces = writer.sentences({**lengths, "target": ends})
         for place, (row, row_log_probs) in enumerate(zip(rows, log_probs.tolist(), strict=True)):
             if into[row] is None:
                 kept = row_log_probs[: lengths["target"][place]]
@@ -201,6 +203,7 @@ def _by_length(pieces: Sequence[Sequence[int]], config: SearchConfig) -> Iterato
         start += count
 
 
-def _check_documents(sources: Sequence[str], documents: Sequence[str] | None) -> None:
-    if documents is not None and len(documents) != len(sources):
-        raise TranslatorError(f"{len(sources)} sources and {len(documents)} document ids: one each is needed")
+def _check_one_each(sources: Sequence[str], **others: Sequence[str] | None) -> None:
+    for name, given in others.items():
+        if given is not None and len(given) != len(sources):
+            raise TranslatorError(f"{len(sources)} sources and {len(given)} {name}: one each is needed")

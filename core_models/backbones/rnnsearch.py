@@ -65,8 +65,9 @@ class RNNSearch(nn.Module):
                             Place.ENCODER_STACK_OUTPUT})
         widths = {"embedding": embedding, "stream": width, "memory": 2 * width, "state": embedding, "guide": 3 * width,
                   "readout": embedding, "output": embedding, "context": 2 * width, "energy": width}
-        return Host(places=places, layers={"encoder": 1, "decoder": 1}, heads=1, widths=widths, source_embedding=self.source_table,
-                    target_embedding=self.target_table, vocabulary_size=self.vocabulary.num_embeddings)
+        return Host(places=places, layers={"encoder": 1, "decoder": 1}, heads=1, widths=widths,
+                    source_embedding=self.source_table.__call__, target_embedding=self.target_table.__call__,
+                    vocabulary_size=self.vocabulary.num_embeddings)
 
     def encode(self, words: Tensor, mask: Tensor, guests: Guests) -> Tensor:
         """Source words [S, I] with mask [S, I] -> annotations [S, I, 2 d]; padding keeps the state as it was."""

@@ -123,8 +123,8 @@ class Transformer(nn.Module):
         names = ("embedding", "stream", "memory", "state", "guide", "readout", "output")
         places = frozenset(Place) - {Place.BEFORE_ATTENTION, Place.ENERGY, Place.AFTER_ATTENTION}
         return Host(places=places, layers={"encoder": len(self.encoder), "decoder": len(self.decoder)}, heads=self.config.heads,
-                    widths=dict.fromkeys(names, width), source_embedding=self.source_table, target_embedding=self.target_table,
-                    vocabulary_size=self.vocabulary.num_embeddings)
+                    widths=dict.fromkeys(names, width), source_embedding=self.source_table.__call__,
+                    target_embedding=self.target_table.__call__, vocabulary_size=self.vocabulary.num_embeddings)
 
     def _embed(self, table: nn.Embedding, words: Tensor, positions: Tensor) -> Tensor:
         return self.drop(table(words) * math.sqrt(self.config.width) + positions)
@@ -205,7 +205,7 @@ class Transformer(nn.Module):
 
         return self._decode(x, view, guests, self_attention, cross_attention), {"cache": cache}, view
 
-    def _decode(self, x: Tensor, view: View, guests: Guests, self_attention, cross_attention) -> Tensor:  # noqa: ANN001
+    def _decode(self, x: Tensor, view: View, guests: Guests, self_attention, cross_attention) -> Tensor:
         """The decoder stack over N positions; the two attentions are handed in, forced or stepping."""
         layers = [x]
 

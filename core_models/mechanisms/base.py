@@ -45,7 +45,8 @@ class Host:
 
     `widths` holds embedding, stream, memory, state, guide, readout, output and, in a recurrent decoder, context and energy.
     `source_embedding` and `target_embedding` map word numbers [...] to raw embeddings [..., width]: no scale, no
-    position. `readout_is_sum` says that READOUT is a sum into which a further linear term may be added.
+    position; they are functions, not modules, so that a mechanism cannot adopt the backbone's tables as its own
+    parameters. `readout_is_sum` says that READOUT is a sum into which a further linear term may be added.
     """
 
     places: frozenset[Place]

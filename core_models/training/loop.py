@@ -19,8 +19,8 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from core_models.catalogue import build, parameters
-from core_models.checkpoint import WEIGHTS, initialise_from, read_config, write_weights
-from core_models.config import ConfigError, RunConfig
+from core_models.checkpoint import WEIGHTS, initialise_from, write_weights
+from core_models.config import ConfigError, RunConfig, read_config
 from core_models.system import System
 from core_models.text.batches import Batch, BatchLoader
 from core_models.text.binary import Prepared
@@ -170,7 +170,7 @@ class _Loop:
         if training.keep_last or (training.keep_every and step % training.keep_every == 0):
             write_weights(folder / f"step-{step:06d}.safetensors", self.system)
         steps = sorted(int(path.stem.removeprefix("step-")) for path in folder.glob("step-*.safetensors"))
-        for old in steps[: len(steps) - training.keep_last]:
+        for old in steps[: max(0, len(steps) - training.keep_last)]:
             if not (training.keep_every and old % training.keep_every == 0):
                 (folder / f"step-{old:06d}.safetensors").unlink()
 

@@ -57,13 +57,19 @@ def save_state(folder: Path, system: System, optimizer: torch.optim.Optimizer, p
         os.replace(part, final)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    for old in sorted(folder.glob("step-??????*"))[:-KEPT_STATES]:
+    for old in _states(folder)[:-KEPT_STATES]:
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _states(folder: Path) -> list[Path]:
+    """All states by step, not by name: step-1000000 is later than step-999999."""
+    names = [path for path in folder.glob("step-*") if path.suffix != ".part"]
+    return sorted(names, key=lambda path: int(path.name.removeprefix("step-")))
 
 
 def latest_state(folder: Path) -> Path | None:
     """The newest whole state."""
-    whole = [path for path in sorted(folder.glob("step-*")) if (path / "progress.json").is_file() and path.suffix != ".part"]
+    whole = [path for path in _states(folder) if (path / "progress.json").is_file()]
     return whole[-1] if whole else None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Any
 
 import pandas as pd
@@ -56,9 +55,14 @@ def _mark(mark: Mark, tables: bool) -> dict[str, Any]:
     made = {field.name: getattr(mark, field.name) for field in dataclasses.fields(mark) if field.name != "table"}
     made["style"] = dataclasses.asdict(mark.style)
     if tables:
-        # pandas writes missing values as null and numbers with all their digits.
-        made["table"] = json.loads(mark.rows().to_json(orient="split", index=False, double_precision=15))
+        made["table"] = _table(mark.rows())
     return {"kind": mark.kind, **made}
+
+
+def _table(rows: pd.DataFrame) -> dict[str, Any]:
+    """Columns and rows with missing values as null; numbers keep every digit (pandas' own writer rounds)."""
+    data = rows.astype(object).where(rows.notna(), None).to_numpy().tolist()
+    return {"columns": list(rows.columns), "data": data}
 
 
 def _read_panel(made: dict[str, Any]) -> Panel:

@@ -66,7 +66,8 @@ def beam_trees_side_by_side(
 ) -> Figure:
     """Two trees on the same steps, one above the other: words need the width of a page."""
     shown = [_visible(nodes, steps, minimum_probability, node_cap, pruned) for nodes in (first, second)]
-    reach = _step_range(pd.concat(shown))
+    firsts, lasts = zip(*(_step_range(nodes) for nodes in shown), strict=True)
+    reach = min(firsts), max(lasts)
     panels = tuple(_tree_panel(nodes, reach, name) for nodes, name in zip(shown, names, strict=True))
     caption = f"{names[0]} above, {names[1]} below. " + _caption(pd.concat([first, second]), pd.concat(shown),
                                                                  minimum_probability)  # fmt: skip

@@ -1,8 +1,8 @@
 """What a figure is: panels of marks, each a tidy table with named columns. Two renderers draw it, none is known here.
 
 Positions are numbers. Tokens and categories stand at integer positions with texts beside them (`axes.token_axis`),
-since a repeated token on a category axis would swallow a column. Colours here are those of white paper; a renderer that draws
-on a dark page translates them. Nothing here computes a measure.
+since a repeated token on a category axis would swallow a column. Colours are those of white paper; a renderer that
+draws on a dark page translates them. Nothing here computes a measure.
 """
 
 from __future__ import annotations

@@ -126,10 +126,11 @@ def to_matplotlib(figure: Figure, width: str | float | None = None, grey: bool =
         _draw_colour_bars(figure, canvas, places, grey)
         _draw_legend(figure, canvas, grey)
         canvas.align_ylabels()
-        _fit_height(canvas, places, heights, figure.columns)
+        layout.execute(canvas)
         for panel, axes in zip(figure.panels, places, strict=False):
             _fit_ticks(panel, axes)
-        _fit_height(canvas, places, heights, figure.columns)
+        _fit_height(canvas, layout, places, heights, figure.columns)
+        canvas.set_layout_engine("none")  # the places are found: saving need not look for them again
     return canvas
 
 
@@ -139,13 +140,15 @@ def _inches(width: str | float | None) -> float:
     raise ValueError(f"width {width!r} is neither inches nor one of {', '.join(theme.PAPER_WIDTHS)}")
 
 
-def _fit_height(canvas: Canvas, places: list[Axes], heights: list[float], columns: int) -> None:
+def _fit_height(
+    canvas: Canvas, layout: ConstrainedLayoutEngine, places: list[Axes], heights: list[float], columns: int
+) -> None:
     """Gives the plotting areas the heights they asked for: labels and legend come on top of them."""
-    canvas.draw_without_rendering()
+    layout.execute(canvas)
     wide, high = canvas.get_size_inches()
     drawn = sum(places[row * columns].get_position().height for row in range(len(heights))) * high
     canvas.set_size_inches(wide, max(high + sum(heights) - drawn, 0.5))
-    canvas.draw_without_rendering()
+    layout.execute(canvas)
 
 
 def _draw_panel(panel: Panel, axes: Axes, grey: bool) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+import pandas as pd
+
 from workbench.figures.grammar import Figure
 
 
@@ -76,7 +78,7 @@ def describe() -> list[dict[str, str]]:
     ]
 
 
-def require_columns(table, columns: tuple[str, ...], name: str) -> None:
+def require_columns(table: pd.DataFrame, columns: tuple[str, ...], name: str) -> None:
     """Raises ValueError that names the table, its missing columns and those it has."""
     missing = [column for column in columns if column not in table.columns]
     if missing:

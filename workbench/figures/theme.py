@@ -1,7 +1,7 @@
 """How figures look: roles, systems, colour scales, sizes on paper. One look for all figures; it knows no data.
 
-Blue and orange differ by at least 79 (CIE76) under every colour deficiency and by 25 in lightness, so they survive a
-grey printer; every series carries a dash and a marker besides.
+Blue (PAST) and orange (FUTURE) stay more than 75 apart (CIE76) without green and 24 apart in lightness, so they survive
+a grey printer (held by a test); every series carries a dash and a marker besides.
 """
 
 from __future__ import annotations
@@ -107,13 +107,18 @@ class Page:
 
 LIGHT = Page("#1F1F1F", "#E6E6E6", "#FFFFFF")
 DARK = Page("#E8E8E8", "#3A3A3A", "#0E1117")
-_ON_DARK = {BLACK: "#F2F2F2", NEUTRAL: "#A8A8A8", PALE: "#666666", REDUNDANT: "#5A5A5A", PAST: "#4BA6E0",
-            "#7A4F00": "#C89B4A", "#5D3A9B": "#A98BE0", "#555555": "#B5B5B5", "#FFFFFF": "#0E1117"}  # fmt: skip
+_ON_DARK = {PAST: "#4BA6E0", "#7A4F00": "#C89B4A", "#5D3A9B": "#A98BE0"}
 
 
 def on_page(colour: str, dark: bool) -> str:
-    """A colour of white paper as it reads on the page at hand."""
-    return _ON_DARK.get(colour.upper(), colour) if dark else colour
+    """A colour of white paper as it reads on the page at hand: on a dark one greys turn round, deep colours lighten."""
+    if not dark:
+        return colour
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    if red == green == blue:
+        level = round(242 - 0.65 * red)
+        return f"#{level:02X}{level:02X}{level:02X}"
+    return _ON_DARK.get(colour.upper(), colour)
 
 
 def as_grey(colour: str) -> str:

@@ -5,7 +5,8 @@
 A truth record, one a sentence; positions are those of `str.split()`, from 0, source positions i, target positions j:
 
     alignment     [[i, j], ...]; the rest is in unaligned_source [i, ...] and unaligned_target [j, ...]
-    pronouns      [{target: j, source: i, antecedent: {sentence: -k, word: i}, gender: m|f|n, alternatives: [form, ...]}]
+    pronouns      [{target: j, source: i, antecedent: {sentence: -k, word: i}, gender: m|f|n,
+                  alternatives: [form, ...]}]
                   the antecedent stands k sentences back; alternatives are the forms of the other genders
     address       [{target: j, source: i, cue: {sentence: -k, word: i} | null, form: polite|familiar,
                   alternatives: [form], swap: [[j, word], ...]}]

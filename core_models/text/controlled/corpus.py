@@ -147,14 +147,10 @@ class SplitWriter:
             return None
         gender = self.genders.draw()
         distance = self.distances[gender].draw()
-        if index + distance >= size:
-            self.genders.left.append(gender)
-            self.distances[gender].left.append(distance)
-            return None
         visible = written[max(0, index - (WINDOW - distance)):index]
         mentioned = [name for sentence in visible for name, _, _ in sentence.draft.mentions]
         free = [name for name in self.lexicon.classes if name not in mentioned]
-        if not free:
+        if index + distance >= size or not free:
             self.genders.left.append(gender)
             self.distances[gender].left.append(distance)
             return None
@@ -244,7 +240,10 @@ def settings_from(path: Path | None, default: Path) -> dict[str, Any]:
             nearest = get_close_matches(key, settings, n=1)
             hint = f": did you mean {nearest[0]!r}?" if nearest else f"; known are {', '.join(settings)}"
             raise ValueError(f"{path}: the controlled corpus has no setting {key!r}{hint}")
-    return settings | own
+    settings |= own
+    if not all(1 <= reach <= WINDOW for reach in (settings["cue_reach"], *settings["it_distance"])):
+        raise ValueError(f"{path or default}: cue_reach and every it_distance must lie between 1 and {WINDOW}")
+    return settings
 
 
 def write(corpus: ControlledCorpus, folder: Path) -> None:

@@ -52,7 +52,7 @@ class Grammar:
             draft.mentions.append((noun.thing_class, noun.singular, source_noun))
         source_adjectives = [Word(adjective.source[0], content=True) for adjective in phrase.adjectives]
         draft.links += [*zip(source_adjectives, adjective_words, strict=True), (source_noun, head_word)]
-        front = self.determiner(draft, phrase, article_word)
+        front = self.determiner(draft, phrase, article_word, [*source_adjectives, source_noun][0].text)
         part = Part([*front.source, *source_adjectives, source_noun], [*front.target, *adjective_words, head_word])
         if phrase.possessor is not None:
             self.attach_possessor(draft, part, front, phrase.possessor)
@@ -61,7 +61,7 @@ class Grammar:
             self.attach_relative(draft, part, phrase.relative, genders, drawn, choice)
         return part, rest
 
-    def determiner(self, draft: Draft, phrase: NounPhrase, article: Word | None) -> Part:
+    def determiner(self, draft: Draft, phrase: NounPhrase, article: Word | None, following: str) -> Part:
         if phrase.number is not None:
             draft.tag("number")
             part = draft.pair(phrase.number.source, phrase.number.translations[0])
@@ -70,7 +70,7 @@ class Grammar:
         assert article is not None
         if phrase.possessor is not None:             # "the man 's book": the German article has no counterpart
             return Part([], [article])
-        word = Word("the" if phrase.determiner == "definite" else "a")
+        word = Word("the" if phrase.determiner == "definite" else "an" if following[0] in "aeiou" else "a")
         draft.links.append((word, article))
         return Part([word], [article])
 

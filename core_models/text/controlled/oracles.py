@@ -21,8 +21,8 @@ def oracles(corpus: ControlledCorpus) -> Figures:
     source order. `bag_of_words`: the right German words in the order of the source words they are linked to; words
     without counterpart stay behind their left (or before their right) neighbour, the better of the two. `ceiling`:
     an independent second draw of the right translations against the first. `context_blind`: the right translation,
-    but every pronoun and form of address the commonest one of the training split. `majority`: the commonest choice of the
-    training split; `sentence_only`: naive Bayes over the words of the current source sentence, trained there.
+    but every pronoun and form of address the commonest one of the training split. `majority`: the commonest choice
+    of the training split; `sentence_only`: naive Bayes over the words of the current source sentence, trained there.
     """
     from sacrebleu.metrics.bleu import BLEU
 

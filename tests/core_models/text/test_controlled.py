@@ -1,5 +1,6 @@
 """Laws of the controlled corpus: same seed, same bytes; records that fit the text; context that a rule decides."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from random import Random
 import pytest
 import yaml
 
+from core_models import resources
 from core_models.resources import data_folder
 from core_models.text.controlled import ControlledCorpus, ControlledSplit, format_oracles, generate, oracles, write
 from core_models.text.controlled.content import COPULA, Clause, NounPhrase, Subject
@@ -18,6 +20,7 @@ from core_models.text.controlled.corpus import SplitWriter
 from core_models.text.controlled.draft import Draft, Part, place_words, truth
 from core_models.text.controlled.grammar import Grammar
 from core_models.text.controlled.lexicon import Lexicon, Noun, read_lexicon
+from core_models.text.controlled.oracles import accuracies, reordered, word_dictionary, word_for_word
 
 FOLDER = data_folder() / "controlled"
 TABLES = yaml.safe_load((FOLDER / "grammar.yaml").read_text(encoding="utf-8"))
@@ -89,6 +92,23 @@ def test_sizes_and_documents(corpus: ControlledCorpus) -> None:
         assert all(shortest <= count <= longest for count in counts.values())
 
 
+def test_the_data_is_found_beside_the_package_and_inside_an_installed_one(tmp_path: Path) -> None:
+    copy = tmp_path / "core_models" / "resources.py"
+    copy.parent.mkdir()
+    copy.write_text(Path(resources.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("installed_resources", copy)
+    assert spec is not None
+    assert spec.loader is not None
+    installed = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(installed)
+    with pytest.raises(FileNotFoundError, match="controlled"):
+        installed.data_folder()
+    (copy.parent / "_data" / "controlled").mkdir(parents=True)
+    assert installed.data_folder() == copy.parent / "_data"
+    (tmp_path / "data" / "controlled").mkdir(parents=True)
+    assert installed.data_folder() == tmp_path / "data"
+
+
 def test_own_settings_replace_some_and_unknown_ones_are_refused(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text("question: 1.0\n", encoding="utf-8")
@@ -96,6 +116,9 @@ def test_own_settings_replace_some_and_unknown_ones_are_refused(tmp_path: Path) 
     assert sum(asked) > 120
     own.write_text("questoin: 1.0\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"questoin.*did you mean 'question'"):
+        generate(10, 10, 10, config=own)
+    own.write_text("it_distance: [1, 4]\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="between 1 and 3"):
         generate(10, 10, 10, config=own)
     with pytest.raises(ValueError, match="at least"):
         generate(-1)
@@ -299,6 +322,22 @@ def test_oracles_stay_below_their_limits(figures: dict[str, float | str]) -> Non
     assert "tok:none" in printed
 
 
+def test_word_for_word_and_bag_of_words_on_a_sentence_worked_by_hand() -> None:
+    """er hat das Buch gelesen, but "denn" and "ja" have no counterpart: they stay at their neighbour."""
+    target, record = "er hat denn das Buch ja gelesen", {"alignment": [[0, 0], [1, 1], [2, 6], [3, 3], [4, 4]]}
+    assert reordered(target, record, before=False) == "er hat denn gelesen das Buch ja"
+    assert reordered(target, record, before=True) == "er hat ja gelesen denn das Buch"
+    split = ControlledSplit(["he has read it", "he has"], ["er hat es gelesen", "er hat"], ["a", "a"],
+                            [{"alignment": [[0, 0], [1, 1], [2, 3], [3, 2]]}, {"alignment": [[0, 0], [1, 1]]}])
+    assert word_for_word("it has read he", word_dictionary(split)) == "es hat gelesen er"
+
+
+def test_naive_bayes_and_majority_on_cases_counted_by_hand() -> None:
+    train = [(frozenset({"sir"}), "polite"), (frozenset({"sir"}), "polite"), (frozenset({"mate"}), "familiar")]
+    test = [(frozenset({"sir"}), "polite"), (frozenset({"mate"}), "familiar"), (frozenset({"mate"}), "familiar")]
+    assert accuracies(train, test) == {"cases": 3.0, "majority": pytest.approx(1 / 3), "sentence_only": 1.0}
+
+
 def test_a_second_draw_translates_the_same_sources(lexicon: Lexicon) -> None:
     first, second = (SplitWriter(lexicon, TABLES, CONFIG, "test", 1, draw).write(300) for draw in (0, 1))
     assert first.sources == second.sources
@@ -332,7 +371,7 @@ def noun_of(lexicon: Lexicon, name: str) -> Noun:
     ("cow", "indefinite", "nominative", "eine rote alte Kuh"),
     ("book", "definite", "nominative", "das rote alte Buch"),
     ("book", "indefinite", "accusative", "ein rotes altes Buch"),
-    ("book", "number", "accusative", "drei rote alte Bücher"),
+    ("cow", "number", "accusative", "drei rote alte Kühe"),
 ])
 def test_noun_phrases_agree(lexicon: Lexicon, noun: str, determiner: str, case: str, german: str) -> None:
     adjectives = [a for name in ("red", "old") for a in lexicon.adjectives if a.source == (name,)]

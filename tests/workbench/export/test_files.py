@@ -32,7 +32,10 @@ def figure_of(tokens: list[str]) -> Figure:
     matrix = np.arange(2.0 * len(tokens)).reshape(2, -1) / (2 * len(tokens))
     heat = heat_of(matrix, tokens, ["y_1", "y_2"], "source", "step", "probability", label="P", hover=("source_token",))
     curve = pd.DataFrame({"step": range(len(tokens)), "loss": np.linspace(1, 0, len(tokens)), "word": tokens})
-    marks = (Line(curve, "step", "loss", "gdr", theme.MODEL_1), Labels(curve, "step", "loss", text="word", align="above"))
+    marks = (
+        Line(curve, "step", "loss", "gdr", theme.MODEL_1),
+        Labels(curve, "step", "loss", text="word", align="above"),
+    )
     return Figure(
         "map",
         "A map",

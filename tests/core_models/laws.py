@@ -1,0 +1,119 @@
+"""The laws that hold for every system, as functions of a system: what the parametrised tests and the pairs share."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from core_models.catalogue import build, catalogue
+from core_models.system import System
+from core_models.text.batches import Batch, collate
+from core_models.text.vocabulary import BOS, EOS
+
+WORDS = 19
+COMBINATIONS = [
+    "transformer:norm=post,positions=learned",
+    "transformer:tied=none",
+    "rnnsearch:embedding=32,tied=target",
+    "future-cost-2:backbone=rnnsearch",
+    "future-cost-1:future_from=1,tied_head=false,main_tanh_head=true",
+    "future-cost-2:norm=post,main_tanh_head=true,first_symbol=bos",
+    "future-cost-2:backbone=rnnsearch,embedding=32,tied_head=false",
+]
+SYSTEMS = [*catalogue(), *COMBINATIONS]
+TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
+
+
+def exact(name: str) -> str:
+    """The same system, tiny and without dropout, so that a training pass can be compared too."""
+    return f"{name}{',' if ':' in name else ':'}preset=tiny,dropout=0,attention_dropout=0"
+
+
+def random_system(model, dtype: torch.dtype = torch.float64, words: int = WORDS, seed: int = 1) -> System:
+    """A system with every parameter moved off its first value: biases and norms that are 0 and 1 would hide mistakes."""
+    torch.manual_seed(seed)
+    system = build(exact(model) if isinstance(model, str) else model, words).to(dtype).eval()
+    with torch.no_grad():
+        for parameter in system.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return system
+
+
+def random_sentences(lengths: list[int], seed: int, words: int = WORDS) -> list[list[int]]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randint(EOS + 1, words, (length,), generator=generator).tolist() for length in lengths]
+
+
+def log_probs(system: System, batch: Batch) -> Tensor:
+    """log P of every word at every position of a forced pass, [S, T, V]."""
+    forced = system(system.encode(batch), batch.target_in, batch.target_mask)
+    return torch.log_softmax(system.scores(forced).values, dim=-1)
+
+
+@torch.no_grad()
+def assert_stepping_is_forcing(system: System, steps: int = 36, seed: int = 3) -> None:
+    """Law 1. Beams are duplicated and permuted at every step, sentences are dropped and swapped on the way; what each
+    surviving hypothesis was told at every step must be what one forced pass over its words says. 36 steps outgrow the
+    first cache."""
+    dtype = next(system.parameters()).dtype
+    generator = torch.Generator().manual_seed(seed)
+    sources, beams = random_sentences([7, 1, 4, 5], seed), 3
+    state = system.start(system.encode(collate(sources)))
+    words = torch.full((len(sources), 1), BOS)
+    rows = torch.arange(len(sources))
+    told, history = torch.empty(len(sources), 1, 0, WORDS, dtype=dtype), torch.empty(len(sources), 1, 0, dtype=torch.long)
+    for step in range(steps):
+        scores, state = system.step(words, state)
+        told = torch.cat([told, torch.log_softmax(scores.values, dim=-1)[:, :, None]], dim=2)
+        history = torch.cat([history, words[..., None]], dim=2)
+        kept = torch.tensor([2, 0, 3]) if step == 4 else torch.tensor([1, 0]) if step == 9 else None
+        parents = torch.randint(words.shape[1], (len(rows) if kept is None else len(kept), beams), generator=generator)
+        state = state.select(kept, parents)
+        order = torch.arange(len(rows)) if kept is None else kept
+        rows, told, history = rows[order], told[order[:, None], parents], history[order[:, None], parents]
+        words = torch.randint(EOS + 1, WORDS, parents.shape, generator=generator)
+    targets = history[..., 1:].flatten(0, 1).tolist()
+    repeated = [sources[row] for row in rows for _ in range(beams)]
+    expected = log_probs(system, collate(repeated, targets))
+    torch.testing.assert_close(told.flatten(0, 1), expected, atol=TOLERANCE[dtype], rtol=0)
+
+
+@torch.no_grad()
+def assert_company_changes_nothing(system: System, seed: int = 5) -> None:
+    """Law 2. A sentence gets the same scores and the same loss terms alone and among longer ones, padded on both sides."""
+    dtype = next(system.parameters()).dtype
+    sources, targets = random_sentences([3, 1, 9, 5], seed), random_sentences([4, 6, 11, 0], seed + 1)
+    batch = collate(sources, targets)
+    together = log_probs(system, batch)
+    terms = training_terms(system, batch)
+    for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        alone = collate([source], [target])
+        close = {"atol": TOLERANCE[dtype], "rtol": 0}
+        torch.testing.assert_close(together[row, : len(target) + 1], log_probs(system, alone)[0], **close)
+        for name, value in training_terms(system, alone).items():
+            torch.testing.assert_close(terms[name][row], value[0], atol=TOLERANCE[dtype] * 10, rtol=0, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def training_terms(system: System, batch: Batch, label_smoothing: float = 0.1) -> dict[str, Tensor]:
+    system.train()
+    terms = system.losses(system(system.encode(batch), batch.target_in, batch.target_mask), batch, label_smoothing)
+    system.eval()
+    return terms
+
+
+def awkward_batch() -> Batch:
+    """One-word sentences, an empty target, and one row that is padding on both sides."""
+    batch = collate(random_sentences([1, 0, 4, 2], 7), random_sentences([1, 0, 3, 5], 8))
+    source_mask, target_mask = batch.source_mask.clone(), batch.target_mask.clone()
+    source_mask[3], target_mask[3] = False, False
+    return replace(batch, source_mask=source_mask, target_mask=target_mask)
+
+
+def assert_finite_gradients(system: System, batch: Batch) -> None:
+    """Law 4: every parameter that takes part gets a finite gradient; at least one does."""
+    system.zero_grad()
+    terms = training_terms(system, batch)
+    torch.stack([term.sum() for term in terms.values()]).sum().backward()
+    gradients = {name: parameter.grad for name, parameter in system.named_parameters() if parameter.grad is not None}
+    assert gradients
+    assert [name for name, gradient in gradients.items() if not torch.isfinite(gradient).all()] == []

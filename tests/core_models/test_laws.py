@@ -1,0 +1,78 @@
+"""Laws 1, 2, 4 and 6 of the design, for every system of the catalogue and some that options make of them."""
+
+import pytest
+import torch
+
+from core_models.text.batches import collate
+from core_models.traces import TraceWriter
+from tests.core_models.laws import (
+    SYSTEMS,
+    assert_company_changes_nothing,
+    assert_finite_gradients,
+    assert_stepping_is_forcing,
+    awkward_batch,
+    log_probs,
+    random_sentences,
+    random_system,
+    training_terms,
+)
+
+DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@DTYPES
+def test_stepping_word_by_word_gives_the_forced_scores(name, dtype):
+    assert_stepping_is_forcing(random_system(name, dtype))
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@DTYPES
+def test_padding_and_company_change_nothing(name, dtype):
+    assert_company_changes_nothing(random_system(name, dtype))
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_gradients_are_finite(name):
+    assert_finite_gradients(random_system(name, torch.float32), awkward_batch())
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_row_of_padding_costs_nothing(name):
+    terms = training_terms(random_system(name), awkward_batch())
+    assert {term: value[3].item() for term, value in terms.items()} == dict.fromkeys(terms, 0.0)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_future_is_not_seen(name):
+    """Words from position t on do not change the scores up to t: the pass is causal."""
+    system, sources = random_system(name), random_sentences([4], 1)
+    target = random_sentences([6], 2)[0]
+    other = [*target[:3], *random_sentences([3], 9)[0]]
+    one, two = (log_probs(system, collate(sources, [words])) for words in (target, other))
+    torch.testing.assert_close(one[:, :4], two[:, :4], atol=1e-12, rtol=0)
+    assert (one[:, 4:] - two[:, 4:]).abs().max() > 1e-6
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_traces_declare_their_axes_and_do_not_change_the_scores(name):
+    system = random_system(name)
+    batch = collate(random_sentences([5, 2, 3], 1), random_sentences([2, 6, 0], 2))
+    writer = TraceWriter(["*"])
+    with torch.no_grad():
+        traced = system(system.encode(batch, writer), batch.target_in, batch.target_mask, writer)
+        torch.testing.assert_close(torch.log_softmax(system.scores(traced).values, -1), log_probs(system, batch), atol=1e-9, rtol=0)
+    lengths = {"source": [6, 3, 4], "target": [3, 7, 1]}
+    attention = {"decoder.cross_attention"}
+    if system.config.backbone == "transformer":
+        attention |= {"encoder.self_attention", "decoder.self_attention"}
+    for row, trace in enumerate(writer.sentences(lengths)):
+        assert trace.keys() >= attention
+        for array_name, array in trace.items():
+            array.check(array_name)
+            sizes = dict(zip(array.axes, array.values.shape, strict=True))
+            for axis, side in (("source", "source"), ("source_key", "source"), ("target", "target"), ("target_key", "target")):
+                assert sizes.get(axis, lengths[side][row]) == lengths[side][row]
+        assert all(trace[array_name].sums_to_one for array_name in attention)
+        assert trace["decoder.cross_attention"].values.shape[:2] == (
+            (2, 2) if system.config.backbone == "transformer" else (1, 1))

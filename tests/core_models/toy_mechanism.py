@@ -1,0 +1,81 @@
+"""An example of a mechanism: it adds a learned change to the stream at one place, the stronger the more it changed before.
+
+Everything a mechanism can do is here once: options, a place chosen by them, parameters, both forms of time (`shift` at
+the readout, a true recurrence at the attention), a trace, a loss term and a prediction. It is no idea of any paper.
+"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, Prediction, View
+from core_models.text.batches import Batch
+
+PLACES = tuple(place.name for place in Place)
+WIDTHS = {"ENCODER_STACK_OUTPUT": "memory", "ENERGY": "energy", "READOUT": "readout", "OUTPUT": "output"}
+RECURRENT = (Place.BEFORE_ATTENTION, Place.ENERGY, Place.AFTER_ATTENTION)
+
+
+class ToyOptions(Options):
+    place: Literal[PLACES] = "OUTPUT"
+    weight: float = Field(0.1, ge=0, description="of the loss term and of the prediction")
+
+
+class Toy(Mechanism):
+    """x + level * tanh(W x), where the level of a position is its own mean square change and half the level before."""
+
+    Options = ToyOptions
+    options: ToyOptions
+
+    def __init__(self, host: Host, options: ToyOptions) -> None:
+        super().__init__(host, options)
+        self.place = Place[options.place]
+        self.places = (self.place, Place.OUTPUT)  # always at the output too: there it notes what its prediction reads
+        width = host.widths.get(WIDTHS.get(options.place, "stream"), host.widths["stream"])
+        self.change = nn.Linear(width, width)
+        self.predict = nn.Linear(host.widths["output"], host.widths["output"])
+
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+        if not self.place.name.startswith("ENCODER"):
+            return {}
+        own.record("level", ("source",), own.notes["level"])
+        return {"level": own.notes["level"]}  # the encoder's notes end here; a sentence tensor lasts
+
+    def start(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+        carried = self.place in (*RECURRENT, Place.READOUT, Place.OUTPUT)
+        return {"level": memory.new_zeros(len(memory), 1)} if carried else {}
+
+    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+        if place is self.place:
+            x = self._changed(x, view, own)
+        if place is Place.OUTPUT:
+            own.notes["output"] = x
+            if not self.place.name.startswith("ENCODER"):
+                own.record("level", ("target",), lambda: self._level(own))
+        return x
+
+    def _changed(self, x: Tensor, view: View, own: Own) -> Tensor:
+        change = torch.tanh(self.change(x))
+        if self.place is Place.ENERGY:  # [S, N, I, a]: a sum over the source must leave the padding out
+            change = change * view.memory_mask[:, None, :, None]
+        level = change.square().flatten(2).sum(-1) / x.shape[-1]  # [S, N]
+        if self.place in RECURRENT:
+            level = own.after["level"] = level + own.before["level"] / 2
+        elif self.place in (Place.READOUT, Place.OUTPUT):
+            level = level + own.shift("level", level) / 2
+        own.notes["level"] = level
+        return x + level.view(*level.shape, *[1] * (x.dim() - 2)) * change
+
+    def _level(self, own: Own) -> Tensor:
+        """[S, T]: a forced recurrence was stacked by the backbone, everything else is in the notes."""
+        return own.after["level"] if self.place in RECURRENT else own.notes["level"]
+
+    def predictions(self, view: View, own: Own) -> list[Prediction]:
+        return [Prediction("toy", torch.tanh(self.predict(own.notes["output"])), weight=self.options.weight)]
+
+    def losses(self, view: View, own: Own, batch: Batch) -> dict[str, Tensor]:
+        in_encoder = self.place.name.startswith("ENCODER")
+        level, mask = (own.sentence["level"], batch.source_mask) if in_encoder else (self._level(own), batch.target_mask)
+        return {"toy_level": self.options.weight * (level * mask).sum(1)}

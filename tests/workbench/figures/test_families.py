@@ -1,0 +1,268 @@
+"""Each family: what its marks hold for a small table worked out by hand, and that it takes the analyses' own tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analyses import beam as beam_analysis
+from analyses import future_cost as future_cost_analysis
+from workbench.figures import beam, future_cost, lengths, registry, scores, training
+from workbench.figures.grammar import Bars, Figure, Labels, Line, Points, Rule, Segments
+from workbench.figures.matplotlib_renderer import to_matplotlib
+from workbench.figures.plotly_renderer import to_plotly
+
+# Two first words; "a" is pruned, "the cat </s>" wins, "the <b>" is kept and finishes later.
+RECORD = {
+    "step": [1, 1, 2, 2, 2, 3],
+    "parent": [-1, -1, 0, 0, 0, 3],
+    "word": ["the", "a", "</s>", "<b>", "rare", "</s>"],
+    "log_prob": list(np.log([0.6, 0.3, 0.5, 0.4, 0.001, 0.9])),
+    "score": [-0.51, -1.2, -1.2, -1.43, -7.4, -1.53],
+    "normalised": [-0.51, -1.2, -0.6, -0.71, -3.7, -0.51],
+    "rank": [0, 1, 0, 1, 2, 0],
+    "fate": ["kept", "pruned", "finished", "kept", "pruned", "finished"],
+    "best": 5,
+}
+OTHER = {**RECORD, "word": ["the", "a", "</s>", "cat", "rare", "</s>"]}
+OTHER["fate"] = ["kept", "pruned", "pruned", "kept", "pruned", "finished"]
+
+
+def marks_of(figure: Figure, kind: type, panel: int = 0) -> list:
+    return [mark for mark in figure.panels[panel].marks if isinstance(mark, kind)]
+
+
+def series_rows(figure: Figure, kind: type) -> dict[str, int]:
+    return {mark.series: len(mark.table) for mark in marks_of(figure, kind)}
+
+
+def words(figure: Figure) -> list[str]:
+    return sorted(text for mark in marks_of(figure, Labels) for text in mark.table["text"])
+
+
+def test_beam_tree_draws_the_analysis_and_hides_the_unlikely():
+    figure = beam.beam_tree(beam_analysis.tree(RECORD))
+    assert series_rows(figure, Points) == {"pruned": 1, "finished": 1, "best path": 3}
+    assert words(figure) == ["</s> −0.51", "</s> −0.60", "<b>", "a", "the"]
+    assert "1 nodes are not drawn" in figure.caption
+    assert figure.summary.startswith("The best path reads 'the <b> </s>'")
+    best = next(mark for mark in marks_of(figure, Points) if mark.series == "best path")
+    assert best.table["y"].nunique() == 1
+
+
+def test_beam_tree_edges_meet_their_nodes():
+    figure = beam.beam_tree(beam_analysis.tree(RECORD), minimum_probability=0.0)
+    nodes = pd.concat([mark.table for mark in marks_of(figure, Points)])
+    ends = pd.concat([mark.table for mark in marks_of(figure, Segments)])
+    reached = set(zip(ends["step_end"], ends["y_end"], strict=True))
+    assert set(zip(nodes["step"].astype(float), nodes["y"].astype(float), strict=True)) <= reached
+
+
+def test_beam_tree_draws_one_trace_for_each_class_however_many_nodes():
+    rng = np.random.default_rng(0)
+    count = 300
+    record = {
+        "step": [1] * count,
+        "parent": [-1] * count,
+        "word": ["w"] * count,
+        "log_prob": list(np.log(rng.uniform(0.02, 1.0, count))),
+        "score": [-1.0] * count,
+        "normalised": [-1.0] * count,
+        "rank": list(range(count)),
+        "fate": ["pruned"] * count,
+        "best": 0,
+    }
+    assert len(to_plotly(beam.beam_tree(beam_analysis.tree(record))).data) <= 12
+    capped = beam.beam_tree(beam_analysis.tree(record), node_cap=40)
+    assert sum(series_rows(capped, Points).values()) == 40
+    assert "best path" in series_rows(capped, Points)
+
+
+def test_beam_tree_without_pruned_keeps_the_rest():
+    figure = beam.beam_tree(beam_analysis.tree(RECORD), pruned=False)
+    assert series_rows(figure, Points) == {"finished": 1, "best path": 3}
+
+
+def test_beam_window_outside_the_search_is_refused():
+    with pytest.raises(ValueError, match="the search has 3 steps"):
+        beam.beam_tree(beam_analysis.tree(RECORD), steps=(7, 9))
+
+
+def test_two_trees_share_their_steps():
+    tree = beam_analysis.tree(RECORD)
+    figure = beam.beam_trees_side_by_side(tree, beam_analysis.tree(OTHER), ("transformer", "gdr"))
+    assert [panel.title for panel in figure.panels] == ["transformer", "gdr"]
+    assert figure.panels[0].x == figure.panels[1].x
+
+
+def test_beam_diff_sorts_every_prefix_into_one_class():
+    merged = beam_analysis.diff(RECORD, OTHER)
+    figure = beam.beam_diff(merged.nodes, ("transformer", "gdr"), divergence_step=merged.divergence_step)
+    outer = {mark.series: len(mark.table) for mark in marks_of(figure, Points) if mark.legend}
+    # A alone: "the <b>", "the <b> </s>"; B alone: "the cat", "the cat </s>"; "the </s>" finished in A, pruned in B.
+    assert outer == {
+        "both": 3,
+        "transformer only": 2,
+        "gdr only": 2,
+        "kept by transformer, pruned by gdr": 1,
+    }
+    assert marks_of(figure, Rule)[0].position == 1.5
+    assert "the cat </s>" in figure.table["prefix"].tolist()
+
+
+def test_score_dots_are_sorted_with_the_baseline_as_a_rule():
+    table = pd.DataFrame(
+        {
+            "system": ["transformer", "gdr", "qcn"],
+            "metric": "BLEU",
+            "score": [44.06, 45.58, 44.91],
+            "low": [43.5, 45.0, np.nan],
+            "high": [44.6, 46.1, np.nan],
+        }
+    )
+    printed = pd.DataFrame({"system": ["gdr"], "metric": ["BLEU"], "score": [45.0]})
+    figure = scores.score_dots(table, printed)
+    assert figure.panels[0].y.texts == ("gdr", "qcn", "transformer")
+    assert marks_of(figure, Rule)[0].position == 44.06
+    assert [mark.series for mark in figure.legend()] == ["printed"]
+    hollow = [mark for mark in marks_of(figure, Points) if mark.style.hollow]
+    assert [mark.table["score"].tolist() for mark in hollow] == [[45.0]]
+    assert "gdr is highest in BLEU (45.58)" in figure.summary
+
+
+def length_table() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "system": ["transformer"] * 2 + ["gdr"] * 2,
+            "bucket": ["(0,10]", "(10,∞)"] * 2,
+            "n": [250, 60] * 2,
+            "score": [30.0, 20.0, 31.0, 22.0],
+            "low": [29.0, 17.0, 30.0, 19.0],
+            "high": [31.0, 23.0, 32.0, 25.0],
+            "delta": [0.0, 0.0, 1.0, 2.0],
+            "p_holm": [1.0, 1.0, 0.01, 0.2],
+            "mean_output_length": [8.0, 20.0, 8.5, 22.0],
+            "mean_reference_length": [9.0, 25.0] * 2,
+            "length_ratio": [0.89, 0.8, 0.94, 0.88],
+        }
+    )
+
+
+def test_length_buckets_with_few_sentences_are_grey():
+    figure = lengths.length_scores(length_table(), "BLEU")
+    strip = marks_of(figure, Bars, panel=1)
+    assert [(mark.series, mark.table["n"].tolist()) for mark in strip] == [("n ≥ 100", [250]), ("n < 100", [60])]
+    assert strip[0].style.colour != strip[1].style.colour
+    assert figure.panels[0].x.texts == ("(0,10]", "(10,∞)")
+    assert "fewer than 100 sentences are grey" in figure.caption
+
+
+def test_only_significant_differences_carry_the_sign():
+    table = length_table()
+    figure = lengths.length_differences(table[table["system"] == "gdr"], "BLEU", "transformer")
+    stars = marks_of(figure, Labels)
+    assert [mark.table["bucket"].tolist() for mark in stars] == [["(0,10]"]]
+    assert marks_of(figure, Rule)[0].position == 0.0
+
+
+def test_output_lengths_show_the_reference_once():
+    figure = lengths.output_lengths(length_table())
+    assert [(mark.series, mark.table[mark.y].tolist()) for mark in marks_of(figure, Line)] == [
+        ("reference", [9.0, 25.0]),
+        ("transformer", [8.0, 20.0]),
+        ("gdr", [8.5, 22.0]),
+    ]
+
+
+def test_training_curves_smooth_only_when_told():
+    steps = np.arange(1, 41)
+    values = 1.0 / steps
+    table = pd.DataFrame({"run": "gdr", "step": steps, "name": "train_loss", "value": values})
+    raw = training.training_curves(table)
+    assert marks_of(raw, Line)[0].table["value"].tolist() == values.tolist()
+    pale, smooth = marks_of(training.training_curves(table, smoothing=0.5), Line)
+    assert pale.style.opacity < smooth.style.opacity
+    weights = 0.5 ** np.arange(40)[::-1]  # exponential mean of all 40 values, by its definition
+    assert smooth.table["smoothed"].iloc[-1] == pytest.approx((weights * values).sum() / weights.sum())
+    with pytest.raises(ValueError, match="no run logged 'dev_los'; logged are train_loss"):
+        training.training_curves(table, ["dev_los"])
+
+
+def test_future_cost_overlay_takes_the_analysis():
+    tokens = ["the", "<b>", "the"]
+    table = future_cost_analysis.overlay(tokens, [-0.1, -0.5, -0.2], [np.nan, -0.4, -0.6], [0.2, 0.5, 0.9])
+    figure = future_cost.overlay(table)
+    assert figure.panels[0].x.texts == ("the", "<b>", "the")
+    assert len(figure.panels) == 2
+    assert "misses the log-probability by 0.25 nats" in figure.summary
+    assert len(future_cost.overlay(table.assign(gate=np.nan)).panels) == 1
+
+
+def test_calibration_takes_the_analysis_and_draws_the_diagonal():
+    estimated = np.log([0.1, 0.2, 0.5, 0.6, 0.8, 0.9])
+    table = future_cost_analysis.calibration(estimated, estimated - 0.5, bins=3).assign(system="future-cost-2")
+    figure = future_cost.calibration(table)
+    diagonal, curve = marks_of(figure, Line)
+    assert (diagonal.table["mean_estimated"] == diagonal.table["mean_realised"]).all()
+    np.testing.assert_allclose(curve.table["mean_realised"] - curve.table["mean_estimated"], 0.5)
+    assert figure.summary == "Weighted by the steps of each bin, future-cost-2 is off by 0.50 nats."
+
+
+def examples() -> list[Figure]:
+    table = length_table()
+    merged = beam_analysis.diff(RECORD, OTHER)
+    return [
+        beam.beam_tree(beam_analysis.tree(RECORD)),
+        beam.beam_diff(merged.nodes, ("transformer", "gdr")),
+        lengths.length_scores(table),
+        lengths.length_differences(table[table["system"] == "gdr"]),
+        lengths.output_lengths(table),
+    ]
+
+
+@pytest.mark.parametrize("figure", examples(), ids=lambda figure: figure.name)
+def test_every_line_of_the_screen_stands_on_paper(figure):
+    screen = to_plotly(figure)
+    drawn = [line for axes in to_matplotlib(figure).axes for line in axes.lines]
+
+    def points(x, y) -> tuple[float, ...]:
+        # An upright rule reaches across the panel, whatever its limits: only its place is compared.
+        x, y = (np.nan_to_num(np.asarray(values, dtype=float)) for values in (x, y))
+        return tuple(x) if len(x) == 2 and x[0] == x[1] else (*x, *y)
+
+    on_paper = {points(line.get_xdata(), line.get_ydata()) for line in drawn}
+    for trace in screen.data:
+        level = trace.hoverinfo == "skip" and len(trace.y) == 2 and trace.y[0] == trace.y[1]
+        if trace.type != "scatter" or "lines" not in (trace.mode or "") or trace.name == "band":
+            continue
+        if level:
+            assert any(set(line.get_ydata()) == {trace.y[0]} for line in drawn)
+        else:
+            assert points(trace.x, trace.y) in on_paper
+    assert figure.summary
+    assert figure.caption
+
+
+def test_every_family_is_registered_and_described():
+    assert {"beam-tree", "beam-trees", "beam-diff", "scores", "training-curves", "length-scores"} <= set(
+        registry.names()
+    )
+    for entry in registry.describe():
+        assert entry["title"]
+        assert entry["needs"]
+    with pytest.raises(KeyError, match="did you mean 'beam-tree'"):
+        registry.family("beam-tre")
+
+
+def test_a_taken_name_is_refused():
+    def build() -> Figure:
+        raise AssertionError
+
+    with pytest.raises(ValueError, match=r"'scores' is already drawn by workbench\.figures\.scores"):
+        registry.register("scores", "Mine", {})(build)
+
+
+def test_missing_columns_are_named():
+    with pytest.raises(ValueError, match=r"table 'table' lacks n, score, low, high; it has system, bucket"):
+        lengths.length_scores(pd.DataFrame({"system": ["a"], "bucket": ["b"]}))

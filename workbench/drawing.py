@@ -1,0 +1,214 @@
+"""From runs to figures: one function a figure, the same for `workbench figure` and for the pages.
+
+A request names runs, test set and sentence; a drawing gathers the tables (evaluation, analyses) and hands them to its
+figure family. Pages compute nothing: they call `draw`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from workbench import evaluation
+from workbench.runs import Run, RunError, training_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.figures.grammar import Figure
+
+FUTURE = "future_cost.log_prob"
+GATE = "future_cost.gate"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be drawn. `sentence` counts from 0; `options` are the drawing's own."""
+
+    runs: tuple[Run, ...]
+    test: str = "test"
+    sentence: int = 0
+    baseline: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def base(self) -> str:
+        """The run that others are compared with: the one named, else the first."""
+        return self.baseline or self.runs[0].name
+
+
+Drawing = Callable[[Request], "Figure"]
+DRAWINGS: dict[str, Drawing] = {}
+
+
+def drawing(name: str) -> Callable[[Drawing], Drawing]:
+    def add(function: Drawing) -> Drawing:
+        DRAWINGS[name] = function
+        return function
+
+    return add
+
+
+def draw(name: str, request: Request) -> Figure:
+    """The figure of a name; raises RunError where a run lacks what it needs, KeyError for an unknown name."""
+    if name not in DRAWINGS:
+        from core_models.config import nearest
+
+        raise KeyError(f"no figure is called {name!r}; {nearest(name, list(DRAWINGS))}")
+    if not request.runs:
+        raise RunError("no run is chosen; name at least one")
+    return DRAWINGS[name](request)
+
+
+def short_names(runs: Sequence[Run]) -> dict[str, str]:
+    """Run names for legends: the last part of the path where that tells them apart."""
+    last = [run.name.rsplit("/", 1)[-1] for run in runs]
+    return {run.name: short if last.count(short) == 1 else run.name for run, short in zip(runs, last, strict=True)}
+
+
+def _named(table: pd.DataFrame, request: Request, column: str = "system") -> pd.DataFrame:
+    return table.assign(**{column: table[column].map(short_names(request.runs))})
+
+
+@drawing("training-curves")
+def _training_curves(request: Request) -> Figure:
+    from workbench.figures.training import training_curves
+
+    table = training_table(request.runs)
+    if table.empty:
+        raise RunError(f"{', '.join(run.name for run in request.runs)}: nothing was logged yet; train the run first")
+    return training_curves(_named(table, request, "run"), **request.options)
+
+
+@drawing("scores")
+def _scores(request: Request) -> Figure:
+    from workbench.figures.scores import score_dots
+
+    table = evaluation.score_table(request.runs, request.test, request.options.get("metrics", ("bleu", "chrf")))
+    return score_dots(_named(table, request), baseline=short_names(request.runs).get(request.base))
+
+
+def _lengths(request: Request) -> tuple[pd.DataFrame, pd.DataFrame | None, str, str]:
+    options = request.options
+    measure, metric = options.get("measure", "source"), options.get("metric", "bleu")
+    tables = evaluation.length_tables(request.runs, request.test, options.get("scheme", "gdr"), measure, metric, request.base)
+    label = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}.get(metric, metric)
+    return *tables, label, f"{measure} length (words)"
+
+
+@drawing("length-scores")
+def _length_scores(request: Request) -> Figure:
+    from workbench.figures.lengths import length_scores
+
+    table, _, metric, length = _lengths(request)
+    return length_scores(_named(table.dropna(subset=["score"]), request), metric, length)
+
+
+@drawing("length-differences")
+def _length_differences(request: Request) -> Figure:
+    from workbench.figures.lengths import length_differences
+
+    _, table, metric, length = _lengths(request)
+    if table is None:
+        raise RunError("a difference needs two runs; choose another one beside the baseline")
+    return length_differences(_named(table.dropna(subset=["delta"]), request), metric, short_names(request.runs)[request.base], length)
+
+
+@drawing("output-lengths")
+def _output_lengths(request: Request) -> Figure:
+    from workbench.figures.lengths import output_lengths
+
+    table, _, _, length = _lengths(request)
+    return output_lengths(_named(table.dropna(subset=["score"]), request), length)
+
+
+def _tree(run: Run, request: Request) -> dict[str, Any]:
+    return run.translations(request.test).tree(request.sentence)
+
+
+@drawing("beam-tree")
+def _beam_tree(request: Request) -> Figure:
+    from analyses import beam
+    from workbench.figures.beam import beam_tree
+
+    return beam_tree(beam.tree(_tree(request.runs[0], request)), **request.options)
+
+
+def _pair(request: Request) -> tuple[Run, Run]:
+    if len(request.runs) < 2:
+        raise RunError("two runs are needed to compare their beams; choose another one")
+    return request.runs[0], request.runs[1]
+
+
+@drawing("beam-trees")
+def _beam_trees(request: Request) -> Figure:
+    from analyses import beam
+    from workbench.figures.beam import beam_trees_side_by_side
+
+    first, second = _pair(request)
+    names = short_names((first, second))
+    return beam_trees_side_by_side(beam.tree(_tree(first, request)), beam.tree(_tree(second, request)),
+                                   (names[first.name], names[second.name]), **request.options)
+
+
+@drawing("beam-diff")
+def _beam_diff(request: Request) -> Figure:
+    from analyses import beam
+    from workbench.figures.beam import beam_diff
+
+    first, second = _pair(request)
+    names = short_names((first, second))
+    found = beam.diff(_tree(first, request), _tree(second, request))
+    return beam_diff(found.nodes, (names[first.name], names[second.name]), divergence_step=found.divergence_step, **request.options)
+
+
+def future_cost_table(run: Run, test: str, sentence: int) -> pd.DataFrame:
+    """Realised and estimated log P and the gate at each step of one traced sentence."""
+    from analyses.future_cost import overlay
+
+    translations, traces = run.translations(test), run.traces(test)
+    if FUTURE not in traces.names:
+        raise RunError(f"{run.name} estimates no future cost; choose a run of future-cost-1 or future-cost-2")
+    trace = traces[sentence]
+    tokens = translations.details[sentence]["tokens"]
+    realised = trace["log_prob"].values
+    if len(tokens) != len(realised):
+        raise RunError(f"{run.name}: the trace of sentence {sentence} is of another translation; trace {test} again")
+    gate = trace[GATE].values if GATE in trace else None
+    return overlay(tokens, realised, trace[FUTURE].values, gate)
+
+
+@drawing("future-cost-overlay")
+def _overlay(request: Request) -> Figure:
+    from workbench.figures.future_cost import overlay
+
+    run = request.runs[0]
+    return overlay(future_cost_table(run, request.test, request.sentence), f"Future cost along a translation: {run.name}")
+
+
+def future_cost_pairs(run: Run, test: str) -> tuple[list[float], list[float]]:
+    """(estimated, realised) log P of every traced word of a test set."""
+    traces = run.traces(test)
+    if FUTURE not in traces.names:
+        raise RunError(f"{run.name} estimates no future cost; choose a run of future-cost-1 or future-cost-2")
+    estimated: list[float] = []
+    realised: list[float] = []
+    for sentence in traces:
+        estimated += traces.array(FUTURE, sentence).values.tolist()
+        realised += traces.array("log_prob", sentence).values.tolist()
+    return estimated, realised
+
+
+@drawing("future-cost-calibration")
+def _calibration(request: Request) -> Figure:
+    import pandas as pd
+
+    from analyses.future_cost import calibration
+    from workbench.figures.future_cost import calibration as drawn
+
+    able = [run for run in request.runs if any("future_cost" in mechanism for mechanism in run.config.model.mechanisms)]
+    if not able:
+        raise RunError("none of the runs estimates a future cost; choose a run of future-cost-1 or future-cost-2")
+    tables = [calibration(*future_cost_pairs(run, request.test)).assign(system=short_names(request.runs)[run.name]) for run in able]
+    return drawn(pd.concat(tables, ignore_index=True))

@@ -1,0 +1,177 @@
+"""Translate, trace and score test sets with runs, and put the results beside them. Torch is imported when it is needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.runs import Run, RunError, TestSet, Translations, write_translations
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analyses.scores import Statistics
+    from core_models.translator import Translator
+
+METRICS = ("bleu", "chrf", "ter")
+Step = Callable[[int, int], None]  # (sentences done, sentences in all)
+SLICE = 200  # sentences between two reports of progress
+
+
+def prepared_of(run: Run) -> Any:
+    """The prepared data that a run was trained on; raises RunError where the folder has gone."""
+    from core_models.text.binary import Prepared
+    from core_models.text.parallel import TextError
+
+    data = Path(run.config.data)
+    data = data if data.is_absolute() else (run.folder / data).resolve()
+    try:
+        return Prepared.open(data)
+    except TextError as error:
+        raise RunError(f"{run.name}: its data is not at hand ({error}); give the test set as files instead") from None
+
+
+def test_set(run: Run, name: str) -> tuple[TestSet, Path | None]:
+    """A test set by name from the run's prepared data, and the file of its truth, if there is one."""
+    prepared = prepared_of(run)
+    text = prepared.test(name)
+    return TestSet(name, text.sources, text.targets, text.documents), prepared.truth(name)
+
+
+def translate_test(run: Run, test: TestSet, truth: Path | None = None, trees: bool = False, device: str = "cpu",
+                   translator: Translator | None = None, step: Step | None = None, **search: Any) -> Translations:
+    """Translate a test set with a run and write the result beside it. `search` changes the run's search settings."""
+    if translator is None:
+        import core_models
+
+        translator = core_models.load(run.folder, device)
+    began = time.perf_counter()
+    order = sorted(range(len(test.sources)), key=lambda row: len(test.sources[row]))
+    found: dict[int, Any] = {}
+    for start in range(0, len(order), SLICE):
+        rows = order[start : start + SLICE]
+        documents = [test.documents[row] for row in rows] if test.documents else None
+        found.update(zip(rows, translator.translate([test.sources[row] for row in rows], documents, record=trees, **search), strict=True))
+        if step is not None:
+            step(len(found), len(order))
+    settings = {**translator.search.model_dump(), **{key: value for key, value in search.items() if value is not None}}
+    return write_translations(run, test, [found[row] for row in range(len(order))], settings, time.perf_counter() - began, truth)
+
+
+def trace_test(run: Run, translations: Translations, names: Sequence[str], sentences: Sequence[int] | None = None,
+               device: str = "cpu", translator: Translator | None = None, step: Step | None = None) -> Path:
+    """Force a run's own translations of a test set and write the traces of some sentences (None: all)."""
+    from core_models.traces import write_traces
+
+    if translator is None:
+        import core_models
+
+        translator = core_models.load(run.folder, device)
+    rows = list(range(len(translations))) if sentences is None else list(sentences)
+    traces = {}
+    for start in range(0, len(rows), SLICE):
+        part = rows[start : start + SLICE]
+        scored = translator.score([translations.test_set.sources[row] for row in part],
+                                  [translations.hypotheses[row] for row in part], trace=names)
+        traces.update({row: translation.trace or {} for row, translation in zip(part, scored, strict=True)})
+        if step is not None:
+            step(len(traces), len(rows))
+    folder = run.folder / "traces" / translations.test
+    write_traces(folder, traces)
+    return folder
+
+
+def references(runs: Mapping[str, Translations]) -> list[str]:
+    """The one reference side that all of them translated towards; raises RunError where they differ or lack it."""
+    first_name, first = next(iter(runs.items()))
+    if first.test_set.references is None:
+        raise RunError(f"{first_name}: the test set {first.test} has no references; scores need them")
+    for name, translations in runs.items():
+        if translations.test_set.references != first.test_set.references:
+            raise RunError(f"{name} and {first_name} were tested on different versions of {first.test}; translate again")
+    return first.test_set.references
+
+
+def statistics(run: Run, translations: Translations, metric: str, **options: Any) -> Statistics:
+    """Segment statistics of a metric, from the run's cache where the same translations were scored before."""
+    from analyses.scores import cached_extract
+
+    return cached_extract(run.statistics, translations.hypotheses, references({run.name: translations}), metric, **options)
+
+
+def score_table(runs: Sequence[Run], test: str, metrics: Sequence[str] = METRICS, samples: int = 1000) -> pd.DataFrame:
+    """system, metric, score, low, high (95 % bootstrap), signature, n for every run and metric."""
+    import pandas as pd
+
+    from analyses.significance import bootstrap_interval
+
+    opened = {run.name: run.translations(test) for run in runs}
+    references(opened)
+    rows = []
+    for metric in metrics:
+        for run in runs:
+            found = statistics(run, opened[run.name], metric)
+            interval = bootstrap_interval(found, samples)
+            rows.append({"system": run.name, "metric": found.metric, "score": interval.score, "low": interval.low, "high": interval.high,
+                         "signature": found.signature, "n": len(found)})
+    return pd.DataFrame(rows)
+
+
+TESTS = {"bootstrap": "paired_bootstrap", "randomization": "approximate_randomization", "sign": "sign_test"}
+
+
+def comparison_table(runs: Sequence[Run], test: str, baseline: str, method: str = "bootstrap", metrics: Sequence[str] = ("bleu",)
+                     ) -> pd.DataFrame:
+    """Each run against the baseline: system, metric, score, delta, low, high (of the difference), p_value, p_holm."""
+    import pandas as pd
+
+    from analyses import significance
+
+    opened = {run.name: run.translations(test) for run in runs}
+    references(opened)
+    by_name = {run.name: run for run in runs}
+    if baseline not in by_name:
+        raise RunError(f"the baseline {baseline!r} is not among the runs compared: {', '.join(by_name)}")
+    rows = []
+    for metric in metrics:
+        base = statistics(by_name[baseline], opened[baseline], metric)
+        found = [getattr(significance, TESTS[method])(base, statistics(run, opened[run.name], metric)) for run in runs if run.name != baseline]
+        adjusted = significance.holm([comparison.p_value for comparison in found])
+        others = [run.name for run in runs if run.name != baseline]
+        rows += [{"system": name, "baseline": baseline, "metric": base.metric, "score": comparison.system_score, "delta": comparison.delta,
+                  "low": comparison.low, "high": comparison.high, "p_value": comparison.p_value, "p_holm": float(p), "method": comparison.method}
+                 for name, comparison, p in zip(others, found, adjusted, strict=True)]
+    return pd.DataFrame(rows)
+
+
+def length_buckets(test: TestSet, scheme: str, measure: str = "source") -> Any:
+    """Buckets of a test set by words of the source or reference: a preset's name, `width:10` or `quantiles:6`."""
+    from analyses import buckets
+
+    lines = test.sources if measure == "source" else test.references or []
+    lengths = [len(line.split()) for line in lines]
+    kind, _, value = scheme.partition(":")
+    if kind == "width":
+        return buckets.equal_width(lengths, float(value or 10))
+    if kind == "quantiles":
+        return buckets.quantiles(lengths, int(value or 6))
+    return buckets.preset(lengths, kind)
+
+
+def length_tables(runs: Sequence[Run], test: str, scheme: str = "gdr", measure: str = "source", metric: str = "bleu",
+                  baseline: str | None = None, samples: int = 1000) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Scores by length bucket with bands, and paired differences to a baseline (None for a single run)."""
+    from analyses import buckets
+
+    opened = {run.name: run.translations(test) for run in runs}
+    wanted = references(opened)
+    grouped = length_buckets(next(iter(opened.values())).test_set, scheme, measure)
+    found = {run.name: statistics(run, opened[run.name], metric) for run in runs}
+    outputs = {name: [len(line.split()) for line in translations.hypotheses] for name, translations in opened.items()}
+    table = buckets.scores(found, grouped, samples=samples, extra=outputs, reference_lengths=[len(line.split()) for line in wanted],
+                           baseline=baseline)
+    if len(runs) < 2:
+        return table, None
+    return table, buckets.paired_differences(found, grouped, baseline or runs[0].name, samples=samples)

@@ -1,0 +1,70 @@
+"""Make a run folder and train it: the one way that the CLI, the demo and experiments share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core_models.config import RunConfig, SearchConfig, TrainingConfig, parse
+from workbench.runs import Run, RunError, open_run
+
+if TYPE_CHECKING:
+    from core_models.training.state import Progress
+
+Report = Callable[["Progress", int, dict[str, float]], None]
+
+
+def new_run(folder: Path, system: str, data: Path, training: Mapping[str, Any], search: Mapping[str, Any] | None = None,
+            model: Mapping[str, Any] | None = None) -> Run:
+    """Lay out a run of a catalogue system on prepared data; refuses a folder that is a run already.
+
+    model: fields that replace those of the catalogue's configuration.
+    """
+    from core_models.catalogue import build, describe
+    from core_models.checkpoint import begin_run
+    from core_models.config import ModelConfig
+    from core_models.text.binary import Prepared
+
+    if (folder / "config.yaml").is_file():
+        raise RunError(f"{folder}: a run is here already; go on with it (workbench resume {folder}) or choose another folder")
+    prepared = Prepared.open(data)
+    described = describe(system)
+    if not prepared.joint and described.tied == "all":
+        described = described.model_copy(update={"tied": "target"})
+    if model:
+        described = parse(ModelConfig, {**described.model_dump(), **model}, where=system)
+    relative = os.path.relpath(data.resolve(), folder.resolve())
+    config = RunConfig(name=folder.name, system=system, data=relative, model=described,
+                       training=parse(TrainingConfig, training, "training"), search=parse(SearchConfig, search or {}, "search"))
+    build(config.model, len(prepared.source_vocabulary), len(prepared.target_vocabulary))  # refuse now what cannot be built
+    begin_run(folder, config, prepared.source_vocabulary, prepared.target_vocabulary)
+    return Run(folder, folder.name)
+
+
+def train(run: Run, report: Report | None = None, device: str = "auto", minutes: float | None = None) -> Progress:
+    """Train a run, or go on with it; BLEU or chrF for early stopping come from `analyses`."""
+    from core_models.training.loop import fit
+
+    return fit(run.folder, score=score_function(run.config.training.early_stopping.metric), report=report, device=device, minutes=minutes)
+
+
+def score_function(metric: str) -> Callable[[list[str], list[str]], float] | None:
+    """The corpus score that early stopping watches, or None for the loss."""
+    if metric == "loss":
+        return None
+
+    def score(hypotheses: list[str], references: list[str]) -> float:
+        from analyses.scores import extract
+
+        return extract(hypotheses, references, metric).total
+
+    return score
+
+
+def finished(folder: Path) -> bool:
+    """Has training ended (rather than been interrupted)?"""
+    if not (folder / "weights.safetensors").is_file():
+        return False
+    return any(event.get("event") == "end" for event in open_run(folder).events())
