@@ -1,0 +1,34 @@
+"""The workbench in the browser: which pages there are, and the frame around them. Start it with `workbench app`."""
+
+import streamlit as st
+
+from workbench import frame
+
+# A picture of our own: Streamlit fetches its icons for the browser's tab from the network.
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#0072B2" stroke-width="2.5">'
+    '<path d="M3 12H9M9 12V5H20M9 12H20M9 12V19H20"/></svg>'
+)
+
+st.set_page_config("NMT workbench", ICON, layout="wide")
+
+
+def page(name: str, title: str, icon: str) -> st.Page:  # type: ignore[valid-type]
+    """A page is a file; its name is its place in the URL, the first page's is /."""
+    return st.Page(frame.page_file(name), title=title, icon=f":material/{icon}:", default=name == "start")
+
+
+chosen = st.navigation({
+    "": [page("start", "Start", "home")],
+    "Data": [page("runs", "Runs", "folder_open")],
+    "Compare": [page("scores", "Scores", "leaderboard"), page("lengths", "Lengths", "bar_chart")],
+    "Inside one sentence": [
+        page("translate", "Translate", "translate"),
+        page("beam_trees", "Beam trees", "account_tree"),
+        page("future_cost", "Future cost", "query_stats"),
+    ],
+    "Training": [page("curves", "Curves", "show_chart")],
+})  # fmt: skip
+with st.sidebar:
+    frame.choose()
+chosen.run()

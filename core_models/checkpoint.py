@@ -121,11 +121,12 @@ def open_trained(reference: str | Path, device: str | torch.device = "cpu") -> T
 ARCHITECTURE = ("backbone", "norm", "positions", "tied", "heads")
 
 
-def initialise_from(system: System, reference: str | Path) -> list[str]:
+def initialise_from(system: System, reference: str | Path, vocabularies: tuple[Vocabulary, Vocabulary]) -> list[str]:
     """Copy every tensor of another run whose name and shape match; returns the names that were not matched.
 
-    Refuses another architecture: where backbone, norm placement, positions, tying or heads differ, names would match and
-    the weights would be wrong (mechanisms.md 0.7). Raises ConfigError.
+    vocabularies: this system's, source and target. Refuses another architecture: where backbone, norm placement,
+    positions, tying or heads differ, or the vocabularies, names would match and the weights would be wrong
+    (mechanisms.md 0.7). Raises ConfigError.
     """
     folder, weights = resolve(reference)
     other = read_config(folder).model
@@ -133,6 +134,10 @@ def initialise_from(system: System, reference: str | Path) -> list[str]:
                  if getattr(other, key) != getattr(system.config, key)]
     if differing:
         raise ConfigError(f"init_from {reference}: another architecture: {', '.join(differing)}")
+    for side, vocabulary in zip(("source", "target"), vocabularies, strict=True):
+        if Vocabulary.load(folder / "vocabulary" / f"{side}.model").digest != vocabulary.digest:
+            raise ConfigError(f"init_from {reference}: another {side} vocabulary, so its embeddings mean other pieces; train "
+                              "both runs on the same prepared data")
     tensors = read_tensors(weights)
     unmatched = []
     with torch.no_grad():

@@ -298,15 +298,15 @@ def _search_with_stay(model: Steppable, encoded: Any, limits: Tensor, config: Se
 
 def _stayed(row: int, history: list[tuple[list, list, list]], config: SearchConfig) -> Found:
     hypotheses = []
-    for last in range(len(history[-1][0][row])):
+    for last, end in enumerate(history[-1][2][row]):
+        if end == IMPOSSIBLE:
+            continue
         words, totals, beam = [], [], last
         for step_words, step_parents, step_scores in reversed(history):
             words.append(step_words[row][beam])
             totals.append(step_scores[row][beam])
             beam = step_parents[row][beam]
         real = [(word, total) for word, total in zip(words[::-1], totals[::-1], strict=True) if word != PAD]
-        if not real or real[-1][1] == IMPOSSIBLE:
-            continue
         finished = real[-1][0] == EOS
         kept = [word for word, _ in real if word != EOS]
         totals = [total for _, total in real]

@@ -7,6 +7,7 @@ Knows text and search, no files but the run it opens, and no architecture.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,6 +96,24 @@ class Translator:
             self._trace_rows(rows, pieces, wanted, scored, trace)
         return [translation for translation in scored if translation is not None]
 
+    def trace(self, sources: Sequence[str], tokens: Sequence[Sequence[str]], names: Sequence[str]) -> list[Trace]:
+        """Force translations given as their pieces, `Translation.tokens`, and record arrays by name or pattern.
+
+        Text alone would not do: the search may have segmented it otherwise, and may have been cut before </s>.
+        """
+        _check_one_each(sources, translations=tokens)
+        known = {piece: number for number, piece in enumerate(self.target_vocabulary.pieces(range(len(self.target_vocabulary))))}
+        pieces = self.source_vocabulary.encode(list(sources))
+        found = [self._given(source, list(words), known) for source, words in zip(pieces, tokens, strict=True)]
+        for rows in _by_length(pieces, self.search):
+            self._trace_rows(rows, pieces, [one.ids for one in found], found, names)
+        return [one.trace or {} for one in found]
+
+    def _given(self, source: list[int], tokens: list[str], known: dict[str, int]) -> Translation:
+        finished = tokens[-1:] == ["</s>"]
+        ids = [known[piece] for piece in (tokens[:-1] if finished else tokens)]
+        return self._one(source, Hypothesis(ids, math.nan, math.nan, finished, []))
+
     def sample(self, sources: Sequence[str], samples: int = 1, temperature: float = 1.0, top: int | None = None,
                seed: int = 1) -> list[list[Translation]]:
         """Draw translations from the model's distribution; a function of the seed."""
@@ -154,7 +173,7 @@ class Translator:
         batch = collate([pieces[row] for row in rows], [targets[row] for row in rows]).to(self.device)
         with torch.inference_mode():
             writer = TraceWriter(trace)
-            values = [self._force(system, batch, writer) for system in self.systems]
+            values = [self._force(system, batch, writer if trace else None) for system in self.systems]
             log_probs = torch.logsumexp(torch.stack(values), dim=0) - torch.tensor(float(len(values))).log()
         lengths = {"source": batch.source_mask.sum(1).tolist(), "target": batch.target_mask.sum(1).tolist()}
         # A hypothesis that was cut at its length limit has no </s>: its trace ends with its tokens.
@@ -169,13 +188,14 @@ class Translator:
                 into[row].trace = traces[place]
 
     @staticmethod
-    def _force(system: System, batch: Batch, writer: TraceWriter) -> torch.Tensor:
-        """log P of the targets [S, T]; every prediction's own goes into the trace as NAME.log_prob."""
+    def _force(system: System, batch: Batch, writer: TraceWriter | None) -> torch.Tensor:
+        """log P of the targets [S, T]; every prediction's own goes into the trace, if there is one, as NAME.log_prob."""
         encoded: Encoded = system.encode(batch, writer)
         forced = system(encoded, batch.target_in, batch.target_mask, writer)
         values = system.token_log_probs(forced, batch.target)
-        for name, value in values.items():
-            writer.record("log_prob" if name == "main" else f"{name}.log_prob", ("target",), value)
+        if writer is not None:
+            for name, value in values.items():
+                writer.record("log_prob" if name == "main" else f"{name}.log_prob", ("target",), value)
         return values["main"]
 
 
@@ -203,7 +223,7 @@ def _by_length(pieces: Sequence[Sequence[int]], config: SearchConfig) -> Iterato
         start += count
 
 
-def _check_one_each(sources: Sequence[str], **others: Sequence[str] | None) -> None:
+def _check_one_each(sources: Sequence[str], **others: Sequence[Any] | None) -> None:
     for name, given in others.items():
         if given is not None and len(given) != len(sources):
             raise TranslatorError(f"{len(sources)} sources and {len(given)} {name}: one each is needed")

@@ -11,8 +11,20 @@ from core_models.text.parallel import ParallelText
 
 torch.set_num_threads(1)  # two processes with two threads each are slower than two with one
 
-_WORDS = {"the": "der", "old": "alte", "small": "kleine", "dog": "Hund", "man": "Mann", "tree": "Baum", "sees": "sieht",
-          "loves": "liebt", "finds": "findet", "today": "heute", "here": "hier", "and": "und"}
+_WORDS = {
+    "the": "der",
+    "old": "alte",
+    "small": "kleine",
+    "dog": "Hund",
+    "man": "Mann",
+    "tree": "Baum",
+    "sees": "sieht",
+    "loves": "liebt",
+    "finds": "findet",
+    "today": "heute",
+    "here": "hier",
+    "and": "und",
+}
 
 
 def _sentence(drawn: random.Random) -> list[str]:
@@ -20,8 +32,15 @@ def _sentence(drawn: random.Random) -> list[str]:
         adjectives = drawn.sample(["old", "small"], drawn.randint(0, 2))
         return ["the", *adjectives, drawn.choice(["dog", "man", "tree"])]
 
-    clauses = [[*noun_phrase(), drawn.choice(["sees", "loves", "finds"]), *noun_phrase(), *drawn.choice([[], ["today"], ["here"]])]
-               for _ in range(drawn.randint(1, 2))]
+    clauses = [
+        [
+            *noun_phrase(),
+            drawn.choice(["sees", "loves", "finds"]),
+            *noun_phrase(),
+            *drawn.choice([[], ["today"], ["here"]]),
+        ]
+        for _ in range(drawn.randint(1, 2))
+    ]
     return list(itertools.chain(clauses[0], *(["and", *clause] for clause in clauses[1:])))
 
 
@@ -29,11 +48,15 @@ def _text(name: str, sentences: int, seed: int) -> ParallelText:
     drawn = random.Random(seed)
     english = [_sentence(drawn) for _ in range(sentences)]
     german = [" ".join(_WORDS[word] for word in sentence) for sentence in english]
-    return ParallelText(name, [" ".join(sentence) for sentence in english], german, [f"d{i // 5}" for i in range(sentences)])
+    return ParallelText(
+        name, [" ".join(sentence) for sentence in english], german, [f"d{i // 5}" for i in range(sentences)]
+    )
 
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory) -> Prepared:
-    """Three hundred sentence pairs of a small grammar, translated word by word, with one joint vocabulary."""
+    """Two hundred sentence pairs of a small grammar, translated word by word, with one joint BPE vocabulary."""
     folder = tmp_path_factory.mktemp("prepared")
-    return prepare(folder, _text("train", 300, 1), _text("dev", 20, 2), {"test": _text("test", 15, 3)}, pieces=60)
+    return prepare(
+        folder, _text("train", 200, 1), _text("dev", 20, 2), {"test": _text("test", 15, 3)}, pieces=100, kind="bpe"
+    )

@@ -41,7 +41,10 @@ def _pairs(settings: list[str] | None) -> dict[str, Any]:
         place = found
         for part in path:
             place = place.setdefault(part, {})
-        place[last] = yaml.safe_load(value)
+        try:
+            place[last] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise ConfigError(f"--set {setting!r}: the value is not readable as YAML; quote it") from None
     return found
 
 
@@ -196,7 +199,10 @@ def average(run: RunPath, last: Annotated[int, typer.Option(help="How many of th
     from core_models.checkpoint import WEIGHTS
     from core_models.checkpoint import average as average_checkpoints
 
-    found = sorted((run / "checkpoints").glob("step-*.safetensors"))[-last:]
+    if last < 1:
+        _refuse(f"--last {last}: at least one checkpoint makes an average")
+    by_step = sorted((run / "checkpoints").glob("step-*.safetensors"), key=lambda path: int(path.stem.removeprefix("step-")))
+    found = by_step[-last:]
     path = run / "checkpoints" / f"average-{len(found)}.safetensors"
     average_checkpoints(found, path)
     if use:
@@ -211,6 +217,8 @@ def translate(runs: RunPaths, test: Annotated[str | None, typer.Option(help="A t
               output: Annotated[Path | None, typer.Option("--output", "-o", help="Where translations of --input go")] = None,
               prefix: Annotated[str | None, typer.Option(help="What every translation must begin with")] = None,
               beam: int | None = None, length_penalty: float | None = None, n_best: int = 1,
+              samples: Annotated[int, typer.Option(help="Draw so many translations of each sentence instead of searching")] = 0,
+              temperature: Annotated[float, typer.Option(help="Of the draws")] = 1.0, seed: Annotated[int, typer.Option(help="Of the draws")] = 1,
               trees: Annotated[bool, typer.Option(help="Record beam-search trees (with --test)")] = False,
               ensemble: Annotated[bool, typer.Option(help="Decode --input with all the runs together")] = False,
               device: Device = "cpu") -> None:
@@ -225,15 +233,24 @@ def translate(runs: RunPaths, test: Annotated[str | None, typer.Option(help="A t
 
     if len(runs) > 1 and not ensemble:
         _refuse("several runs translate one file only as an --ensemble")
-    lines = sys.stdin.read().rstrip("\n").split("\n") if str(input) == "-" else read_lines(input)  # type: ignore[arg-type]
+    lines = _standard_input() if str(input) == "-" else read_lines(input)  # type: ignore[arg-type]
     translator = core_models.load(runs[0] if len(runs) == 1 else list(runs), device)
-    prefixes = None if prefix is None else [prefix] * len(lines)
-    found = translator.translate(lines, beam=beam, length_penalty=length_penalty, n_best=n_best, prefix=prefixes)
-    texts = [one.text for translation in found for one in (translation, *translation.n_best)]
+    if samples:
+        texts = [one.text for drawn in translator.sample(lines, samples, temperature, seed=seed) for one in drawn]
+    else:
+        prefixes = None if prefix is None else [prefix] * len(lines)
+        found = translator.translate(lines, beam=beam, length_penalty=length_penalty, n_best=n_best, prefix=prefixes)
+        texts = [one.text for translation in found for one in (translation, *translation.n_best)]
     if output is None:
         typer.echo("\n".join(texts))
     else:
         write_lines(output, texts)
+
+
+def _standard_input() -> list[str]:
+    """Lines of standard input, UTF-8 whatever the locale; an empty last line counts as one, as in a file."""
+    text = sys.stdin.buffer.read().decode("utf-8")
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def _translate_test(runs: list[Path], test: str, trees: bool, device: str, **search: Any) -> None:
@@ -245,7 +262,7 @@ def _translate_test(runs: list[Path], test: str, trees: bool, device: str, **sea
         wanted, truth = test_set(run, test)
         with _bar(f"translating {test} with {run.name}") as bar:
             done = translate_test(run, wanted, truth, trees, device, step=lambda done, total: bar(done, total, ""), **search)
-        typer.echo(f"{done.folder}: {len(done)} sentences in {done.meta['seconds']} s")
+        typer.echo(f"{done.folder}: {len(done)} sentences in {done.meta['seconds']} s", err=True)
 
 
 @app.command()
@@ -264,12 +281,25 @@ def score(run: RunPath, source: Annotated[Path, typer.Option(help="Source senten
 def evaluate(runs: RunPaths, test: TestName = "test", metrics: str = "bleu,chrf,ter", samples: int = 1000, device: Device = "cpu") -> None:
     """Score translations of a test set, translating first where that is still to do. Intervals: 95 % bootstrap."""
     from workbench.evaluation import score_table
-    from workbench.runs import open_run
+    from workbench.runs import open_runs
 
-    missing = [path for path in runs if test not in open_run(path).tests()]
+    wanted = _metrics(metrics)
+    opened = open_runs(runs)
+    missing = [run.folder for run in opened if test not in run.tests()]
     if missing:
         _translate_test(missing, test, False, device)
-    _print_table(score_table([open_run(path) for path in runs], test, metrics.split(","), samples))
+    _print_table(score_table(opened, test, wanted, samples))
+
+
+def _metrics(text: str) -> list[str]:
+    from analyses.scores import METRICS
+    from core_models.config import nearest
+
+    found = text.split(",")
+    unknown = [name for name in found if name not in METRICS]
+    if unknown:
+        _refuse(f"there is no metric {unknown[0]!r}; {nearest(unknown[0], METRICS)}")
+    return found
 
 
 @app.command()
@@ -277,12 +307,12 @@ def compare(runs: RunPaths, test: TestName = "test", baseline: Annotated[str | N
             method: Annotated[str, typer.Option(help="bootstrap, randomization or sign")] = "bootstrap", metrics: str = "bleu") -> None:
     """Test runs against a baseline on the same test set; p-values also after Holm's correction."""
     from workbench.evaluation import TESTS, comparison_table
-    from workbench.runs import open_run
+    from workbench.runs import open_runs
 
     if method not in TESTS:
         _refuse(f"--method {method!r}: choose {', '.join(TESTS)}")
-    opened = [open_run(path) for path in runs]
-    _print_table(comparison_table(opened, test, baseline or opened[0].name, method, metrics.split(",")))
+    opened = open_runs(runs)
+    _print_table(comparison_table(opened, test, baseline or opened[0].name, method, _metrics(metrics)))
 
 
 @app.command()
@@ -337,20 +367,45 @@ def figure(name: Annotated[str, typer.Argument(help="What to draw; `workbench fi
            width: Annotated[str | None, typer.Option(help="column, page, or inches")] = None) -> None:
     """Draw what a page shows, into a file."""
     from workbench.drawing import DRAWINGS, Request, draw
-    from workbench.runs import Run, open_run
+    from workbench.runs import open_runs
 
     if name == "list":
         typer.echo("\n".join(DRAWINGS))
         return
-    opened = [open_run(path) for path in run or []]
-    if len({one.name for one in opened}) < len(opened):  # the same name in two experiments: tell them apart by their folders
-        opened = [Run(one.folder, one.folder.resolve().parent.name + "/" + one.name) for one in opened]
-    from workbench.export.files import bundle, save
+    opened = open_runs(run or [])
+    from workbench.export.files import DRAWN, WRITTEN, bundle, save
 
+    if out.suffix and out.suffix.lower() not in (*DRAWN, *WRITTEN):
+        _refuse(f"--out {out}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}, or into a folder; choose one")
     drawn = draw(name, Request(tuple(opened), test, sentence, options=_pairs(settings)))
     size = float(width) if width and width.replace(".", "", 1).isdigit() else width
     written = [save(drawn, out, size)] if out.suffix else bundle(drawn, out, size)
     typer.echo("\n".join(map(str, written)))
+
+
+@app.command()
+def bench(systems: Annotated[list[str] | None, typer.Argument(help="Systems of the catalogue, the baseline first")] = None,
+          precision: Annotated[str, typer.Option(help="float32 or bfloat16")] = "float32", device: Device = "cpu",
+          threads: Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice")] = 0,
+          steps: Annotated[int, typer.Option(help="Training steps that are timed")] = 12,
+          as_json: Annotated[bool, typer.Option("--json", help="One JSON record a system, without ratios")] = False) -> None:
+    """Measure systems on one shape: parameters, multiply-adds, speed, memory, and the ratio to the first beside its ceiling.
+
+    Each is measured in a process of its own, one after the other. Speeds hold for a quiet machine.
+    """
+    names = systems or ["transformer", "future-cost-1", "future-cost-2"]
+    if as_json:
+        from workbench.bench import Shape, measure
+
+        for name in names:
+            typer.echo(json.dumps(measure(name, Shape(steps=steps), precision, device, threads=threads)))
+        return
+    import pandas as pd
+
+    from workbench.bench import measure_apart, ratios
+
+    measured = [measure_apart(name, precision, device, threads, steps) for name in names]
+    _print_table(pd.DataFrame(ratios(measured)).set_index("system").T.reset_index(names="what"))
 
 
 ExperimentFile = Annotated[Path, typer.Argument(help="e.g. data/experiments/multi30k-en-de.yaml")]
@@ -417,8 +472,14 @@ def app_command(root: RunsRoot = Path("runs"), port: int = 8501, host: Annotated
     typer.echo(f"The workbench is at http://{host}:{port}")
     hosts = [part for name in dict.fromkeys(("localhost", "127.0.0.1", host)) for part in ("--server.allowedHosts", name)]
     arguments = [sys.executable, "-m", "streamlit", "run", str(_app_file()), "--server.address", host, "--server.port", str(port), *hosts,
-                 "--browser.gatherUsageStats", "false", "--server.headless", "true", "--server.fileWatcherType", "none"]
+                 "--browser.gatherUsageStats", "false", "--server.headless", "false" if _has_display() else "true",
+                 "--server.showEmailPrompt", "false", "--server.fileWatcherType", "none"]
     os.execve(sys.executable, arguments, {**os.environ, "WORKBENCH_RUNS": str(root.resolve())})
+
+
+def _has_display() -> bool:
+    """Is there a desktop on which a browser can be opened?"""
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def _app_file() -> Path:
@@ -448,7 +509,7 @@ def _refuse(message: str) -> NoReturn:
 
 # Errors that are a sentence for the user, by name, so that none of their modules is imported for --help.
 SENTENCES = {"TextError", "ConfigError", "CheckpointError", "RunError", "TranslatorError", "TrainingError", "MissingGlyphs"}
-ALLOCATING = {"train", "resume", "demo", "experiment"}
+ALLOCATING = {"train", "resume", "demo", "experiment", "bench"}
 
 
 def main() -> None:
@@ -459,9 +520,10 @@ def main() -> None:
         os.execve(sys.executable, [sys.executable, "-m", "workbench.cli", *sys.argv[1:]], {**os.environ, **allocator_settings()})
     try:
         app()
-    except KeyboardInterrupt:
-        typer.echo("\nstopped; nothing is half-written, and a run in training can be resumed", err=True)
-        raise SystemExit(130) from None
+    except SystemExit as end:
+        if end.code == 130:  # what typer makes of Ctrl-C
+            typer.echo("\nstopped; nothing is half-written, and a run in training can be resumed", err=True)
+        raise
     except Exception as error:
         if type(error).__name__ not in SENTENCES or os.environ.get("WORKBENCH_DEBUG"):
             raise

@@ -6,8 +6,9 @@ figure family. Pages compute nothing: they call `draw`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from workbench import evaluation
@@ -16,7 +17,8 @@ from workbench.runs import Run, RunError, training_table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.figures.grammar import Figure
+    from core_models.traces import TraceStore
+    from workbench.figures.grammar import Figure, SeriesStyle
 
 FUTURE = "future_cost.log_prob"
 GATE = "future_cost.gate"
@@ -40,25 +42,55 @@ class Request:
 
 Drawing = Callable[[Request], "Figure"]
 DRAWINGS: dict[str, Drawing] = {}
+OF_A_SENTENCE: set[str] = set()  # the drawings that show one sentence, not a whole test set
 
 
-def drawing(name: str) -> Callable[[Drawing], Drawing]:
+def drawing(name: str, of_a_sentence: bool = False) -> Callable[[Drawing], Drawing]:
     def add(function: Drawing) -> Drawing:
         DRAWINGS[name] = function
+        if of_a_sentence:
+            OF_A_SENTENCE.add(name)
         return function
 
     return add
 
 
 def draw(name: str, request: Request) -> Figure:
-    """The figure of a name; raises RunError where a run lacks what it needs, KeyError for an unknown name."""
+    """The figure of a name; raises RunError where there is none, or a run lacks what it needs."""
     if name not in DRAWINGS:
         from core_models.config import nearest
 
-        raise KeyError(f"no figure is called {name!r}; {nearest(name, list(DRAWINGS))}")
+        raise RunError(f"no figure is called {name!r}; {nearest(name, list(DRAWINGS))}")
     if not request.runs:
         raise RunError("no run is chosen; name at least one")
-    return DRAWINGS[name](request)
+    try:
+        figure = DRAWINGS[name](request)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, RunError) or not request.options:
+            raise
+        raise RunError(f"{name} cannot be drawn with {request.options}: {error}") from error
+    return replace(figure, provenance={**figure.provenance, **_provenance(name, request)})
+
+
+def _provenance(name: str, request: Request) -> dict[str, str]:
+    """What travels in the metadata of an exported file, so that it can be drawn again."""
+    said = {"runs": ", ".join(run.name for run in request.runs), "test": request.test,
+            "options": json.dumps(request.options, sort_keys=True, ensure_ascii=False)}
+    return {**said, "sentence": str(request.sentence)} if name in OF_A_SENTENCE else said
+
+
+def looks(runs: Sequence[Run]) -> dict[str, SeriesStyle]:
+    """The style of each run, by name: the same in every figure of the same runs, whatever it draws first."""
+    from workbench.figures import theme
+
+    names = short_names(runs)
+    chosen = theme.styles(list(names.values()))
+    return {name: chosen[short] for name, short in names.items()}
+
+
+def _styles(request: Request) -> dict[str, SeriesStyle]:
+    names = short_names(request.runs)
+    return {names[name]: style for name, style in looks(request.runs).items()}
 
 
 def short_names(runs: Sequence[Run]) -> dict[str, str]:
@@ -78,23 +110,25 @@ def _training_curves(request: Request) -> Figure:
     table = training_table(request.runs)
     if table.empty:
         raise RunError(f"{', '.join(run.name for run in request.runs)}: nothing was logged yet; train the run first")
-    return training_curves(_named(table, request, "run"), **request.options)
+    return training_curves(_named(table, request, "run"), styles=_styles(request), **request.options)
 
 
 @drawing("scores")
 def _scores(request: Request) -> Figure:
     from workbench.figures.scores import score_dots
 
-    table = evaluation.score_table(request.runs, request.test, request.options.get("metrics", ("bleu", "chrf")))
-    return score_dots(_named(table, request), baseline=short_names(request.runs).get(request.base))
+    metrics = request.options.get("metrics", ("bleu", "chrf"))
+    metrics = metrics.split(",") if isinstance(metrics, str) else metrics
+    table = evaluation.score_table(request.runs, request.test, metrics)
+    table = table.assign(metric=table["metric"].replace(evaluation.METRIC_NAMES))
+    return score_dots(_named(table, request), baseline=short_names(request.runs).get(request.base), styles=_styles(request))
 
 
 def _lengths(request: Request) -> tuple[pd.DataFrame, pd.DataFrame | None, str, str]:
     options = request.options
     measure, metric = options.get("measure", "source"), options.get("metric", "bleu")
     tables = evaluation.length_tables(request.runs, request.test, options.get("scheme", "gdr"), measure, metric, request.base)
-    label = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}.get(metric, metric)
-    return *tables, label, f"{measure} length (words)"
+    return *tables, evaluation.METRIC_NAMES.get(metric, metric), f"{measure} length (words)"
 
 
 @drawing("length-scores")
@@ -102,7 +136,7 @@ def _length_scores(request: Request) -> Figure:
     from workbench.figures.lengths import length_scores
 
     table, _, metric, length = _lengths(request)
-    return length_scores(_named(table.dropna(subset=["score"]), request), metric, length)
+    return length_scores(_named(table.dropna(subset=["score"]), request), metric, length, styles=_styles(request))
 
 
 @drawing("length-differences")
@@ -112,7 +146,8 @@ def _length_differences(request: Request) -> Figure:
     _, table, metric, length = _lengths(request)
     if table is None:
         raise RunError("a difference needs two runs; choose another one beside the baseline")
-    return length_differences(_named(table.dropna(subset=["delta"]), request), metric, short_names(request.runs)[request.base], length)
+    return length_differences(_named(table.dropna(subset=["delta"]), request), metric, short_names(request.runs)[request.base], length,
+                              styles=_styles(request))
 
 
 @drawing("output-lengths")
@@ -120,14 +155,14 @@ def _output_lengths(request: Request) -> Figure:
     from workbench.figures.lengths import output_lengths
 
     table, _, _, length = _lengths(request)
-    return output_lengths(_named(table.dropna(subset=["score"]), request), length)
+    return output_lengths(_named(table.dropna(subset=["score"]), request), length, styles=_styles(request))
 
 
 def _tree(run: Run, request: Request) -> dict[str, Any]:
     return run.translations(request.test).tree(request.sentence)
 
 
-@drawing("beam-tree")
+@drawing("beam-tree", of_a_sentence=True)
 def _beam_tree(request: Request) -> Figure:
     from analyses import beam
     from workbench.figures.beam import beam_tree
@@ -141,7 +176,7 @@ def _pair(request: Request) -> tuple[Run, Run]:
     return request.runs[0], request.runs[1]
 
 
-@drawing("beam-trees")
+@drawing("beam-trees", of_a_sentence=True)
 def _beam_trees(request: Request) -> Figure:
     from analyses import beam
     from workbench.figures.beam import beam_trees_side_by_side
@@ -152,7 +187,7 @@ def _beam_trees(request: Request) -> Figure:
                                    (names[first.name], names[second.name]), **request.options)
 
 
-@drawing("beam-diff")
+@drawing("beam-diff", of_a_sentence=True)
 def _beam_diff(request: Request) -> Figure:
     from analyses import beam
     from workbench.figures.beam import beam_diff
@@ -160,16 +195,30 @@ def _beam_diff(request: Request) -> Figure:
     first, second = _pair(request)
     names = short_names((first, second))
     found = beam.diff(_tree(first, request), _tree(second, request))
-    return beam_diff(found.nodes, (names[first.name], names[second.name]), divergence_step=found.divergence_step, **request.options)
+    return beam_diff(found.nodes, (names[first.name], names[second.name]), divergence_step=found.divergence_step,
+                     styles=_styles(request), **request.options)
+
+
+def _future_traces(run: Run, test: str) -> TraceStore:
+    """The traces of a run, which must hold the future cost and what it is held against."""
+    if not any("future_cost" in mechanism for mechanism in run.config.model.mechanisms):
+        raise RunError(f"{run.name} estimates no future cost; choose a run of future-cost-1 or future-cost-2")
+    traces = run.traces(test)
+    missing = [name for name in (FUTURE, "log_prob") if name not in traces.names]
+    if missing:
+        raise RunError(f"{run.name}: {missing[0]} of {test!r} is not traced; trace it: workbench trace {run.folder} --test {test}")
+    return traces
 
 
 def future_cost_table(run: Run, test: str, sentence: int) -> pd.DataFrame:
     """Realised and estimated log P and the gate at each step of one traced sentence."""
     from analyses.future_cost import overlay
 
-    translations, traces = run.translations(test), run.traces(test)
-    if FUTURE not in traces.names:
-        raise RunError(f"{run.name} estimates no future cost; choose a run of future-cost-1 or future-cost-2")
+    traces = _future_traces(run, test)
+    translations = run.translations(test)
+    if sentence not in traces:
+        raise RunError(f"{run.name}: sentence {sentence} of {test!r} is not traced (of {len(translations)}, from 0); trace all of them: "
+                       f"workbench trace {run.folder} --test {test}")
     trace = traces[sentence]
     tokens = translations.details[sentence]["tokens"]
     realised = trace["log_prob"].values
@@ -179,7 +228,7 @@ def future_cost_table(run: Run, test: str, sentence: int) -> pd.DataFrame:
     return overlay(tokens, realised, trace[FUTURE].values, gate)
 
 
-@drawing("future-cost-overlay")
+@drawing("future-cost-overlay", of_a_sentence=True)
 def _overlay(request: Request) -> Figure:
     from workbench.figures.future_cost import overlay
 
@@ -189,9 +238,7 @@ def _overlay(request: Request) -> Figure:
 
 def future_cost_pairs(run: Run, test: str) -> tuple[list[float], list[float]]:
     """(estimated, realised) log P of every traced word of a test set."""
-    traces = run.traces(test)
-    if FUTURE not in traces.names:
-        raise RunError(f"{run.name} estimates no future cost; choose a run of future-cost-1 or future-cost-2")
+    traces = _future_traces(run, test)
     estimated: list[float] = []
     realised: list[float] = []
     for sentence in traces:
@@ -211,4 +258,4 @@ def _calibration(request: Request) -> Figure:
     if not able:
         raise RunError("none of the runs estimates a future cost; choose a run of future-cost-1 or future-cost-2")
     tables = [calibration(*future_cost_pairs(run, request.test)).assign(system=short_names(request.runs)[run.name]) for run in able]
-    return drawn(pd.concat(tables, ignore_index=True))
+    return drawn(pd.concat(tables, ignore_index=True), styles=_styles(request))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from core_models.translator import Translator
 
 METRICS = ("bleu", "chrf", "ter")
+METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "ter": "TER"}  # as figures and tables print them
 Step = Callable[[int, int], None]  # (sentences done, sentences in all)
 SLICE = 200  # sentences between two reports of progress
 
@@ -62,7 +65,8 @@ def translate_test(run: Run, test: TestSet, truth: Path | None = None, trees: bo
 
 def trace_test(run: Run, translations: Translations, names: Sequence[str], sentences: Sequence[int] | None = None,
                device: str = "cpu", translator: Translator | None = None, step: Step | None = None) -> Path:
-    """Force a run's own translations of a test set and write the traces of some sentences (None: all)."""
+    """Force a run's own translations of a test set, piece by piece as the search found them, and write the traces of
+    some sentences (None: all), whole or not at all."""
     from core_models.traces import write_traces
 
     if translator is None:
@@ -70,16 +74,23 @@ def trace_test(run: Run, translations: Translations, names: Sequence[str], sente
 
         translator = core_models.load(run.folder, device)
     rows = list(range(len(translations))) if sentences is None else list(sentences)
+    outside = [row for row in rows if not 0 <= row < len(translations)]
+    if outside:
+        raise RunError(f"{translations.test} has sentences 0 to {len(translations) - 1}, not {outside[0]}")
     traces = {}
     for start in range(0, len(rows), SLICE):
         part = rows[start : start + SLICE]
-        scored = translator.score([translations.test_set.sources[row] for row in part],
-                                  [translations.hypotheses[row] for row in part], trace=names)
-        traces.update({row: translation.trace or {} for row, translation in zip(part, scored, strict=True)})
+        found = translator.trace([translations.test_set.sources[row] for row in part],
+                                 [translations.details[row]["tokens"] for row in part], names)
+        traces.update(zip(part, found, strict=True))
         if step is not None:
             step(len(traces), len(rows))
     folder = run.folder / "traces" / translations.test
-    write_traces(folder, traces)
+    unfinished = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    write_traces(unfinished, traces)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(unfinished, folder)
     return folder
 
 
@@ -152,7 +163,7 @@ def length_buckets(test: TestSet, scheme: str, measure: str = "source") -> Any:
 
     lines = test.sources if measure == "source" else test.references or []
     lengths = [len(line.split()) for line in lines]
-    kind, _, value = scheme.partition(":")
+    kind, _, value = str(scheme).partition(":")
     if kind == "width":
         return buckets.equal_width(lengths, float(value or 10))
     if kind == "quantiles":

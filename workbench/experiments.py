@@ -58,12 +58,20 @@ class Cell:
 
     @property
     def state(self) -> str:
-        """missing, begun, trained (some test is still to do) or done."""
+        """missing, begun, trained (some test or trace is still to do) or done."""
         if not (self.folder / "config.yaml").is_file():
             return "missing"
         if not finished(self.folder):
             return "begun"
-        return "done" if set(self.experiment.data.tests) <= set(open_run(self.folder).tests()) else "trained"
+        run = open_run(self.folder)
+        whole = set(self.experiment.data.tests) <= set(run.tests()) and not self.untraced(run)
+        return "done" if whole else "trained"
+
+    def untraced(self, run: Run) -> bool:
+        """Is the trace of the inspected test set still to be made? A system without mechanisms has none."""
+        inspect = self.experiment.inspect
+        traced = inspect is None or (run.folder / "traces" / inspect / "index.json").is_file()
+        return bool(run.config.model.mechanisms) and not traced
 
 
 def read_experiment(path: Path) -> Experiment:
@@ -116,27 +124,31 @@ def run_cell(cell: Cell, data: Path, report: Report | None, device: str, minutes
     if cell.state == "begun":
         train(run, report, device, minutes)
     if cell.state == "trained":
-        _translate(run, experiment, device)
+        _translate(cell, run, device)
     return cell.state == "done"
 
 
-def _translate(run: Run, experiment: Experiment, device: str) -> None:
+def _translate(cell: Cell, run: Run, device: str) -> None:
     import core_models
     from workbench.evaluation import test_set, trace_test, translate_test
 
-    where = "cpu" if device == "auto" else device
+    experiment, where = cell.experiment, "cpu" if device == "auto" else device
     translator = core_models.load(run.folder, where)
     for name in experiment.data.tests:
         if name not in run.tests():
             test, truth = test_set(run, name)
             translate_test(run, test, truth, trees=name == experiment.inspect, translator=translator)
-        if name == experiment.inspect and any(run.config.model.mechanisms):
+        if name == experiment.inspect and cell.untraced(run):
             trace_test(run, run.translations(name), TRACES, translator=translator)
 
 
 def run_experiment(experiment: Experiment, root: Path, files: Path | None, say: Callable[[str], None],
                    report: Callable[[str], Report] | None = None, device: str = "auto", minutes: float | None = None) -> None:
     """Run every cell that is not done, one after another; `minutes` bounds each cell's training in this call."""
+    from core_models.catalogue import describe
+
+    for system in experiment.systems.values():
+        describe(system)  # refuse an unknown one now, not after hours of training the others
     data = prepare_data(experiment, root, files)
     for cell in cells(experiment, root):
         if cell.state != "done":

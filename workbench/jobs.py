@@ -43,10 +43,11 @@ class Job:
 
     @property
     def state(self) -> str:
+        alive = _alive(self.process)  # asked first: a process that ends has written its result before
         path = self.folder / "exit"
         if path.is_file() and (text := path.read_text().strip()):
             return "done" if text == "0" else "failed"
-        return "running" if _alive(self.process) else "lost"
+        return "running" if alive else "lost"
 
     def cancel(self) -> None:
         """End the command and everything it started."""
@@ -76,7 +77,7 @@ def list_jobs(folder: Path) -> list[Job]:
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
             found.append(Job(path.parent, stored["title"], tuple(stored["command"]), int(stored["process"]), float(stored["started"])))
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             continue
     return found
 

@@ -127,7 +127,8 @@ class Run:
 
     def tests(self) -> list[str]:
         """Names of the test sets that this run has translated."""
-        return sorted(path.parent.name for path in (self.folder / "translations").glob("*/meta.json"))
+        found = (path.parent.name for path in (self.folder / "translations").glob("*/meta.json"))
+        return sorted(name for name in found if not name.startswith("."))  # a leading dot: not finished
 
     def translations(self, test: str) -> Translations:
         if test not in self.tests():
@@ -146,6 +147,11 @@ class Run:
         return self.folder / "scores"
 
 
+def runs_folder() -> Path:
+    """The folder that holds the runs: WORKBENCH_RUNS from the environment, else ./runs."""
+    return Path(os.environ.get("WORKBENCH_RUNS") or "runs").resolve()
+
+
 def list_runs(root: str | Path) -> list[Run]:
     """All runs below a folder, by name; broken ones carry their problem."""
     root = Path(root)
@@ -162,10 +168,23 @@ def open_run(path: str | Path, root: str | Path | None = None) -> Run:
             raise RunError(f"{path}: outside of the runs folder; only runs below it can be opened")
     if not (folder / CONFIG).is_file():
         raise RunError(f"{folder}: no run here: {CONFIG} is missing")
-    run = _examine(folder, str(path) if root is not None else folder.name)
+    run = _examine(folder, str(path) if root is not None else Path(os.path.abspath(folder)).name)
     if run.problem:
         raise RunError(run.problem)
     return run
+
+
+def open_runs(paths: Sequence[str | Path]) -> list[Run]:
+    """Open runs to be compared; those that share a name are told apart by the folder above. Raises RunError."""
+    opened = [open_run(path) for path in paths]
+    names = [run.name for run in opened]
+    if len(set(names)) < len(names):
+        opened = [Run(run.folder, f"{Path(os.path.abspath(run.folder)).parent.name}/{run.name}") for run in opened]
+        names = [run.name for run in opened]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise RunError(f"{twice[0]} is named twice; name each run once")
+    return opened
 
 
 def _examine(folder: Path, name: str) -> Run:
@@ -183,9 +202,9 @@ def _examine(folder: Path, name: str) -> Run:
 
 def write_translations(run: Run, test: TestSet, found: Sequence[Translation], search: Mapping[str, Any], seconds: float,
                        truth: Path | None = None) -> Translations:
-    """Put translations of a test set beside the run, whole or not at all."""
+    """Put translations of a test set beside the run, whole or not at all; traces of other translations go."""
     final = run.folder / "translations" / test.name
-    part = final.with_name(f"{test.name}.part")
+    part = final.with_name(f".{test.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     write_lines(part / "sources.txt", test.sources)
@@ -202,9 +221,16 @@ def write_translations(run: Run, test: TestSet, found: Sequence[Translation], se
     meta = {"test": test.name, "sentences": len(found), "search": dict(search), "seconds": round(seconds, 3),
             "output_tokens": sum(len(translation.tokens) for translation in found)}
     (part / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+    if _hypotheses(final) != _hypotheses(part):
+        shutil.rmtree(run.folder / "traces" / test.name, ignore_errors=True)
     shutil.rmtree(final, ignore_errors=True)
     os.replace(part, final)
     return Translations(final)
+
+
+def _hypotheses(folder: Path) -> bytes | None:
+    path = folder / "hypotheses.txt"
+    return path.read_bytes() if path.is_file() else None
 
 
 def one_line(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -64,7 +65,11 @@ def score_function(metric: str) -> Callable[[list[str], list[str]], float] | Non
 
 
 def finished(folder: Path) -> bool:
-    """Has training ended (rather than been interrupted)?"""
+    """Has training ended (rather than been interrupted)? A process killed at the very end may have saved its last state
+    and not logged the end."""
     if not (folder / "weights.safetensors").is_file():
         return False
-    return any(event.get("event") == "end" for event in open_run(folder).events())
+    if any(event.get("event") == "end" for event in open_run(folder).events()):
+        return True
+    states = [path for path in folder.glob("state/step-*/progress.json") if path.parent.suffix != ".part"]
+    return any(json.loads(path.read_text(encoding="utf-8"))["finished"] for path in states)

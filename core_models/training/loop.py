@@ -278,13 +278,13 @@ def fit(folder: str | Path, score: Score | None = None, report: Report | None = 
     if training.precision == "float64":
         system.double()
     state = latest_state(folder / "state")
-    unmatched = initialise_from(system, training.init_from) if training.init_from and state is None else []
+    vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
+    unmatched = initialise_from(system, training.init_from, vocabularies) if training.init_from and state is None else []
     system.to(accelerator.device)
     optimizer = torch.optim.AdamW(system.parameters(), lr=training.learning_rate, betas=training.betas, eps=1e-9,
                                   weight_decay=training.weight_decay, fused=True)
     loader = BatchLoader(prepared.split("train"), training.batch_tokens, training.seed, accelerator.process_index,
-                         accelerator.num_processes, vocabularies=(prepared.source_vocabulary, prepared.target_vocabulary),
-                         sampling_alpha=training.subword_alpha, context_sentences=training.context_sentences)
+                         accelerator.num_processes, vocabularies=vocabularies, sampling_alpha=training.subword_alpha, context_sentences=training.context_sentences)
     progress = load_state(state, system, optimizer) if state is not None else Progress(unmatched=unmatched)
     if progress.finished:
         return progress

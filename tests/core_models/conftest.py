@@ -29,11 +29,25 @@ def new_run(prepared, tmp_path):
 
 
 def lay_out_run(folder: Path, prepared, system: str, search: dict | None = None, **training) -> Path:
-    settings = {"precision": "float64", "batch_tokens": 300, "warmup": 5, "learning_rate": 3e-3, "max_steps": 4,
-                "validate_every": 100, "log_every": 1, **training}
+    settings = {
+        "precision": "float64",
+        "batch_tokens": 300,
+        "warmup": 5,
+        "learning_rate": 3e-3,
+        "max_steps": 4,
+        "validate_every": 100,
+        "log_every": 1,
+        **training,
+    }
     model = catalogue.describe(f"{system}{',' if ':' in system else ':'}preset=tiny")
-    config = RunConfig(name=folder.name, system=system, data=str(prepared.folder), model=model, training=settings,
-                       search=search or {"beam": 3, "length_offset": 10})
+    config = RunConfig(
+        name=folder.name,
+        system=system,
+        data=str(prepared.folder),
+        model=model,
+        training=settings,
+        search=search or {"beam": 3, "length_offset": 10},
+    )
     begin_run(folder, config, prepared.source_vocabulary, prepared.target_vocabulary)
     return folder
 
@@ -41,7 +55,15 @@ def lay_out_run(folder: Path, prepared, system: str, search: dict | None = None,
 @pytest.fixture(scope="session")
 def trained_run(prepared, tmp_path_factory) -> Path:
     """Model II of future cost after a few dozen steps: it knows the words and mostly ends its sentences."""
-    folder = lay_out_run(tmp_path_factory.mktemp("runs") / "future-cost-2", prepared, "future-cost-2", precision="float32",
-                         max_steps=120, batch_tokens=500, validate_every=120, log_every=40, subword_alpha=None)
+    folder = lay_out_run(
+        tmp_path_factory.mktemp("runs") / "future-cost-2",
+        prepared,
+        "future-cost-2",
+        precision="float32",
+        max_steps=120,
+        batch_tokens=500,
+        validate_every=120,
+        log_every=40,
+    )
     fit(folder, device="cpu")
     return folder

@@ -30,7 +30,7 @@ def exact(name: str) -> str:
 
 
 def random_system(model, dtype: torch.dtype = torch.float64, words: int = WORDS, seed: int = 1) -> System:
-    """A system with every parameter moved off its first value: biases and norms that are 0 and 1 would hide mistakes."""
+    """A system with every parameter moved off its first value: biases of 0 and norms of 1 would hide mistakes."""
     torch.manual_seed(seed)
     system = build(exact(model) if isinstance(model, str) else model, words).to(dtype).eval()
     with torch.no_grad():
@@ -61,7 +61,10 @@ def assert_stepping_is_forcing(system: System, steps: int = 36, seed: int = 3) -
     state = system.start(system.encode(collate(sources)))
     words = torch.full((len(sources), 1), BOS)
     rows = torch.arange(len(sources))
-    told, history = torch.empty(len(sources), 1, 0, WORDS, dtype=dtype), torch.empty(len(sources), 1, 0, dtype=torch.long)
+    told, history = (
+        torch.empty(len(sources), 1, 0, WORDS, dtype=dtype),
+        torch.empty(len(sources), 1, 0, dtype=torch.long),
+    )
     for step in range(steps):
         scores, state = system.step(words, state)
         told = torch.cat([told, torch.log_softmax(scores.values, dim=-1)[:, :, None]], dim=2)
@@ -80,7 +83,7 @@ def assert_stepping_is_forcing(system: System, steps: int = 36, seed: int = 3) -
 
 @torch.no_grad()
 def assert_company_changes_nothing(system: System, seed: int = 5) -> None:
-    """Law 2. A sentence gets the same scores and the same loss terms alone and among longer ones, padded on both sides."""
+    """Law 2. A sentence gets the same scores and loss terms alone and among longer ones, padded on both sides."""
     dtype = next(system.parameters()).dtype
     sources, targets = random_sentences([3, 1, 9, 5], seed), random_sentences([4, 6, 11, 0], seed + 1)
     batch = collate(sources, targets)
@@ -91,7 +94,9 @@ def assert_company_changes_nothing(system: System, seed: int = 5) -> None:
         close = {"atol": TOLERANCE[dtype], "rtol": 0}
         torch.testing.assert_close(together[row, : len(target) + 1], log_probs(system, alone)[0], **close)
         for name, value in training_terms(system, alone).items():
-            torch.testing.assert_close(terms[name][row], value[0], atol=TOLERANCE[dtype] * 10, rtol=0, msg=lambda m, n=name: f"{n}: {m}")
+            torch.testing.assert_close(
+                terms[name][row], value[0], atol=TOLERANCE[dtype] * 10, rtol=0, msg=lambda m, n=name: f"{n}: {m}"
+            )
 
 
 def training_terms(system: System, batch: Batch, label_smoothing: float = 0.1) -> dict[str, Tensor]:

@@ -61,7 +61,9 @@ def test_traces_declare_their_axes_and_do_not_change_the_scores(name):
     writer = TraceWriter(["*"])
     with torch.no_grad():
         traced = system(system.encode(batch, writer), batch.target_in, batch.target_mask, writer)
-        torch.testing.assert_close(torch.log_softmax(system.scores(traced).values, -1), log_probs(system, batch), atol=1e-9, rtol=0)
+        torch.testing.assert_close(
+            torch.log_softmax(system.scores(traced).values, -1), log_probs(system, batch), atol=1e-9, rtol=0
+        )
     lengths = {"source": [6, 3, 4], "target": [3, 7, 1]}
     attention = {"decoder.cross_attention"}
     if system.config.backbone == "transformer":
@@ -71,8 +73,14 @@ def test_traces_declare_their_axes_and_do_not_change_the_scores(name):
         for array_name, array in trace.items():
             array.check(array_name)
             sizes = dict(zip(array.axes, array.values.shape, strict=True))
-            for axis, side in (("source", "source"), ("source_key", "source"), ("target", "target"), ("target_key", "target")):
+            for axis, side in (
+                ("source", "source"),
+                ("source_key", "source"),
+                ("target", "target"),
+                ("target_key", "target"),
+            ):
                 assert sizes.get(axis, lengths[side][row]) == lengths[side][row]
         assert all(trace[array_name].sums_to_one for array_name in attention)
         assert trace["decoder.cross_attention"].values.shape[:2] == (
-            (2, 2) if system.config.backbone == "transformer" else (1, 1))
+            (2, 2) if system.config.backbone == "transformer" else (1, 1)
+        )

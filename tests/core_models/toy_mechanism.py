@@ -1,8 +1,7 @@
-"""An example of a mechanism: it adds a learned change to the stream at one place, the stronger the more it changed before.
+"""An example of a mechanism: it changes the stream at one place, the stronger the more it changed it before.
 
-Everything a mechanism can do is here once: options, a place chosen by them, parameters, both forms of time (`shift` at
-the readout, a true recurrence at the attention), a trace, a loss term and a prediction. It is no idea of any paper.
-"""
+All a mechanism can do is here: options, a place chosen by them, parameters, both forms of time (`shift` at the readout,
+a true recurrence at the attention), a trace, a loss term, a prediction. It is no idea of any paper."""
 
 from typing import Literal
 
@@ -14,7 +13,7 @@ from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, Pr
 from core_models.text.batches import Batch
 
 PLACES = tuple(place.name for place in Place)
-WIDTHS = {"ENCODER_STACK_OUTPUT": "memory", "ENERGY": "energy", "READOUT": "readout", "OUTPUT": "output"}
+WIDTHS = {"ENCODER_STACK_OUTPUT": "memory", "ENERGY": "energy", "READOUT": "readout", "OUTPUT": "output"}  # else stream
 RECURRENT = (Place.BEFORE_ATTENTION, Place.ENERGY, Place.AFTER_ATTENTION)
 
 
@@ -66,16 +65,15 @@ class Toy(Mechanism):
         elif self.place in (Place.READOUT, Place.OUTPUT):
             level = level + own.shift("level", level) / 2
         own.notes["level"] = level
-        return x + level.view(*level.shape, *[1] * (x.dim() - 2)) * change
+        return x + level.view(*level.shape, *[1] * (x.dim() - 2)) * change  # [S, N, 1] or, at ENERGY, [S, N, 1, 1]
 
-    def _level(self, own: Own) -> Tensor:
-        """[S, T]: a forced recurrence was stacked by the backbone, everything else is in the notes."""
+    def _level(self, own: Own) -> Tensor:  # [S, T]; of a forced recurrence the backbone stacks what was left
         return own.after["level"] if self.place in RECURRENT else own.notes["level"]
 
     def predictions(self, view: View, own: Own) -> list[Prediction]:
         return [Prediction("toy", torch.tanh(self.predict(own.notes["output"])), weight=self.options.weight)]
 
     def losses(self, view: View, own: Own, batch: Batch) -> dict[str, Tensor]:
-        in_encoder = self.place.name.startswith("ENCODER")
-        level, mask = (own.sentence["level"], batch.source_mask) if in_encoder else (self._level(own), batch.target_mask)
-        return {"toy_level": self.options.weight * (level * mask).sum(1)}
+        if self.place.name.startswith("ENCODER"):
+            return {"toy_level": self.options.weight * (own.sentence["level"] * batch.source_mask).sum(1)}
+        return {"toy_level": self.options.weight * (self._level(own) * batch.target_mask).sum(1)}

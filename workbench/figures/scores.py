@@ -9,6 +9,7 @@ from workbench.figures.axes import category_axis
 from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle, rule
 from workbench.figures.registry import register, require_columns
 
+LOWER_IS_BETTER = ("TER",)
 _COLUMNS = ("system", "metric", "score", "low", "high")
 
 
@@ -26,7 +27,7 @@ def score_dots(
     """
     require_columns(table, _COLUMNS, "table")
     metrics = list(dict.fromkeys(table["metric"]))
-    first = table[table["metric"] == metrics[0]].sort_values("score", ascending=False)
+    first = table[table["metric"] == metrics[0]].sort_values("score", ascending=metrics[0].upper() in LOWER_IS_BETTER)
     systems = list(dict.fromkeys([*first["system"], *table["system"], *(() if printed is None else printed["system"])]))
     baseline = baseline or next((name for name in systems if theme.style_of(name) == theme.BASELINE), None)
     chosen = theme.styles(systems, styles)
@@ -74,6 +75,7 @@ def _caption(baseline: str | None, printed: bool) -> str:
 def _summary(table: pd.DataFrame, metrics: list[str]) -> str:
     said = []
     for metric in metrics:
-        best = table[table["metric"] == metric].sort_values("score").iloc[-1]
-        said.append(f"{best['system']} is highest in {metric} ({best['score']:.2f})")
+        lower = metric.upper() in LOWER_IS_BETTER
+        best = table[table["metric"] == metric].sort_values("score").iloc[0 if lower else -1]
+        said.append(f"{best['system']} is {'lowest' if lower else 'highest'} in {metric} ({best['score']:.2f})")
     return f"{'; '.join(said)}."

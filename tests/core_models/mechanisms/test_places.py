@@ -1,0 +1,168 @@
+"""Every place of both backbones, held by the toy mechanism: called, traced, trained, and the laws kept; law 7."""
+
+import itertools
+
+import pytest
+import torch
+
+from core_models.backbones.rnnsearch import RNNSearch
+from core_models.backbones.transformer import Transformer
+from core_models.catalogue import MECHANISMS, build
+from core_models.config import ConfigError, ModelConfig
+from core_models.mechanisms.base import Place
+from core_models.text.batches import collate
+from core_models.traces import TraceWriter
+from tests.core_models.laws import (
+    WORDS,
+    assert_company_changes_nothing,
+    assert_finite_gradients,
+    assert_stepping_is_forcing,
+    awkward_batch,
+    log_probs,
+    random_sentences,
+    random_system,
+    training_terms,
+)
+
+
+def model(backbone: str, *mechanisms: dict) -> ModelConfig:
+    return ModelConfig(backbone=backbone, preset="tiny", dropout=0, attention_dropout=0, mechanisms=mechanisms)
+
+
+OFFERED = [
+    (kind.__name__.lower(), place.name)
+    for kind, name in ((Transformer, "transformer"), (RNNSearch, "rnnsearch"))
+    for place in sorted(kind(model(name), WORDS, WORDS).host().places, key=lambda place: place.value)
+]
+LACKING = [
+    (backbone, place.name)
+    for backbone in ("transformer", "rnnsearch")
+    for place in Place
+    if (backbone, place.name) not in OFFERED
+]
+held = pytest.mark.parametrize(("backbone", "place"), OFFERED)
+
+
+def furnished(backbone: str, place: str, **options):
+    return random_system(model(backbone, {"toy": {"place": place, **options}}))
+
+
+def test_each_backbone_offers_what_the_design_says():
+    attention = {"BEFORE_ATTENTION", "ENERGY", "AFTER_ATTENTION"}
+    places = {
+        backbone: {place for name, place in OFFERED if name == backbone} for backbone in ("transformer", "rnnsearch")
+    }
+    assert places["transformer"] == {place.name for place in Place} - attention
+    assert places["rnnsearch"] == attention | {"ENCODER_STACK_OUTPUT", "READOUT", "OUTPUT"}
+
+
+@held
+def test_the_mechanism_is_called_and_changes_the_scores(toy, backbone, place):
+    system = furnished(backbone, place)
+    bare = build(model(backbone), WORDS).double().eval()
+    bare.load_state_dict({name: value for name, value in system.state_dict().items() if name.startswith("backbone.")})
+    batch = collate(random_sentences([4, 2], 1), random_sentences([5, 3], 2))
+    assert (log_probs(system, batch) - log_probs(bare, batch)).abs().amax((0, 2))[:4].min() > 1e-9
+
+
+@held
+def test_laws_1_2_and_4_hold_at_every_place(toy, backbone, place):
+    system = furnished(backbone, place)
+    assert_stepping_is_forcing(system, steps=12)
+    assert_company_changes_nothing(system)
+    assert_finite_gradients(system, awkward_batch())
+
+
+@held
+def test_the_mechanism_is_in_the_trace_and_in_the_losses(toy, backbone, place):
+    system = furnished(backbone, place)
+    batch = collate(random_sentences([4, 2], 1), random_sentences([5, 3], 2))
+    writer = TraceWriter(["toy.*"])
+    with torch.no_grad():
+        system(system.encode(batch, writer), batch.target_in, batch.target_mask, writer)
+    level = writer.sentences({"source": [5, 3], "target": [6, 4]})[0]["toy.level"]
+    axis = "source" if place.startswith("ENCODER") else "target"
+    assert (level.axes, level.values.shape) == ((axis,), (5 if axis == "source" else 6,))
+    terms = training_terms(system, batch)
+    assert set(terms) == {"main", "toy", "toy_level"}
+    torch.testing.assert_close(terms["toy_level"][0].item(), 0.1 * float(level.values.sum()), rtol=1e-5, atol=0)
+    double = training_terms(furnished(backbone, place, weight=0.2), batch)
+    for term in ("toy", "toy_level"):
+        torch.testing.assert_close(double[term], 2 * terms[term])
+    system.zero_grad()
+    sum(term.sum() for term in terms.values()).backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in system.mechanisms["toy"].parameters())
+
+
+@pytest.mark.parametrize(("backbone", "place"), LACKING)
+def test_a_place_the_backbone_lacks_is_refused_by_name(toy, backbone, place):
+    with pytest.raises(ConfigError, match=f"toy stands on {place}, which {backbone} does not offer"):
+        build(model(backbone, {"toy": {"place": place}}), WORDS)
+
+
+def test_a_recurrence_remembers_every_earlier_position(toy):
+    """The level at AFTER_ATTENTION halves what came before and adds its own: by the trace, not by the code."""
+    system = furnished("rnnsearch", "AFTER_ATTENTION")
+    batch = collate(random_sentences([3], 1), random_sentences([4], 2))
+    writer = TraceWriter(["toy.level"])
+    with torch.no_grad():
+        forced = system(system.encode(batch, writer), batch.target_in, batch.target_mask, writer)
+    own = forced.guests.owns["toy"]
+    torch.testing.assert_close(own.before["level"], torch.nn.functional.pad(own.after["level"], (1, 0))[:, :-1])
+    assert (own.after["level"] >= own.before["level"] / 2).all()
+
+
+def refusal(config: ModelConfig) -> str | None:
+    try:
+        build(config, WORDS)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+PAIRS = list(itertools.product(["transformer", "rnnsearch"], itertools.product([*MECHANISMS, "toy"], repeat=2)))
+
+
+@pytest.mark.parametrize(
+    ("backbone", "pair"), PAIRS, ids=lambda value: value if isinstance(value, str) else "+".join(value)
+)
+def test_every_pair_works_or_is_refused(toy, backbone, pair):
+    """Law 7. A pair that builds trains one finite step and keeps laws 1 and 2; one that does not says why."""
+    options = {"future_cost": {"model": 2}, "toy": {"place": "READOUT"}}
+    config = model(backbone, *({name: options.get(name, {})} for name in pair))
+    if reason := refusal(config):
+        assert pair[1] in reason
+        assert set(pair) != {"future_cost", "toy"}  # nothing speaks against these two, in either order
+        return
+    system = random_system(config)
+    assert_finite_gradients(system, awkward_batch())
+    torch.optim.SGD(system.parameters(), 1e-2).step()
+    assert_stepping_is_forcing(system, steps=6)
+    assert_company_changes_nothing(system)
+
+
+def test_one_mechanism_twice_is_refused(toy):
+    with pytest.raises(ConfigError, match="toy is named twice"):
+        build(model("transformer", {"toy": {}}, {"toy": {"place": "READOUT"}}), WORDS)
+
+
+def test_a_mechanism_that_replaces_what_another_changed_is_refused(toy, monkeypatch):
+    class Replacing(MECHANISMS["toy"]):
+        replaces = (Place.READOUT,)
+
+    monkeypatch.setitem(MECHANISMS, "replacing", Replacing)
+    with pytest.raises(
+        ConfigError, match="replacing replaces what stands on READOUT, and toy before it has changed it"
+    ):
+        build(model("transformer", {"toy": {"place": "READOUT"}}, {"replacing": {"place": "READOUT"}}), WORDS)
+
+
+def test_what_is_not_shown_or_kept_is_named(toy):
+    """A view's missing field and a drawer's missing tensor say what there is."""
+    system = furnished("rnnsearch", "READOUT")
+    batch = collate(random_sentences([3], 1), random_sentences([4], 2))
+    forced = system(system.encode(batch), batch.target_in, batch.target_mask)
+    with pytest.raises(AttributeError, match=r"the decoder shows no 'layer' here; it shows: mask, words"):
+        _ = forced.view.layer
+    with pytest.raises(KeyError, match="no tensor named 'plan' here; there are: none"):
+        _ = forced.guests.owns["toy"].sentence["plan"]

@@ -1,0 +1,213 @@
+"""The files of a run: what opens, what is refused and why; averages; initialising from another run (law 5)."""
+
+import pickle
+import shutil
+
+import pytest
+import torch
+
+from core_models.catalogue import build, describe
+from core_models.checkpoint import (
+    CheckpointError,
+    average,
+    begin_run,
+    initialise_from,
+    open_trained,
+    read_tensors,
+    write_tensors,
+    write_weights,
+)
+from core_models.config import ConfigError, RunConfig
+from core_models.text.vocabulary import Vocabulary
+from core_models.translator import TranslatorError, load
+from tests.core_models.conftest import lay_out_run
+
+
+@pytest.fixture
+def run(prepared, tmp_path):
+    """A run with weights, untrained."""
+    return lay_down(prepared, tmp_path / "run")
+
+
+def lay_down(prepared, folder, name="future-cost-2"):
+    lay_out_run(folder, prepared, name)
+    torch.manual_seed(2)
+    write_weights(
+        folder / "weights.safetensors",
+        build(describe(f"{name}{',' if ':' in name else ':'}preset=tiny"), len(prepared.source_vocabulary)),
+    )
+    return folder
+
+
+def test_what_was_written_is_what_is_opened(prepared, run):
+    torch.manual_seed(2)
+    written = build("future-cost-2:preset=tiny", len(prepared.source_vocabulary))
+    opened = open_trained(run)
+    assert not opened.system.training
+    for name, value in written.state_dict().items():
+        assert torch.equal(opened.system.state_dict()[name], value), name
+    assert opened.source_vocabulary.digest == prepared.source_vocabulary.digest
+
+
+def test_tied_weights_are_written_once_and_stay_tied(run):
+    assert sum("table" in name or "vocabulary" in name for name in read_tensors(run / "weights.safetensors")) == 1
+    backbone = open_trained(run).system.backbone
+    assert backbone.source_table.weight is backbone.target_table.weight
+
+
+def test_a_run_can_be_copied_elsewhere(run, tmp_path):
+    shutil.copytree(run, tmp_path / "elsewhere" / "copy")
+    shutil.rmtree(run)
+    assert open_trained(tmp_path / "elsewhere" / "copy").config.name == "run"
+
+
+def damage(path, how):
+    if how == "missing":
+        path.unlink()
+    elif how == "truncated":
+        path.write_bytes(path.read_bytes()[:1000])
+    elif how == "cut in the tensors":
+        path.write_bytes(path.read_bytes()[:-4])
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "pickle":
+        path.write_bytes(pickle.dumps({"weights": [1, 2, 3]}))
+    elif how == "torch.save":
+        torch.save({"weight": torch.zeros(2)}, path)
+    else:
+        tensors = read_tensors(path)
+        first = sorted(tensors)[0]
+        changed = {
+            "foreign": {**tensors, "backbone.other.weight": torch.zeros(2)},
+            "lacking": {name: value for name, value in tensors.items() if name != first},
+            "wrong shape": {**tensors, first: torch.zeros(2, 7)},
+        }
+        write_tensors(path, changed[how])
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("missing", "there are no weights here; has the run been trained"),
+        ("truncated", "not a readable safetensors file .* cut short"),
+        ("cut in the tensors", "not a readable safetensors file"),
+        ("empty", "not a readable safetensors file"),
+        ("pickle", "not a readable safetensors file .* a pickle, which this program never opens"),
+        ("torch.save", "not a readable safetensors file .* a pickle, which this program never opens"),
+        ("foreign", "does not fit the configuration beside it: backbone.other.weight belongs to another system"),
+        ("lacking", "does not fit the configuration beside it: .* is missing"),
+        ("wrong shape", r"is \[2, 7\], the configuration asks for \["),
+    ],
+)
+def test_broken_weights_are_refused_with_the_reason(run, how, message):
+    damage(run / "weights.safetensors", how)
+    with pytest.raises(CheckpointError, match=message):
+        open_trained(run)
+
+
+def test_many_differences_are_counted(prepared, run):
+    lay_out_run(run, prepared, "transformer:encoder_layers=3")
+    with pytest.raises(CheckpointError, match=r"is missing; .* is missing; .* is missing \(and \d+ more\)"):
+        open_trained(run)
+
+
+def test_a_wrong_configuration_is_refused(run):
+    text = (run / "config.yaml").read_text(encoding="utf-8")
+    (run / "config.yaml").write_text(text.replace("warmup:", "warm_up:"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"config.yaml: unknown key 'training.warm_up'; did you mean 'warmup'\?"):
+        open_trained(run)
+
+
+def test_a_step_of_a_run_opens_and_a_missing_one_names_what_there_is(run):
+    write_tensors(
+        run / "checkpoints" / "step-000500.safetensors",
+        {name: value * 0 for name, value in read_tensors(run / "weights.safetensors").items()},
+    )
+    assert all(not value.any() for value in open_trained(f"{run}@500").system.parameters())
+    with pytest.raises(CheckpointError, match="has no checkpoint '700'; it has: step-000500"):
+        open_trained(f"{run}@700")
+
+
+def test_an_average_is_the_mean(tmp_path):
+    given = [{"a": torch.randn(3), "b": torch.randn(2, 2, dtype=torch.float64)} for _ in range(3)]
+    paths = [tmp_path / f"{number}.safetensors" for number in range(3)]
+    for path, tensors in zip(paths, given, strict=True):
+        write_tensors(path, tensors)
+    average(paths, tmp_path / "mean.safetensors")
+    for name, value in read_tensors(tmp_path / "mean.safetensors").items():
+        torch.testing.assert_close(value, torch.stack([tensors[name] for tensors in given]).mean(0))
+        assert value.dtype == given[0][name].dtype
+    write_tensors(paths[2], {"a": torch.zeros(3)})
+    with pytest.raises(CheckpointError, match=r"2.safetensors holds other tensors than .*0.safetensors"):
+        average(paths, tmp_path / "mean.safetensors")
+    with pytest.raises(CheckpointError, match="no checkpoints to average; train with keep_last"):
+        average([], tmp_path / "mean.safetensors")
+
+
+def test_nothing_half_written_is_left_behind(tmp_path):
+    (tmp_path / "weights.safetensors").mkdir()  # what cannot be replaced by a file
+    with pytest.raises(IsADirectoryError):
+        write_tensors(tmp_path / "weights.safetensors", {"a": torch.zeros(2)})
+    assert [path.name for path in tmp_path.iterdir()] == ["weights.safetensors"]
+
+
+def vocabularies(prepared):
+    return prepared.source_vocabulary, prepared.target_vocabulary
+
+
+def test_init_from_another_vocabulary_of_the_same_size_is_refused(prepared, run):
+    text = prepared.split("train")
+    lines = [text.target_text(row) for row in range(len(text))] + [text.source_text(row) for row in range(len(text))]
+    other = Vocabulary.train(lines[:150], len(prepared.source_vocabulary), kind="bpe")
+    system = build("future-cost-2:preset=tiny", len(other))
+    with pytest.raises(ConfigError, match="another target vocabulary, so its embeddings mean other pieces"):
+        initialise_from(system, run, (prepared.source_vocabulary, other))
+
+
+def test_init_from_copies_what_fits_and_names_the_rest(prepared, tmp_path):
+    """Law 5: equal where matched, untouched and named where not."""
+    baseline = lay_down(prepared, tmp_path / "baseline", "transformer")
+    torch.manual_seed(9)
+    system = build("future-cost-2:preset=tiny,decoder_layers=3", len(prepared.source_vocabulary))
+    before = {name: parameter.clone() for name, parameter in system.named_parameters()}
+    unmatched = initialise_from(system, baseline, vocabularies(prepared))
+    stored = read_tensors(baseline / "weights.safetensors")
+    assert set(unmatched) == {name for name in before if name.startswith(("mechanisms.", "backbone.decoder.2."))}
+    for name, parameter in system.named_parameters():
+        assert torch.equal(parameter, before[name] if name in unmatched else stored[name]), name
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("norm=post", r"norm \(pre there, post here\)"),
+        ("backbone=rnnsearch", r"backbone \(transformer there, rnnsearch here\)"),
+        ("tied=target", r"tied \(all there, target here\)"),
+        ("heads=4", r"heads \(2 there, 4 here\)"),
+        ("positions=learned", r"positions \(sinusoidal there, learned here\)"),
+    ],
+)
+def test_init_from_another_architecture_is_refused(prepared, tmp_path, change, message):
+    baseline = lay_down(prepared, tmp_path / "baseline", "transformer")
+    system = build(f"transformer:preset=tiny,{change}", len(prepared.source_vocabulary))
+    before = [parameter.clone() for parameter in system.parameters()]
+    with pytest.raises(ConfigError, match=f"another architecture: {message}"):
+        initialise_from(system, baseline, vocabularies(prepared))
+    assert all(torch.equal(one, other) for one, other in zip(before, system.parameters(), strict=True))
+
+
+def test_an_ensemble_needs_one_vocabulary(prepared, run, tmp_path):
+    text = prepared.test("dev")
+    other = Vocabulary.train(text.sources + (text.targets or []), len(prepared.source_vocabulary), kind="bpe")
+    config = RunConfig.model_validate(
+        {
+            "name": "other",
+            "data": "data",
+            "model": describe("transformer:preset=tiny").model_dump(),
+            "training": {"max_steps": 1},
+        }
+    )
+    begin_run(tmp_path / "other", config, other, other)
+    write_weights(tmp_path / "other" / "weights.safetensors", build(config.model, len(other)))
+    with pytest.raises(TranslatorError, match="have different vocabularies; an ensemble needs one"):
+        load([run, tmp_path / "other"])

@@ -1,0 +1,139 @@
+"""Configurations and the catalogue: what is refused, and in which words."""
+
+import pytest
+
+from core_models.catalogue import SYSTEMS, build, catalogue, describe
+from core_models.config import (
+    PRESETS,
+    ConfigError,
+    ModelConfig,
+    RunConfig,
+    SearchConfig,
+    parse,
+    read_config,
+    read_yaml,
+    write_yaml,
+)
+
+RUN = {"name": "run", "data": "data", "model": {"preset": "tiny"}, "training": {"max_steps": 1}}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_fills_what_is_not_given(preset):
+    config = ModelConfig(preset=preset, width=96, heads=3)
+    assert (config.width, config.heads) == (96, 3)
+    assert config.feed_forward == PRESETS[preset]["feed_forward"]
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_every_system_is_described_and_built(name):
+    assert build(f"{name}{',' if ':' in name else ':'}preset=tiny", 12).config == describe(f"{name}:preset=tiny")
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        (
+            "transformer:preset=tiny,norm=post,dropout=0.2",
+            {"preset": "tiny", "norm": "post", "dropout": 0.2, "width": 64},
+        ),
+        (
+            "future-cost-2:preset=tiny,weight=0.7,tied_head=false",
+            {"mechanisms": ({"future_cost": {"model": 2, "weight": 0.7, "tied_head": False}},)},
+        ),
+        ("future-cost-1:backbone=rnnsearch,width=32", {"backbone": "rnnsearch", "width": 32}),
+    ],
+)
+def test_a_change_goes_where_its_key_belongs(name, keys):
+    described = describe(name)
+    assert {key: getattr(described, key) for key in keys} == keys
+
+
+def test_changing_a_system_leaves_the_catalogue_alone():
+    before = repr(SYSTEMS)
+    describe("future-cost-2:weight=0.9,preset=tiny")
+    assert repr(SYSTEMS) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("transfomer", r"there is no system 'transfomer'; did you mean 'transformer'\?"),
+        ("xyz", "there is no system 'xyz'; known: transformer, future-cost-1"),
+        ("transformer:preset=tiny,norn=post", r"no part of this system has an option 'norn'; did you mean 'norm'\?"),
+        ("transformer:weight=1", "no part of this system has an option 'weight'"),
+        ("future-cost-1:wieght=1", r"no part of this system has an option 'wieght'; did you mean 'weight'\?"),
+        ("transformer:tiny", "write key=value, not 'tiny'"),
+        ("transformer:width=65,preset=tiny", "heads: 2 does not divide the width 65"),
+        ("transformer:norm=middle", r"norm: input should be 'pre' or 'post' \(given: 'middle'\)"),
+    ],
+)
+def test_a_wrong_name_or_key_is_answered_with_the_nearest(name, message):
+    with pytest.raises(ConfigError, match=message):
+        describe(name)
+
+
+@pytest.mark.parametrize(
+    ("mechanisms", "message"),
+    [
+        ([{"future_cots": {}}], r"mechanisms: there is no 'future_cots'; did you mean 'future_cost'\?"),
+        ([{"future_cost": {"wieght": 1}}], r"mechanisms.future_cost: unknown key 'wieght'; did you mean 'weight'\?"),
+        ([{"future_cost": {"weight": -1}}], "mechanisms.future_cost: weight: .*greater than or equal to 0"),
+        ([{"future_cost": {}, "coverage": {}}], "each entry is one name with its options"),
+        ([{"future_cost": {}}, {"future_cost": {"model": 2}}], "future_cost is named twice"),
+    ],
+)
+def test_wrong_mechanisms_are_refused(mechanisms, message):
+    with pytest.raises(ConfigError, match=message):
+        build({"preset": "tiny", "mechanisms": mechanisms}, 12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"trainning": {}}, r"run.yaml: unknown key 'trainning'; did you mean 'training'\?"),
+        ({"training": {"max_steps": 1, "warm_up": 3}}, r"unknown key 'training.warm_up'; did you mean 'warmup'\?"),
+        ({"training": {"max_steps": 1, "early_stopping": {"metrik": "bleu"}}}, r"did you mean 'metric'\?"),
+        ({"training": {}}, "give max_steps or max_epochs, else it never ends"),
+        ({"training": {"max_steps": 0}}, r"training.max_steps: input should be greater than 0 \(given: 0\)"),
+        ({"search": {"beam": 2, "n_best": 3}}, "n_best: 3 hypotheses cannot come from a beam of 2"),
+        ({"data": None}, "run.yaml: data: "),
+    ],
+)
+def test_a_wrong_run_is_refused(change, message):
+    with pytest.raises(ConfigError, match=message):
+        parse(RunConfig, {**RUN, **change}, where="run.yaml")
+
+
+def test_a_missing_key_is_named():
+    with pytest.raises(ConfigError, match=r"run.yaml: data is missing"):
+        parse(RunConfig, {key: value for key, value in RUN.items() if key != "data"}, where="run.yaml")
+
+
+def test_a_configuration_survives_its_file(tmp_path):
+    config = parse(RunConfig, {**RUN, "model": describe("future-cost-2:preset=tiny,norm=post").model_dump()})
+    write_yaml(tmp_path / "config.yaml", config.model_dump(mode="json", exclude_none=True))
+    assert read_config(tmp_path) == config
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "there is no such file"),
+        (b"a: [1", "not readable as YAML"),
+        (b"- 1", "must be a mapping of keys to values, not list"),
+        (b"\xff\xfe", "not readable as YAML"),
+    ],
+)
+def test_unreadable_yaml_is_refused_with_its_path(tmp_path, content, message):
+    path = tmp_path / "config.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match=f"{path}: {message}"):
+        read_yaml(path)
+
+
+def test_configurations_are_frozen():
+    with pytest.raises(ValueError, match="frozen"):
+        SearchConfig().beam = 2

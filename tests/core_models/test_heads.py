@@ -1,0 +1,124 @@
+"""The vocabulary head and the loss terms against PyTorch's own dense formulas."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from core_models import heads
+from core_models.heads import log_partition, logits, word_logits
+from core_models.mechanisms.base import Prediction
+from core_models.objectives import prediction_losses
+
+CHUNKED = pytest.mark.parametrize("kept", [1 << 27, 30], ids=["whole", "chunked"])
+BIASED = pytest.mark.parametrize("biased", [False, True], ids=["plain", "bias"])
+
+
+def tensors(rows: int, biased: bool, dtype=torch.float64, width: int = 5, words: int = 11):
+    generator = torch.Generator().manual_seed(rows)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, dtype=dtype, generator=generator).requires_grad_()
+
+    return draw(rows, width), draw(words, width), draw(words) if biased else None
+
+
+@CHUNKED
+@BIASED
+@pytest.mark.parametrize("rows", [0, 1, 7])
+def test_log_partition_and_its_gradient_are_those_of_the_dense_formula(monkeypatch, kept, biased, rows):
+    monkeypatch.setattr(heads, "KEPT_LOGITS", kept)
+    given = [tensor for tensor in tensors(rows, biased) if tensor is not None]
+    upstream = torch.randn(rows, dtype=torch.float64)
+    dense = torch.logsumexp(functional.linear(*given), dim=-1)
+    fused = log_partition(*given)
+    torch.testing.assert_close(fused, dense, atol=1e-12, rtol=0)
+    expected = torch.autograd.grad(dense, given, upstream)
+    for found, wanted in zip(torch.autograd.grad(fused, given, upstream), expected, strict=True):
+        torch.testing.assert_close(found, wanted, atol=1e-12, rtol=0)
+
+
+@BIASED
+def test_gradcheck(monkeypatch, biased):
+    """The chunked form: the other gives its kept logits away in the one backward pass it is made for."""
+    monkeypatch.setattr(heads, "KEPT_LOGITS", 22)
+    vectors, matrix, bias = tensors(4, biased)
+    assert torch.autograd.gradcheck(log_partition, (vectors, matrix, bias))
+
+
+def test_a_second_backward_pass_over_kept_logits_is_refused():
+    vectors, matrix, _ = tensors(4, False)
+    partition = log_partition(vectors, matrix).sum()
+    partition.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        partition.backward()
+
+
+def test_sums_over_the_vocabulary_stay_wide_under_autocast():
+    vectors, matrix, bias = tensors(4, True, torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        partition = log_partition(vectors, matrix, bias)
+    assert partition.dtype == torch.float32
+    torch.testing.assert_close(partition, torch.logsumexp(logits(vectors, matrix, bias), -1), atol=0.05, rtol=0)
+    partition.sum().backward()
+    assert vectors.grad.dtype == matrix.grad.dtype == torch.float32
+
+
+def test_a_words_logit_is_its_entry_in_the_logits():
+    vectors, matrix, bias = tensors(6, True)
+    words = torch.tensor([0, 3, 3, 10, 1, 7])
+    expected = logits(vectors, matrix, bias).gather(1, words[:, None])[:, 0]
+    torch.testing.assert_close(word_logits(vectors, matrix, words, bias), expected)
+
+
+WORDS = torch.tensor([[1, 4, 2], [3, 0, 0], [0, 0, 0]])
+MASK = torch.tensor([[True, True, True], [True, False, False], [False, False, False]])
+
+
+def predictions(biased: bool) -> tuple[list[Prediction], torch.Tensor, torch.Tensor | None]:
+    generator = torch.Generator().manual_seed(1)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+    tied, bias = draw(6, 4), draw(6) if biased else None
+    late = torch.tensor([False, True, True]).expand(3, 3)
+    own, own_bias = draw(6, 2), draw(6)
+    return (
+        [
+            Prediction("main", draw(3, 3, 4)),
+            Prediction("late", draw(3, 3, 4), mask=late),
+            Prediction("own", draw(3, 3, 2), matrix=own, bias=own_bias),
+        ],
+        tied,
+        bias,
+    )
+
+
+@BIASED
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])
+def test_losses_are_pytorchs_smoothed_cross_entropy_summed_per_sentence(biased, smoothing):
+    given, tied, bias = predictions(biased)
+    found = prediction_losses(given, tied, bias, WORDS, MASK, smoothing)
+    for prediction in given:
+        matrix, offset = (tied, bias) if prediction.matrix is None else (prediction.matrix, prediction.bias)
+        dense = functional.linear(prediction.vectors, matrix, offset)
+        terms = functional.cross_entropy(
+            dense.flatten(0, 1), WORDS.flatten(), label_smoothing=smoothing, reduction="none"
+        )
+        mask = MASK if prediction.mask is None else MASK & prediction.mask
+        torch.testing.assert_close(found[prediction.name], (terms.view(3, 3) * mask).sum(1), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_predictions_in_one_pass_equal_each_alone(smoothing):
+    given, tied, bias = predictions(True)
+    together = prediction_losses(given, tied, bias, WORDS, MASK, smoothing)
+    for prediction in given:
+        alone = prediction_losses([prediction], tied, bias, WORDS, MASK, smoothing)
+        torch.testing.assert_close(together[prediction.name], alone[prediction.name], atol=1e-12, rtol=0)
+
+
+def test_losses_of_low_precision_vectors_are_summed_in_float32():
+    vectors = torch.randn(3, 3, 4).to(torch.bfloat16)
+    loss = prediction_losses([Prediction("main", vectors)], torch.randn(6, 4), None, WORDS, MASK)["main"]
+    assert loss.dtype == torch.float32

@@ -1,0 +1,52 @@
+"""Who may import whom (CONTRIBUTING, "Rooms"): read from the source, so that a lazy import counts too."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FORBIDDEN = {
+    "core_models": {"pandas", "plotly", "streamlit", "analyses", "workbench"},
+    "analyses": {"torch", "plotly", "streamlit", "core_models", "workbench"},
+}
+ROOMS = {"core_models", "analyses", "workbench"}
+
+
+def imports(path: Path) -> set[str]:
+    """The top-level names a file imports anywhere: in functions and under TYPE_CHECKING too."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+FILES = sorted(path for room in FORBIDDEN for path in (ROOT / room).rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
+def test_a_room_imports_only_what_it_may(path):
+    room = path.relative_to(ROOT).parts[0]
+    assert imports(path) & FORBIDDEN[room] == set()
+
+
+def test_only_the_workbench_and_the_app_bring_the_rooms_together():
+    both = [path.relative_to(ROOT) for path in ROOT.glob("*.py")] + [
+        path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py")
+    ]
+    joining = {path.parts[0] for path in both if {"core_models", "analyses"} <= imports(ROOT / path) | {path.parts[0]}}
+    assert joining <= {"workbench", "app.py"}
+
+
+@pytest.mark.parametrize(
+    "module", ["core_models", "core_models.config", "core_models.traces", "analyses", "workbench.cli"]
+)
+def test_starting_stays_free_of_torch(module):
+    """A command line that answers --help, and a list of runs, must not wait for PyTorch."""
+    asked = f"import sys, {module}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", asked], cwd=ROOT, timeout=60).returncode == 0

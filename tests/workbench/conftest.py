@@ -1,0 +1,50 @@
+"""Runs for the tests of the workbench: the demo cut down to seconds, built once per session and never written to."""
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that tests start; our own is held by tests/conftest
+
+from workbench import demo, evaluation
+from workbench.runs import Run, open_run
+
+
+@pytest.fixture(scope="session")
+def demo_runs(tmp_path_factory) -> Path:
+    """A runs folder with the whole demo: three systems, a test set of 30 sentences with trees and traces."""
+    root = tmp_path_factory.mktemp("demo-runs")
+    # Hardly trained, the systems babble, but at length: that is what trees, traces and pages have to show.
+    training = {"max_steps": 6, "warmup": 1, "validate_every": 2, "log_every": 1, "batch_tokens": 256, "learning_rate": 3e-4}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "SENTENCES", {"sentences": 300, "dev": 12, "test": 30})
+        patch.setattr(demo, "PIECES", 160)
+        patch.setattr(demo, "SEARCH", {**demo.SEARCH, "beam": 3, "max_length": 16})
+        patch.setattr(demo, "TRAINING", {**demo.TRAINING, **training})
+        demo.build(root, say=lambda message: None)
+    return root
+
+
+@pytest.fixture
+def copied_runs(demo_runs, tmp_path) -> Path:
+    """A copy of the runs folder, to be spoiled."""
+    return Path(shutil.copytree(demo_runs, tmp_path / "runs"))
+
+
+@pytest.fixture
+def graded_runs(copied_runs) -> list[Run]:
+    """The three systems with the references as translations, ever fewer words of them spoiled; scored once."""
+    runs = []
+    for name, spoiled in (("transformer", 0.6), ("future-cost-1", 0.4), ("future-cost-2", 0.2)):
+        run = open_run(copied_runs / "demo" / name)
+        drawn = random.Random(1)
+        folder = run.folder / "translations" / "test"
+        lines = (folder / "references.txt").read_text(encoding="utf-8").splitlines()
+        worse = [" ".join("falsch" if drawn.random() < spoiled else word for word in line.split()) for line in lines]
+        (folder / "hypotheses.txt").write_text("".join(f"{line}\n" for line in worse), encoding="utf-8")
+        runs.append(run)
+    evaluation.score_table(runs, "test", samples=10)
+    return runs

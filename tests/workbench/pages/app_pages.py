@@ -1,0 +1,84 @@
+"""Opens pages of the app as a user would, and reads what they show."""
+
+import base64
+import json
+from pathlib import Path
+
+import numpy as np
+from streamlit.testing.v1 import AppTest
+
+import workbench.pages
+from workbench.runs import Run, list_runs
+
+APP = Path(workbench.pages.__path__[0]).parents[1] / "app.py"
+# Elements whose text Streamlit reads as Markdown, which must not meet the text of a corpus unescaped.
+MARKDOWN = ("markdown", "caption", "title", "header", "subheader", "error", "warning", "info", "success", "toast")
+WIDGETS = (
+    "button",
+    "selectbox",
+    "multiselect",
+    "text_input",
+    "text_area",
+    "number_input",
+    "slider",
+    "toggle",
+    "tabs",
+    "expander",
+)
+
+
+def open_page(name: str = "start", **query: str | list[str]) -> AppTest:
+    """A page at a query string; fails where it raises."""
+    at = AppTest.from_file(str(APP), default_timeout=60)
+    if name != "start":
+        at.switch_page(str(Path(workbench.pages.__path__[0]) / f"{name}.py"))
+    for key, value in query.items():
+        at.query_params[key] = value
+    at.run()
+    assert not at.exception, [error.message for error in at.exception]
+    return at
+
+
+def runs_of(root: Path, *names: str) -> list[Run]:
+    """Runs of the demo below a runs folder."""
+    listed = {run.name: run for run in list_runs(root)}
+    return [listed[f"demo/{name}"] for name in names]
+
+
+def charts(at: AppTest) -> list[dict]:
+    """The Plotly figures of a page, their arrays as NumPy arrays."""
+    return [_arrays(json.loads(chart.proto.spec)) for chart in at.get("plotly_chart")]
+
+
+def _arrays(value):
+    if isinstance(value, dict) and set(value) >= {"dtype", "bdata"}:
+        flat = np.frombuffer(base64.b64decode(value["bdata"]), dtype=value["dtype"])
+        return flat.reshape([int(n) for n in str(value["shape"]).split(",")]) if "shape" in value else flat
+    if isinstance(value, dict):
+        return {key: _arrays(inner) for key, inner in value.items()}
+    return [_arrays(inner) for inner in value] if isinstance(value, list) else value
+
+
+def traces(chart: dict, name: str) -> list[dict]:
+    """The traces of a series."""
+    return [trace for trace in chart["data"] if trace.get("name") == name]
+
+
+def axis_titles(chart: dict) -> set[str]:
+    axes = [value for key, value in chart["layout"].items() if key.startswith(("xaxis", "yaxis"))]
+    return {axis["title"]["text"] for axis in axes if axis.get("title", {}).get("text")}
+
+
+def texts(at: AppTest) -> list[str]:
+    """What stands on the page as plain text."""
+    return [element.value for element in at.text]
+
+
+def codes(at: AppTest) -> list[str]:
+    return [element.value for element in at.code]
+
+
+def read_as_markdown(at: AppTest) -> list[str]:
+    """Every text of the page that Streamlit reads as Markdown: bodies of Markdown elements and labels of widgets."""
+    bodies = [element.value for kind in MARKDOWN for element in getattr(at, kind)]
+    return bodies + [element.label for kind in WIDGETS for element in getattr(at, kind)]

@@ -1,0 +1,21 @@
+"""Runs folders that the app is told to use."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def runs_root(tmp_path, monkeypatch) -> Path:
+    """An empty runs folder."""
+    root = tmp_path / "runs"
+    root.mkdir()
+    monkeypatch.setenv("WORKBENCH_RUNS", str(root))
+    return root
+
+
+@pytest.fixture
+def with_demo(runs_root, demo_runs) -> Path:
+    """The runs folder with the demo in it; its runs are for reading."""
+    (runs_root / "demo").symlink_to(demo_runs / "demo")
+    return runs_root

@@ -1,0 +1,92 @@
+"""Scores, Lengths and Curves: charts and tables hold the numbers of the line before them."""
+
+import numpy as np
+import pytest
+
+from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
+from workbench import evaluation
+from workbench.runs import training_table
+
+NAMES = ["transformer", "future-cost-1", "future-cost-2"]
+
+
+@pytest.fixture
+def runs(with_demo):
+    return runs_of(with_demo, *NAMES)
+
+
+def test_scores_stand_in_the_chart_and_in_the_table(runs):
+    at = open_page("scores")
+    expected = evaluation.score_table(runs, "test", ["bleu", "chrf"])
+    (chart,) = charts(at)
+    assert {"BLEU", "chrF"} <= axis_titles(chart)
+    for name in NAMES:
+        drawn = [float(trace["x"][0]) for trace in traces(chart, name)]
+        assert drawn == pytest.approx(expected[expected["system"] == f"demo/{name}"]["score"].tolist())
+    table = at.dataframe[1].value
+    assert table["score"].tolist() == pytest.approx(expected["score"].tolist())
+    assert table["signature"].tolist() == expected["signature"].tolist()
+    assert table["system"].tolist() == NAMES * 2
+
+
+@pytest.mark.parametrize("method", list(evaluation.TESTS))
+def test_systems_are_tested_against_the_baseline(runs, method):
+    at = open_page("scores", method=method, baseline="demo/future-cost-1", metrics=["chrf"])
+    table = at.dataframe[2].value
+    first = [runs[1], runs[0], runs[2]]
+    expected = evaluation.comparison_table(first, "test", "demo/future-cost-1", method, ["chrf"])
+    for column in ("delta", "p_value", "p_holm"):
+        np.testing.assert_allclose(table[column].astype(float), expected[column])
+    assert "demo/future-cost-1" not in table["system"].tolist()
+
+
+def test_the_latex_table_has_a_row_for_each_system(with_demo):
+    (latex,) = [code for code in codes(open_page("scores")) if "tabular" in code]
+    assert latex.count(r"\\") == 1 + len(NAMES)
+    assert r"\toprule" in latex
+
+
+def test_one_run_has_scores_but_no_test(with_demo):
+    at = open_page("scores", runs=["demo/future-cost-1"])
+    assert any("second run" in text for text in texts(at))
+    assert len(charts(at)) == 1
+
+
+def test_lengths_draw_scores_differences_and_output_lengths(runs):
+    at = open_page("lengths", scheme="quantiles:4", metric="chrf", measure="reference")
+    scores, differences = evaluation.length_tables(runs, "test", "quantiles:4", "reference", "chrf", "demo/transformer")
+    by_score, by_difference, by_length = charts(at)
+    assert {"chrF", "n", "reference length (words)"} <= axis_titles(by_score)
+    assert {"Δ chrF", "n"} <= axis_titles(by_difference)
+    assert {"mean length", "n"} <= axis_titles(by_length)
+    for name in NAMES:
+        rows = scores[scores["system"] == f"demo/{name}"]
+        np.testing.assert_allclose(traces(by_score, name)[0]["y"], rows["score"])
+        np.testing.assert_allclose(traces(by_length, name)[0]["y"], rows["mean_output_length"])
+    np.testing.assert_allclose(
+        traces(by_difference, "future-cost-2")[0]["y"],
+        differences[differences["system"] == "demo/future-cost-2"]["delta"],
+    )
+    assert traces(by_difference, "transformer") == []
+    (command,) = [code for code in codes(at) if "length-scores" in code]
+    assert "--set 'scheme=\"quantiles:4\"'" in command
+
+
+def test_a_single_run_has_no_differences_to_draw(with_demo):
+    at = open_page("lengths", runs=["demo/transformer"])
+    assert len(charts(at)) == 2
+    assert any("second run" in text for text in texts(at))
+
+
+def test_curves_draw_what_was_logged(runs):
+    at = open_page("curves", quantities=["train_main_loss", "learning_rate"], against="tokens", log=["learning_rate"])
+    (chart,) = charts(at)
+    assert {"train main loss", "learning rate", "target tokens"} <= axis_titles(chart)
+    table = training_table(runs)
+    for run in runs:
+        loss, rate = traces(chart, run.name.removeprefix("demo/"))
+        rows = table[(table["run"] == run.name) & (table["name"] == "train_main_loss")]
+        np.testing.assert_allclose(loss["y"], rows["value"])
+        np.testing.assert_allclose(loss["x"], rows["tokens"])
+        assert len(rate["y"]) == len(loss["y"])
+    assert "log" in {axis.get("type") for key, axis in chart["layout"].items() if key.startswith("yaxis")}

@@ -1,0 +1,162 @@
+"""What every page has: an empty state without runs, the state of the URL, errors as sentences, texts as typed."""
+
+import json
+import shutil
+
+import pytest
+
+from core_models.translator import Translation
+from tests.workbench.pages.app_pages import charts, codes, open_page, read_as_markdown, runs_of, texts
+from workbench.frame import as_typed
+from workbench.runs import TestSet as TestedOn
+from workbench.runs import open_run, write_translations
+
+PAGES = ("start", "runs", "scores", "lengths", "translate", "beam_trees", "future_cost", "curves")
+NASTY = "a <b>bold</b> </s> $x$ **not bold** <script>alert(1)</script> :red[no] `code`"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_without_runs_a_page_says_so_and_gives_the_command(page, runs_root):
+    at = open_page(page)
+    assert any("no run" in text for text in texts(at))
+    assert f"workbench demo --runs {runs_root}" in codes(at)
+    assert not at.sidebar.multiselect
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_one_run(page, with_demo):
+    at = open_page(page, runs=["demo/future-cost-2"])
+    assert at.sidebar.multiselect(key="runs").value == ["demo/future-cost-2"]
+    assert not at.error
+    assert not at.warning
+
+
+@pytest.mark.parametrize("page", ["scores", "lengths", "beam_trees", "future_cost", "curves"])
+def test_every_figure_has_its_summary_its_table_and_its_command(page, with_demo):
+    at = open_page(page)
+    shown = charts(at)
+    assert shown
+    commands = [code for code in codes(at) if code.startswith("workbench figure ")]
+    assert len(commands) == len(shown)
+    for ending in ("pdf", "svg", "png", "csv"):
+        assert len([button for button in at.get("download_button") if button.proto.label == ending.upper()]) == len(
+            shown
+        )
+
+
+def test_the_url_says_what_is_looked_at(with_demo):
+    wanted = {
+        "runs": ["demo/transformer", "demo/future-cost-2"],
+        "test": "test",
+        "sentence": "7",
+        "baseline": "demo/future-cost-2",
+    }
+    at = open_page("beam_trees", **wanted)
+    assert at.sidebar.multiselect(key="runs").value == wanted["runs"]
+    assert at.sidebar.number_input(key="sentence").value == 7
+    assert at.sidebar.selectbox(key="baseline").value == "demo/future-cost-2"
+    source = runs_of(with_demo, "transformer")[0].translations("test").test_set.sources[7]
+    assert source in texts(at)
+
+
+def test_what_the_url_cannot_have_is_said_and_the_default_shown(with_demo):
+    at = open_page("start", runs=["demo/transformer", "demo/gone"], sentence="99", nonsense="1")
+    said = " ".join(warning.value for warning in at.warning)
+    assert as_typed("'demo/gone'") in said
+    assert as_typed("'99'") in said
+    assert at.sidebar.multiselect(key="runs").value == ["demo/transformer"]
+    assert at.sidebar.number_input(key="sentence").value == 0
+
+
+def test_previous_and_next_sentence(with_demo):
+    at = open_page("beam_trees", sentence="3")
+    at.sidebar.button(key="next").click().run()
+    assert at.sidebar.number_input(key="sentence").value == 4
+    at.sidebar.button(key="previous").click().run()
+    assert at.sidebar.number_input(key="sentence").value == 3
+    assert at.sidebar.button(key="next").proto.shortcut
+    at.sidebar.number_input(key="sentence").set_value(29).run()
+    assert at.sidebar.button(key="next").disabled
+
+
+def test_a_sentence_is_found_by_a_word(with_demo):
+    at = open_page("beam_trees")
+    sources = runs_of(with_demo, "transformer")[0].translations("test").test_set.sources
+    word = next(word for word in sources[11].split() if len(word) > 3)
+    at.text_input(key="find").set_value(word).run()
+    found = at.dataframe[0].value
+    assert 11 in set(found["sentence"])
+    assert all(word in sources[number] or word in texts(at) for number in found["sentence"])
+
+
+def test_a_broken_run_is_shown_with_its_reason_and_stops_nothing(with_demo):
+    broken = with_demo / "broken"
+    broken.mkdir()
+    (broken / "config.yaml").write_text("name: [unclosed", encoding="utf-8")
+    at = open_page("runs")
+    assert "broken" in texts(at)
+    assert any(as_typed("not readable as YAML") in error.value for error in at.error)
+    assert "broken" not in at.sidebar.multiselect(key="runs").options
+    assert charts(open_page("scores"))
+
+
+def test_a_test_set_that_is_not_translated_is_asked_for(with_demo):
+    run = with_demo / "new" / "transformer"
+    shutil.copytree(with_demo / "demo" / "transformer", run, ignore=shutil.ignore_patterns("translations", "traces"))
+    at = open_page("lengths", runs=["new/transformer"])
+    assert codes(at) == [f"workbench translate {run} --test test --trees"]
+    assert not charts(at)
+
+
+@pytest.fixture
+def nasty(with_demo):
+    """A run whose name and whose texts are made of markup."""
+    folder = with_demo / "odd" / "**x** $y$ <b>"
+    shutil.copytree(with_demo / "demo" / "future-cost-2", folder)
+    run = open_run(folder)
+    before = run.translations("test")
+    words = NASTY.split()
+    tree = {**before.tree(0), "word": (words * len(before.tree(0)["word"]))[: len(before.tree(0)["word"])]}
+    detail = before.details[0]
+    told = Translation(
+        NASTY, (words * 40)[: len(detail["tokens"])], [], -1.0, -1.0, detail["token_log_probs"], True, [], tree=tree
+    )
+    kept = json.dumps([path.name for path in (folder / "traces" / "test").iterdir()])
+    shutil.copytree(folder / "traces", with_demo / "kept")
+    write_translations(run, TestedOn("test", [NASTY], [NASTY], None), [told], {}, 1.0)
+    shutil.copytree(with_demo / "kept", folder / "traces", dirs_exist_ok=True)
+    shutil.rmtree(with_demo / "kept")
+    assert "index.json" in kept
+    return "odd/**x** $y$ <b>"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_texts_show_as_typed(page, nasty):
+    at = open_page(page, runs=[nasty])
+    for text in read_as_markdown(at):
+        assert not any(
+            piece in text for piece in ("<b>", "**x**", "$y$", "$x$", "**not", "<script", "</s>", ":red[")
+        ), text
+    if page in ("beam_trees", "future_cost"):
+        assert NASTY in texts(at)
+    for chart in charts(at):
+        shown = [str(text) for trace in chart["data"] for text in trace.get("text") or ()]
+        shown += [
+            axis["ticktext"]
+            for key, axis in chart["layout"].items()
+            if key.startswith("xaxis") and axis.get("ticktext")
+        ]
+        assert not any("<script" in text or "$x$" in text for text in map(str, shown))
+
+
+@pytest.mark.parametrize(
+    "text", ["**a**", "$x$", "</s>", "<b>", ":red[x]", "`a`", "[a](b)", "a_b_c", "# head", "~~a~~"]
+)
+def test_escaped_text_has_no_markup_left(text):
+    escaped = as_typed(text)
+    assert escaped.replace("\\", "") == text
+    assert all(
+        escaped[place - 1] == "\\"
+        for place, character in enumerate(escaped)
+        if not (character.isalnum() or character in " \\")
+    )

@@ -1,0 +1,189 @@
+"""Every figure shows the numbers of evaluation and of the analyses, under the runs' names; errors say what would help."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from analyses import beam
+from analyses.future_cost import calibration
+from workbench import drawing, evaluation
+from workbench.drawing import DRAWINGS, Request, draw
+from workbench.runs import RunError, open_run, training_table
+
+SHORT = ("transformer", "future-cost-1", "future-cost-2")
+
+
+@pytest.fixture
+def runs(demo_runs):
+    return tuple(open_run(f"demo/{name}", demo_runs) for name in SHORT)
+
+
+def _drawn(figure, series, panel, mark="line"):
+    """The drawn table of one series in one panel (named by its title or its y axis)."""
+    table = figure.table
+    return table[(table.series == series) & (table.panel == panel) & (table.mark == mark)]
+
+
+def _check_scores(figure, request):
+    wanted = evaluation.score_table(request.runs, request.test, ("bleu", "chrf"))
+    panels = {panel.x.label: panel for panel in figure.panels}
+    for row in wanted.itertuples():
+        marks = panels[evaluation.METRIC_NAMES[row.metric]].marks
+        (found,) = next(mark for mark in marks if mark.series == row.system.rsplit("/")[-1]).rows().itertuples()
+        assert (found.score, found.low, found.high) == (row.score, row.low, row.high)
+
+
+def _check_lengths(figure, request, panel, column):
+    scores, differences = evaluation.length_tables(request.runs, request.test, baseline=request.base)
+    wanted = (differences if column == "delta" else scores).dropna(subset=[column])
+    for system, rows in wanted.groupby("system"):
+        np.testing.assert_array_equal(_drawn(figure, system.rsplit("/")[-1], panel)[column], rows[column])
+    counts = figure.table[figure.table.mark == "bars"]
+    assert counts.n.sum() == len(request.runs[0].translations(request.test))
+
+
+def _check_training(figure, request):
+    for (run, name), rows in training_table(request.runs).groupby(["run", "name"]):
+        found = _drawn(figure, run.rsplit("/")[-1], name.replace("_", " "))
+        assert sorted(zip(found.step, found.value, strict=True)) == sorted(zip(rows.step, rows.value, strict=True))
+
+
+def _nodes(figure, panel=None):
+    points = figure.table[figure.table.mark == "points"]
+    return points if panel is None else points[points.panel == panel]
+
+
+def _check_tree(points, run, request):
+    wanted = beam.tree(run.translations(request.test).tree(request.sentence))
+    for column in ("log_prob", "score", "normalised", "rank"):
+        np.testing.assert_allclose(sorted(points[column].astype(float)), sorted(wanted[column]))
+    best = points[points.series == "best path"].sort_values("step")
+    assert best.word.tolist() == run.translations(request.test).details[request.sentence]["tokens"]
+
+
+def _check_diff(figure, request):
+    trees = [run.translations(request.test).tree(request.sentence) for run in request.runs[:2]]
+    wanted = beam.diff(*trees).nodes
+    points = _nodes(figure)
+    prefixes = {" ".join(prefix): (bool(a), bool(b)) for prefix, a, b in zip(wanted.prefix, wanted.in_a, wanted.in_b, strict=True)}
+    assert set(points.prefix) == set(prefixes)
+    for series, sides in (("transformer only", (True, False)), ("future-cost-1 only", (False, True))):
+        assert set(points[points.series == series].prefix) == {prefix for prefix, found in prefixes.items() if found == sides}
+
+
+def _check_overlay(figure, request):
+    run = request.runs[0]
+    trace, detail = run.traces(request.test)[request.sentence], run.translations(request.test).details[request.sentence]
+    lines = figure.table[figure.table.mark == "line"]
+    for column, name in (("log_prob", "log_prob"), ("estimated", drawing.FUTURE), ("gate", drawing.GATE)):
+        found = lines[lines[column].notna()].groupby("series", sort=False)[column].apply(list)
+        np.testing.assert_allclose(found.iloc[0], trace[name].values)
+    assert figure.panels[0].x.texts == tuple(detail["tokens"])
+
+
+def _check_calibration(figure, request):
+    for run in request.runs[1:]:
+        traces = run.traces(request.test)
+        flat = [np.concatenate([traces.array(name, row).values for row in traces]) for name in (drawing.FUTURE, "log_prob")]
+        wanted = calibration(*flat)
+        found = figure.table[(figure.table.mark == "points") & (figure.table.series == run.name.rsplit("/")[-1])]
+        np.testing.assert_allclose(found.mean_realised, wanted.mean_realised)
+        np.testing.assert_array_equal(found.n, wanted.n)
+
+
+ALL, PAIR = slice(None), slice(2)
+TREE = {"minimum_probability": 0.0, "node_cap": 10_000}
+# name -> the runs it is drawn of, its options, the series its legend or table must name, what its numbers must equal
+CASES = {
+    "scores": (ALL, {}, SHORT, _check_scores),
+    "length-scores": (ALL, {}, SHORT, lambda f, r: _check_lengths(f, r, "BLEU", "score")),
+    "length-differences": (ALL, {}, SHORT[1:], lambda f, r: _check_lengths(f, r, "Δ BLEU", "delta")),
+    "output-lengths": (ALL, {}, (*SHORT, "reference"), lambda f, r: _check_lengths(f, r, "mean length", "mean_output_length")),
+    "training-curves": (ALL, {}, SHORT, _check_training),
+    "beam-tree": (slice(1), TREE, ("best path",), lambda f, r: _check_tree(_nodes(f), r.runs[0], r)),
+    "beam-trees": (PAIR, TREE, ("best path",), lambda f, r: [_check_tree(_nodes(f, run.name.rsplit("/")[-1]), run, r) for run in r.runs]),
+    "beam-diff": (PAIR, {"node_cap": 10_000}, ("transformer only", "future-cost-1 only"), _check_diff),
+    "future-cost-overlay": (slice(2, 3), {}, ("gate",), _check_overlay),
+    "future-cost-calibration": (ALL, {}, SHORT[1:], _check_calibration),
+}  # fmt: skip
+
+
+def test_every_drawing_has_its_case():
+    assert set(DRAWINGS) == set(CASES)
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_a_figure_shows_the_numbers_of_the_line_before_it(name, runs):
+    chosen, options, series, check = CASES[name]
+    request = Request(runs[chosen], sentence=4, options=options)
+    figure = draw(name, request)
+    assert set(series) <= set(figure.table.series)
+    assert figure.summary
+    check(figure, request)
+
+
+def test_a_metric_by_name_and_a_list_of_them_are_one(runs):
+    by_name = draw("scores", Request(runs, options={"metrics": "ter,chrf"}))
+    by_list = draw("scores", Request(runs, options={"metrics": ["ter", "chrf"]}))
+    assert by_name.table.equals(by_list.table)
+    assert [panel.x.label for panel in by_name.panels] == ["TER", "chrF"]
+
+
+def test_the_baseline_is_the_run_named_else_the_first(runs):
+    named = draw("length-differences", Request(runs, baseline="demo/future-cost-2"))
+    assert set(named.table[named.table.mark == "line"].series) >= {"transformer", "future-cost-1"}
+    assert "future-cost-2" in named.caption
+
+
+def test_names_are_short_only_where_that_tells_them_apart(copied_runs):
+    shutil.copytree(copied_runs / "demo", copied_runs / "again")
+    two = [open_run(f"{folder}/transformer", copied_runs) for folder in ("demo", "again")]
+    one = open_run("demo/future-cost-1", copied_runs)
+    assert list(drawing.short_names([*two, one]).values()) == ["demo/transformer", "again/transformer", "future-cost-1"]
+
+
+def _expect(message, name, runs, **wanted):
+    with pytest.raises(RunError, match=message):
+        draw(name, Request(tuple(runs), **wanted))
+
+
+def test_an_unknown_figure_is_answered_with_the_nearest(runs):
+    _expect("no figure is called 'length-score'; did you mean 'length-scores'", "length-score", runs)
+    _expect("no run is chosen", "scores", ())
+
+
+@pytest.mark.parametrize("name", ["beam-trees", "beam-diff", "length-differences"])
+def test_a_comparison_asks_for_a_second_run(name, runs):
+    _expect("two runs", name, runs[:1])
+
+
+def test_what_a_run_lacks_is_answered_with_the_command_that_makes_it(copied_runs):
+    run = open_run("demo/future-cost-2", copied_runs)
+    _expect(r"workbench translate \S+/future-cost-2 --test wmt", "scores", [run], test="wmt")
+    _expect("sentences 0 to 29, not 30", "beam-tree", [run], sentence=30)
+    _expect(r"sentence 30 .* is not traced .*workbench trace \S+/future-cost-2 --test test", "future-cost-overlay", [run], sentence=30)
+    (run.folder / "translations" / "test" / "trees.npy").unlink()
+    _expect(r"workbench translate \S+/future-cost-2 --test test --trees", "beam-tree", [run])
+    evaluation.trace_test(run, run.translations("test"), ["future_cost.*"], [0])
+    _expect(r"log_prob of 'test' is not traced; trace it: workbench trace \S+", "future-cost-overlay", [run])
+    _expect(r"log_prob of 'test' is not traced; trace it: workbench trace \S+", "future-cost-calibration", [run])
+    shutil.rmtree(run.folder / "traces")
+    _expect(r"has no traces of 'test' yet; make them: workbench trace \S+", "future-cost-calibration", [run])
+    (run.folder / "training.jsonl").unlink()
+    _expect("nothing was logged yet; train the run first", "training-curves", [run])
+
+
+def test_a_run_without_future_cost_is_told_which_has_one(runs):
+    for name in ("future-cost-overlay", "future-cost-calibration"):
+        _expect("choose a run of future-cost-1 or future-cost-2", name, runs[:1])
+
+
+def test_a_trace_of_another_translation_is_not_drawn(copied_runs):
+    run = open_run("demo/future-cost-2", copied_runs)
+    path = run.folder / "translations" / "test" / "details.jsonl"
+    details = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    details[0]["tokens"].append("</s>")
+    path.write_text("".join(json.dumps(detail) + "\n" for detail in details), encoding="utf-8")
+    _expect("of another translation; trace test again", "future-cost-overlay", [run])

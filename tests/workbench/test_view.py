@@ -1,0 +1,86 @@
+"""The query string of a view: round trips, unknown keys, invalid values with a warning and the default. No Streamlit."""
+
+from urllib.parse import parse_qs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench import view
+from workbench.view import Known, ViewState, from_query, to_link, to_query
+
+SHELF = [
+    Known("demo/future-cost-1", {"test": 30, "dev": 12}),
+    Known("demo/transformer", {"test": 30}),
+    Known("other/<b> & $x$=1", {"wmt": 5}),
+]
+NAMES = [run.name for run in SHELF]
+
+
+def _as_lists(query: dict[str, str | list[str]]) -> dict[str, list[str]]:
+    return {name: [value] if isinstance(value, str) else value for name, value in query.items()}
+
+
+@st.composite
+def _views(draw) -> ViewState:
+    runs = draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
+    test = draw(st.sampled_from(view.tests(runs, SHELF)))
+    baseline = draw(st.sampled_from(runs))
+    sentence = draw(st.integers(0, view.sentences(runs, test, SHELF) - 1))
+    return ViewState(view.baseline_first(runs, baseline), test, sentence, baseline)
+
+
+@given(_views())
+def test_a_view_comes_back_from_its_query_and_from_its_link(wanted):
+    assert from_query(_as_lists(to_query(wanted)), SHELF) == (wanted, [])
+    assert from_query(parse_qs(to_link(wanted)[1:]), SHELF) == (wanted, [])
+
+
+def test_no_query_is_the_experiment_of_the_first_run_with_its_transformer_as_the_baseline():
+    found, warnings = from_query({}, SHELF)
+    assert found == ViewState(("demo/transformer", "demo/future-cost-1"), "test", 0, "demo/transformer")
+    assert warnings == []
+
+
+def test_unknown_keys_are_passed_over():
+    assert from_query({"scheme": ["gdr"], "utm": ["x"]}, SHELF) == from_query({}, SHELF)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"runs": ["demo/transformr"]}, "no run 'demo/transformr' here; did you mean 'demo/transformer'?"),
+        ({"test": ["nowhere"]}, "no test set 'nowhere'"),
+        ({"baseline": ["other/<b> & $x$=1"]}, "no baseline"),
+        ({"sentence": ["30"]}, "sentences 0 to 29"),
+        ({"sentence": ["-1"]}, "no sentence '-1'"),
+        ({"sentence": ["1e3"]}, "no sentence '1e3'"),
+        ({"sentence": ["²"]}, "no sentence '²'"),
+    ],
+)
+def test_what_cannot_be_had_is_said_and_the_default_is_shown(query, said):
+    found, (warning,) = from_query(query, SHELF)
+    assert said in warning
+    assert found == from_query({}, SHELF)[0]
+
+
+def test_of_known_and_unknown_runs_the_known_are_shown():
+    found, (warning,) = from_query({"runs": ["gone", "demo/future-cost-1"]}, SHELF)
+    assert found.runs == ("demo/future-cost-1",)
+    assert "'gone'" in warning
+
+
+def test_an_empty_choice_of_runs_is_a_choice():
+    assert from_query({"runs": [""]}, SHELF) == (ViewState(), [])
+
+
+def test_the_first_six_of_more_runs_are_shown():
+    many = [Known(f"run-{number}", {"test": 3}) for number in range(8)]
+    found, (warning,) = from_query({"runs": [run.name for run in many]}, many)
+    assert found.runs == tuple(run.name for run in many[:6])
+    assert "8 runs" in warning
+
+
+def test_without_runs_there_is_nothing_to_look_at():
+    assert from_query({}, []) == (ViewState(), [])
+    assert from_query({"runs": ["gone"], "sentence": ["3"]}, [])[0] == ViewState()

@@ -1,0 +1,88 @@
+"""The built wheel: it carries what the code reads, and runs without the checkout from any folder."""
+
+import os
+import site
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from core_models.resources import data_folder
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TINY_DEMO = """
+import sys
+from pathlib import Path
+import torch
+import workbench
+from workbench import demo
+torch.set_num_threads(1)
+assert Path(workbench.__file__).is_relative_to(sys.argv[1]), workbench.__file__
+demo.SENTENCES, demo.PIECES = {"sentences": 200, "dev": 10, "test": 10}, 160
+demo.SEARCH = {**demo.SEARCH, "beam": 2, "max_length": 12}
+demo.TRAINING = {**demo.TRAINING, "max_steps": 2, "validate_every": 2, "log_every": 1, "warmup": 1, "batch_tokens": 256}
+demo.build(Path("runs"))
+assert demo.complete(Path("runs"))
+"""
+
+
+def _pip(*arguments: object) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, arguments)], capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    built = _pip("wheel", "--no-deps", "--wheel-dir", folder, REPOSITORY)
+    if built.returncode and "hatchling" in built.stderr + built.stdout:
+        pytest.skip(f"the build backend cannot be had here: {built.stderr.strip().splitlines()[-1]}")
+    assert built.returncode == 0, built.stderr
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("installed")
+    done = _pip("install", "--no-deps", "--no-index", "--target", folder, wheel)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def _python(installed: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """Python with the installed wheel first, then the libraries; `-S` passes over the .pth that leads to the checkout."""
+    libraries = [sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"], *site.getsitepackages()]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(cwd), "OMP_NUM_THREADS": "1",
+                   "PYTHONPATH": os.pathsep.join(dict.fromkeys([str(installed), *libraries]))}  # fmt: skip
+    return subprocess.run([sys.executable, "-S", "-P", *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+def test_it_carries_the_readable_data_the_app_and_its_settings(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    readable = {path.relative_to(data_folder()).as_posix() for path in (data_folder() / "controlled").glob("*.yaml")}
+    assert readable
+    assert {f"core_models/_data/{name}" for name in readable} <= names
+    assert {"workbench/app.py", "workbench/.streamlit/config.toml"} <= names
+    code = {path.relative_to(REPOSITORY).as_posix() for room in ("core_models", "analyses", "workbench")
+            for path in (REPOSITORY / room).rglob("*.py")}  # fmt: skip
+    assert code <= names
+    assert not [name for name in names if name.startswith(("tests/", "runs/", ".venv/"))]
+
+
+def test_the_installed_command_writes_the_controlled_corpus_from_another_folder(installed, tmp_path):
+    found = _python(installed, tmp_path, "-c", "import workbench, core_models; print(workbench.__file__, core_models.__file__)")
+    assert all(Path(path).is_relative_to(installed) for path in found.stdout.split()), found.stdout + found.stderr
+    written = _python(installed, tmp_path, "-m", "workbench.cli", "data", "controlled", "--out", "corpus", "--sentences", "200",
+                      "--dev", "10", "--test", "10")  # fmt: skip
+    assert written.returncode == 0, written.stderr
+    assert len((tmp_path / "corpus" / "train.en").read_text(encoding="utf-8").splitlines()) >= 190
+
+
+def test_the_installed_demo_runs_from_another_folder(installed, tmp_path):
+    found = _python(installed, tmp_path, "-c", TINY_DEMO, str(installed))
+    assert found.returncode == 0, found.stderr
+    listed = _python(installed, tmp_path, "-m", "workbench.cli", "runs")
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == ["demo/future-cost-1", "demo/future-cost-2", "demo/transformer"]

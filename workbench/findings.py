@@ -1,0 +1,78 @@
+"""What stands beside a figure on a page: numbers and lists found in the runs, each a call of an analysis.
+
+It knows runs and analyses, no Streamlit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from workbench.drawing import Request, future_cost_pairs, short_names
+from workbench.runs import Run, RunError, training_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analyses.beam import BeamDiff
+
+
+def logged_names(runs: Sequence[Run]) -> list[str]:
+    """The quantities that any of the runs logged, losses on the dev set first."""
+    names = list(dict.fromkeys(training_table(runs)["name"]))
+    return sorted(names, key=lambda name: (not name.startswith("dev_"), not name.startswith("train_")))
+
+
+def longest_search(request: Request) -> int:
+    """The last step of the searches of a sentence."""
+    return max(max(run.translations(request.test).tree(request.sentence)["step"]) for run in request.runs)
+
+
+def beam_difference(request: Request) -> BeamDiff:
+    """Two searches of a sentence merged, with what only one of them reached."""
+    from analyses import beam
+
+    first, second = (run.translations(request.test).tree(request.sentence) for run in request.runs[:2])
+    return beam.diff(first, second)
+
+
+def estimating(runs: Sequence[Run]) -> list[Run]:
+    """The runs that estimate a future cost."""
+    return [run for run in runs if any("future_cost" in mechanism for mechanism in run.config.model.mechanisms)]
+
+
+def is_traced(run: Run, test: str) -> bool:
+    """Has the run traces of a test set?"""
+    try:
+        run.traces(test)
+    except RunError:
+        return False
+    return True
+
+
+def agreement_table(request: Request) -> pd.DataFrame:
+    """How estimated and realised log P agree over a test set: system, pearson, spearman, mean_absolute_error, bias, n."""
+    import pandas as pd
+
+    from analyses.future_cost import summary
+
+    names = short_names(request.runs)
+    return pd.DataFrame(
+        [{"system": names[run.name], **asdict(summary(*future_cost_pairs(run, request.test)))} for run in request.runs]
+    )
+
+
+def token_table(tokens: Sequence[str], log_probs: Sequence[float]) -> pd.DataFrame:
+    """A row a token of a translation: step (from 1), token, log_prob (nats), probability."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "step": range(1, len(tokens) + 1),
+            "token": list(tokens),
+            "log_prob": list(log_probs),
+            "probability": [math.exp(value) for value in log_probs],
+        }
+    )

@@ -1,0 +1,254 @@
+"""What stands around every page: the selectors in the sidebar, texts shown as typed, errors and empty states.
+
+The widgets of the sidebar are bound to the query string by Streamlit; what of it can be had is decided in `view`.
+Pages ask `current()`; nothing here imports torch or draws.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from workbench import view as views
+from workbench.drawing import Request, short_names
+from workbench.overview import known
+from workbench.runs import Run, Translations, list_runs, runs_folder
+from workbench.view import Known, ViewState
+
+_FRAME = "_frame"
+MOST_FOUND = 50
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What the sidebar says: all runs below `root`, and those that are chosen, the baseline first."""
+
+    root: Path
+    runs: tuple[Run, ...]
+    known: tuple[Known, ...]
+    view: ViewState
+
+    @property
+    def chosen(self) -> tuple[Run, ...]:
+        by_name = {run.name: run for run in self.runs}
+        return tuple(by_name[name] for name in self.view.runs)
+
+    @property
+    def tested(self) -> tuple[Run, ...]:
+        """The chosen runs that have translated the test set."""
+        return tuple(run for run in self.chosen if self.view.test in run.tests())
+
+    def request(self, runs: Sequence[Run] | None = None, **options: object) -> Request:
+        """What to draw of the chosen runs (or of some of them) at the chosen sentence."""
+        return Request(
+            tuple(self.tested if runs is None else runs), self.view.test, self.view.sentence, options=dict(options)
+        )
+
+
+def current() -> Frame:
+    """The frame of this rerun."""
+    return st.session_state[_FRAME]
+
+
+def stamp(root: Path) -> tuple[tuple[str, float], ...]:
+    """Changes whenever a run below `root` does: names and times of the files that say so."""
+    names = ("config.yaml", "weights.safetensors", "translations/*/meta.json", "vocabulary/*.model")
+    found = {path for depth in ("*", "*/*") for name in names for path in root.glob(f"{depth}/{name}")}
+    return tuple(sorted((str(path), path.stat().st_mtime) for path in found))
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _shelf(root: Path, stamp: tuple[tuple[str, float], ...]) -> tuple[tuple[Run, ...], tuple[Known, ...]]:
+    runs = tuple(list_runs(root))
+    return runs, tuple(known(runs))
+
+
+def choose() -> Frame:
+    """Draw the sidebar and remember what it says for the page."""
+    root = runs_folder()
+    runs, usable = _shelf(root, stamp(root))
+    wanted, warnings = views.from_query({name: st.query_params.get_all(name) for name in st.query_params}, usable)
+    for warning in warnings:
+        st.warning(as_typed(warning))
+    view = _selectors(list(usable), wanted) if usable else ViewState()
+    st.session_state[_FRAME] = Frame(root, runs, usable, view)
+    return st.session_state[_FRAME]
+
+
+def _selectors(usable: list[Known], wanted: ViewState) -> ViewState:
+    names = [run.name for run in usable]
+    _keep("runs", lambda chosen: [name for name in chosen if name in names])
+    runs = st.multiselect(
+        "Runs",
+        names,
+        default=views.default_runs(usable),
+        max_selections=views.MOST_RUNS,
+        key="runs",
+        bind="query-params",
+    )
+    tests = views.tests(runs, usable)
+    if not tests:
+        return ViewState(tuple(runs), baseline=next(iter(views.baselines(runs)), ""))
+    _keep("test", lambda test: test if test in tests else tests[0])
+    test = st.selectbox("Test set", tests, key="test", bind="query-params")
+    options = views.baselines(runs)
+    _keep("baseline", lambda name: name if name in options else options[0])
+    baseline = st.selectbox("Baseline", options, key="baseline", bind="query-params")
+    return ViewState(
+        views.baseline_first(runs, baseline), test, _sentence(views.sentences(runs, test, usable)), baseline
+    )
+
+
+def _sentence(count: int) -> int:
+    last = max(0, count - 1)
+    _keep("sentence", lambda number: min(number, last))
+    number = int(st.number_input(f"Sentence (0 to {last})", 0, last, 0, key="sentence", bind="query-params"))
+    with st.container(horizontal=True):
+        st.button("Previous", on_click=_go, args=(number - 1,), disabled=number == 0, shortcut="P", key="previous")
+        st.button("Next", on_click=_go, args=(number + 1,), disabled=number >= last, shortcut="N", key="next")
+    return number
+
+
+def _go(sentence: int) -> None:
+    st.session_state["sentence"] = sentence
+
+
+def _keep(key: str, valid) -> None:
+    """Bring a remembered choice back to what there still is: runs and test sets come and go."""
+    if key in st.session_state:
+        kept = valid(st.session_state[key])
+        if kept != st.session_state[key]:
+            st.session_state[key] = kept
+
+
+def page_file(name: str) -> Path:
+    """The file of a page, for links."""
+    import workbench.pages
+
+    return Path(workbench.pages.__path__[0]) / f"{name}.py"
+
+
+def as_typed(text: str) -> str:
+    """A text for places that read Markdown, so that it shows as typed."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
+
+
+def heading(title: str, said: str) -> None:
+    """The title of a page and one sentence on what it shows."""
+    st.title(title)
+    st.caption(said)
+
+
+def show_error(error: Exception) -> None:
+    """An error that is a sentence, with the command that helps to copy."""
+    message, _, command = str(error).partition("workbench ")
+    message = message.rstrip().rstrip(":")
+    if command and "\n" not in command:
+        st.error(as_typed(f"{message}:"))
+        st.code(f"workbench {command}", language="bash")
+    else:
+        st.error(as_typed(str(error)))
+
+
+@contextmanager
+def sentences_for_errors() -> Iterator[None]:
+    """Errors of runs, configurations, texts, checkpoints, searches and fonts (all ValueErrors) become sentences."""
+    try:
+        yield
+    except ValueError as error:
+        show_error(error)
+
+
+def empty(said: str, command: str | None = None) -> None:
+    """What is missing on this page, and the command that makes it."""
+    with st.container(border=True):
+        st.text(said)
+        if command:
+            st.code(command, language="bash")
+
+
+def needs_runs(fewest: int = 1, translated: bool = True) -> Frame:
+    """The frame, where it holds enough runs for a page; else the page says what is missing and ends."""
+    frame = current()
+    if not frame.known:
+        empty(
+            "There is no run here yet. Build the demo on the page Start, or on the command line:",
+            f"workbench demo --runs {frame.root}",
+        )
+        st.stop()
+    if len(frame.chosen) < fewest:
+        empty(f"Choose {'a run' if fewest == 1 else f'at least {fewest} runs'} in the sidebar.")
+        st.stop()
+    if translated and len(frame.tested) < fewest:
+        waiting = [run for run in frame.chosen if run not in frame.tested]
+        test = frame.view.test or "test"
+        empty(
+            f"This page needs {fewest} of the chosen runs to have translated the test set {test!r}. Translate it:",
+            "\n".join(f"workbench translate {run.folder} --test {test} --trees" for run in waiting),
+        )
+        st.stop()
+    return frame
+
+
+def sentence_texts(frame: Frame) -> None:
+    """Source, reference and translations of the sentence, and a search box for another one."""
+    opened = {run.name: run.translations(frame.view.test) for run in frame.tested}
+    first = next(iter(opened.values()))
+    names = short_names(frame.tested)
+    number = frame.view.sentence
+    rows = [("source", first.test_set.sources[number])]
+    if first.test_set.references is not None:
+        rows.append(("reference", first.test_set.references[number]))
+    rows += [(names[name], found.hypotheses[number] or "(empty)") for name, found in opened.items() if number < len(found)]
+    with st.container(border=True):
+        for label, text in rows:
+            side, wide = st.columns([1, 6], gap="small")
+            side.caption(as_typed(label))
+            wide.text(text)
+        _search(first)
+
+
+def _search(translations: Translations) -> None:
+    wanted = (
+        st.text_input(
+            "Find a sentence", placeholder="a word of the source or the reference", key="find", persist_state="session"
+        )
+        .strip()
+        .lower()
+    )
+    if not wanted:
+        return
+    test = translations.test_set
+    sides = [test.sources, test.references or []]
+    lines = [
+        number for number in range(len(test.sources)) if any(wanted in side[number].lower() for side in sides if side)
+    ]
+    if not lines:
+        st.text(f"No sentence has {wanted!r}.")
+        return
+    shown = lines[:MOST_FOUND]
+    st.dataframe(
+        {"sentence": shown, "source": [test.sources[number] for number in shown]},
+        hide_index=True,
+        height=180,
+        key="found",
+        on_select=lambda: _pick(shown),
+        selection_mode="single-row",
+        alt="Sentences found; select one to look at it",
+    )
+    st.caption(
+        f"{len(lines)} found"
+        + (f", the first {MOST_FOUND} shown" if len(lines) > MOST_FOUND else "")
+        + "; select a row to look at it."
+    )
+
+
+def _pick(shown: list[int]) -> None:
+    rows = st.session_state["found"]["selection"]["rows"]
+    if rows:
+        st.session_state["sentence"] = shown[rows[0]]

@@ -1,0 +1,108 @@
+"""Translation while somebody waits: models kept in memory, one search at a time for each. Torch is loaded here, on use.
+
+Two models at most stay loaded; a run that was trained further is opened anew.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from workbench.runs import Run, RunError
+
+if TYPE_CHECKING:
+    from core_models.translator import Translation, Translator
+    from workbench.figures.grammar import Figure
+
+MOST_WORDS = 150  # longer sources would keep the page waiting
+MOST_BEAMS = 16
+WEIGHTS = "weights.safetensors"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request: what is translated, what the translation must begin with, and how it is searched."""
+
+    source: str
+    prefix: str = ""
+    beam: int = 5
+    length_penalty: float = 0.6
+    n_best: int = 5
+
+
+def stamp(run: Run) -> tuple[float, int]:
+    """Changes whenever the weights do. Raises RunError where there are none."""
+    if not run.trained:
+        raise RunError(f"{run.name} has no weights yet; train it: workbench resume {run.folder}")
+    found = (run.folder / WEIGHTS).stat()
+    return found.st_mtime, found.st_size
+
+
+@st.cache_resource(max_entries=2, show_spinner="Loading the model")
+def _opened(folder: str, stamp: tuple[float, int]) -> tuple[Translator, threading.Lock]:
+    import core_models
+
+    return core_models.load(folder), threading.Lock()
+
+
+def translate(run: Run, asked: Asked) -> Translation:
+    """The best translation with its n-best list and recorded tree. Raises RunError, and what the search refuses."""
+    words = len(asked.source.split())
+    if words > MOST_WORDS:
+        raise RunError(
+            f"the sentence has {words} words; the page translates up to {MOST_WORDS}: put longer ones into a file: "
+            f"workbench translate {run.folder} --input FILE"
+        )
+    return _translated(str(run.folder), stamp(run), asked)
+
+
+@st.cache_data(max_entries=32, show_spinner="Translating")
+def _translated(folder: str, stamp: tuple[float, int], asked: Asked) -> Translation:
+    translator, lock = _opened(folder, stamp)
+    search: dict[str, Any] = {
+        "beam": asked.beam,
+        "length_penalty": asked.length_penalty,
+        "n_best": min(asked.n_best, asked.beam),
+    }
+    with lock:
+        return translator.translate(
+            [asked.source], prefix=[asked.prefix] if asked.prefix else None, record=True, **search
+        )[0]
+
+
+def tree(translation: Translation, **options: Any) -> Figure:
+    """The recorded search as a figure."""
+    from analyses import beam
+    from workbench.figures.beam import beam_tree
+
+    if translation.tree is None:
+        raise RunError("the search of this translation was not recorded; translate it again")
+    return beam_tree(beam.tree(translation.tree), **options)
+
+
+def steps(translation: Translation) -> int:
+    """The last step of the recorded search."""
+    return max(translation.tree["step"]) if translation.tree else 0
+
+
+def command(run: Run, asked: Asked) -> str:
+    """The command line that gives the same translations."""
+    words = [
+        "workbench",
+        "translate",
+        str(run.folder),
+        "--input",
+        "-",
+        "--beam",
+        str(asked.beam),
+        "--length-penalty",
+        str(asked.length_penalty),
+        "--n-best",
+        str(min(asked.n_best, asked.beam)),
+    ]
+    words += ["--prefix", asked.prefix] if asked.prefix else []
+    return f"echo {shlex.quote(asked.source)} | {shlex.join(words)}"

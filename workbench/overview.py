@@ -1,0 +1,117 @@
+"""What is there, in tables: the runs with how far they are, and the health of this machine. Never imports torch.
+
+The pages Start and Runs show these; what a run holds is asked of `runs`, scores of `evaluation`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from workbench import evaluation
+from workbench.runs import Run, RunError
+from workbench.view import Known
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PACKAGES = ("nmt-workbench", "torch", "streamlit", "plotly", "matplotlib", "sacrebleu", "pandas", "numpy")
+
+
+def known(runs: Sequence[Run]) -> list[Known]:
+    """The usable runs, with the sentences of each test set that they have translated."""
+    return [
+        Known(run.name, {test: len(run.translations(test)) for test in run.tests()}) for run in runs if not run.problem
+    ]
+
+
+def runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
+    """A row a run: run, system, data, step, of (steps or epochs planned), state, dev_loss, tests, bleu, problem.
+
+    bleu: of `test`, where the run has translated it and it has references. A broken run has its problem and no more.
+    """
+    import pandas as pd
+
+    rows = [
+        _row(run, test) if not run.problem else {"run": run.name, "state": "broken", "problem": run.problem}
+        for run in runs
+    ]
+    columns = ["run", "system", "data", "step", "of", "state", "dev_loss", "tests", "bleu", "problem"]
+    return pd.DataFrame(rows, columns=columns).astype({"step": "Int64", "dev_loss": float, "bleu": float})
+
+
+def _row(run: Run, test: str) -> dict[str, object]:
+    events = run.events()
+    plan = run.config.training
+    losses = [event["main_loss"] for event in events if event.get("event") == "valid" and "main_loss" in event]
+    ended = any(event.get("event") == "end" for event in events)
+    return {
+        "run": run.name, "system": run.system, "data": (run.folder / run.config.data).resolve().parent.name,
+        "step": events[-1].get("step") if events else None,
+        "of": f"{plan.max_steps} steps" if plan.max_steps else f"{plan.max_epochs} epochs",
+        "state": "trained" if ended else "in training" if run.trained or events else "new",
+        "dev_loss": losses[-1] if losses else None, "tests": ", ".join(run.tests()), "bleu": _bleu(run, test), "problem": "",
+    }  # fmt: skip
+
+
+def _bleu(run: Run, test: str) -> float | None:
+    try:
+        return evaluation.statistics(run, run.translations(test), "bleu").total
+    except RunError:  # not translated yet, or without references: the table has an empty cell
+        return None
+
+
+@dataclass(frozen=True)
+class Health:
+    """One thing that the workbench needs of the machine, as it is found, and what to do where it is wanting."""
+
+    name: str
+    found: str
+    advice: str = ""
+
+
+def health() -> list[Health]:
+    """Device, fonts and versions, without loading PyTorch."""
+    from workbench.figures.fonts import families
+
+    chinese = [
+        family
+        for family in families()
+        if any(part in family for part in ("CJK", "WenQuanYi", "Han Sans", "PingFang", "YaHei", "SimHei"))
+    ]
+    return [
+        Health("Device", _device()),
+        Health("Fonts", f"{families()[0]}; Chinese: {chinese[0] if chinese else 'none'}",
+               "" if chinese else "Figures with Chinese words cannot be exported: install fonts-wqy-microhei or fonts-noto-cjk."),
+        Health("Python", platform.python_version()),
+        *(Health(name, found) for name in PACKAGES if (found := _version(name))),
+    ]  # fmt: skip
+
+
+def _device() -> str:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    processor = f"CPU, {cores} cores"
+    if "+cpu" in _version("torch") or not shutil.which("nvidia-smi"):
+        return processor
+    asked = subprocess.run(
+        ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    cards = [line.strip() for line in asked.stdout.splitlines() if line.strip()] if asked.returncode == 0 else []
+    return f"{', '.join(cards)}; {processor}" if cards else processor
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""

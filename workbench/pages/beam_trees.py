@@ -1,0 +1,48 @@
+"""Beam trees: what the baseline's search and another's kept, pruned and finished, and where they part."""
+
+import streamlit as st
+
+from workbench import beam_controls, drawing, figure_view, findings, frame
+
+VIEWS = {"both": "Side by side", "difference": "Difference", "one": "One system"}
+
+frame.heading(
+    "Beam trees", "The hypotheses that each search considered, from left to right; the best one lies straight."
+)
+here = frame.needs_runs()
+frame.sentence_texts(here)
+
+able = [run for run in here.tested if run.translations(here.view.test).has_trees]
+if not able:
+    frame.empty(
+        "No beam tree of this test set was recorded. Record them:",
+        "\n".join(f"workbench translate {run.folder} --test {here.view.test} --trees" for run in here.tested),
+    )
+    st.stop()
+names = drawing.short_names(here.tested)
+views = [view for view in VIEWS if view == "one" or len(able) > 1]
+columns = st.columns([3, 2, 2])
+view = columns[0].segmented_control(
+    "Show", views, format_func=VIEWS.__getitem__, default=views[0], required=True, key="show", bind="query-params"
+)
+first = columns[1].selectbox(
+    "System", [run.name for run in able], format_func=names.__getitem__, key="system", bind="query-params"
+)
+others = [run.name for run in able if run.name != first]
+second = (
+    columns[2].selectbox("Beside", others, format_func=names.__getitem__, key="beside", bind="query-params")
+    if view != "one"
+    else None
+)
+pair = [next(run for run in able if run.name == name) for name in (first, second) if name]
+
+with frame.sentences_for_errors():
+    longest = findings.longest_search(here.request(pair))
+    if view == "difference":
+        cap = st.slider("Most nodes", 50, 800, 400, 50, key="most", bind="query-params")
+        figure_view.show("beam-diff", here.request(pair, node_cap=cap))
+        beam_controls.only_lists(here.request(pair), names)
+    else:
+        figure_view.show(
+            "beam-trees" if view == "both" else "beam-tree", here.request(pair, **beam_controls.options(longest))
+        )

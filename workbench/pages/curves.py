@@ -1,0 +1,49 @@
+"""Curves: what training logged, against updates, epochs, tokens or seconds."""
+
+import streamlit as st
+
+from workbench import figure_view, findings, frame
+
+PLACES = {"step": "updates", "epoch": "epochs", "tokens": "target tokens", "seconds": "seconds"}
+
+frame.heading("Curves", "What training logged; losses are nats per target token.")
+here = frame.needs_runs(translated=False)
+logged = findings.logged_names(here.chosen)
+if not logged:
+    frame.empty(
+        "These runs have logged nothing yet. Train them:",
+        "\n".join(f"workbench resume {run.folder}" for run in here.chosen),
+    )
+    st.stop()
+
+names = st.multiselect(
+    "Quantities",
+    logged,
+    default=logged[:2],
+    format_func=lambda name: name.replace("_", " "),
+    key="quantities",
+    bind="query-params",
+)
+columns = st.columns([2, 2, 3])
+place = columns[0].selectbox(
+    "Against", list(PLACES), format_func=PLACES.__getitem__, key="against", bind="query-params"
+)
+smoothing = columns[1].slider(
+    "Smoothing",
+    0.0,
+    0.95,
+    0.0,
+    0.05,
+    key="smoothing",
+    bind="query-params",
+    help="Weight of the past in an exponential mean; 0 draws what was logged",
+)
+logarithmic = columns[2].multiselect(
+    "Logarithmic", names, format_func=lambda name: name.replace("_", " "), key="log", bind="query-params"
+)
+if names:
+    figure_view.show(
+        "training-curves", here.request(here.chosen, names=names, x=place, smoothing=smoothing, log_y=logarithmic)
+    )
+else:
+    frame.empty("Choose a quantity above.")

@@ -1,0 +1,55 @@
+"""Future cost: what a system expected the next word to cost beside what it cost, in one sentence and over a test set."""
+
+import streamlit as st
+
+from workbench import drawing, figure_view, findings, frame
+
+COLUMNS = {
+    "system": "System", "pearson": st.column_config.NumberColumn("Pearson r", format="%.3f"),
+    "spearman": st.column_config.NumberColumn("Spearman ρ", format="%.3f"),
+    "mean_absolute_error": st.column_config.NumberColumn("Mean absolute error (nats)", format="%.3f"),
+    "bias": st.column_config.NumberColumn("Bias (nats)", format="%+.3f", help="Mean of estimated minus realised log P; positive: the words were costlier than foreseen"),
+    "n": st.column_config.NumberColumn("Words", format="localized"),
+}  # fmt: skip
+
+frame.heading(
+    "Future cost",
+    "How well a system foretells, one step ahead, what its next word will cost (Duan 2020). A cost is −log P in nats.",
+)
+here = frame.needs_runs()
+able = findings.estimating(here.tested)
+if not able:
+    frame.empty(
+        "None of the chosen runs estimates a future cost. Choose a run of future-cost-1 or future-cost-2 in the sidebar, or train one:",
+        f"workbench train future-cost-2 --data DATA --out {here.root}/NAME",
+    )
+    st.stop()
+untraced = [run for run in able if not findings.is_traced(run, here.view.test)]
+if untraced:
+    frame.empty(
+        "Without traces of this test set there is nothing to show. Make them:",
+        "\n".join(f"workbench trace {run.folder} --test {here.view.test}" for run in untraced),
+    )
+able = [run for run in able if run not in untraced]
+if not able:
+    st.stop()
+
+st.subheader("Along the translation")
+frame.sentence_texts(here)
+names = drawing.short_names(here.tested)
+for tab, run in zip(st.tabs([frame.as_typed(names[run.name]) for run in able]), able, strict=True):
+    with tab:
+        figure_view.show("future-cost-overlay", here.request([run]), key=run.name)
+
+st.subheader("Over the test set")
+with frame.sentences_for_errors():
+    table = findings.agreement_table(here.request(able))
+    st.dataframe(
+        table,
+        hide_index=True,
+        width="content",
+        key="agreement",
+        column_config=COLUMNS,
+        alt="How estimated and realised costs agree",
+    )
+figure_view.show("future-cost-calibration", here.request(able))

@@ -1,0 +1,36 @@
+"""Scores: systems with intervals and signatures, tested against the baseline, as dots and as a LaTeX table."""
+
+import streamlit as st
+
+from workbench import figure_view, frame, score_tables
+from workbench.evaluation import METRIC_NAMES
+
+frame.heading("Scores", "Corpus scores with 95 % bootstrap intervals; every number carries its sacreBLEU signature.")
+here = frame.needs_runs()
+
+left, right = st.columns([3, 2])
+metrics = left.pills(
+    "Metrics",
+    list(METRIC_NAMES),
+    format_func=METRIC_NAMES.__getitem__,
+    selection_mode="multi",
+    default=["bleu", "chrf"],
+    key="metrics",
+    bind="query-params",
+)
+method = right.segmented_control(
+    "Test against the baseline",
+    list(score_tables.METHOD_NAMES),
+    format_func=score_tables.METHOD_NAMES.__getitem__,
+    default="bootstrap",
+    required=True,
+    key="method",
+    bind="query-params",
+)
+if not metrics:
+    frame.empty("Choose a metric above.")
+    st.stop()
+
+figure_view.show("scores", here.request(metrics=metrics))
+with frame.sentences_for_errors():
+    score_tables.show(here, metrics, method)

@@ -1,0 +1,62 @@
+"""Start: what is loaded, the demo and a button that builds it, and the health of this machine."""
+
+import streamlit as st
+
+from workbench import demo, frame, job_view, overview
+
+here = frame.current()
+frame.heading(
+    "NMT workbench",
+    "Look inside neural machine translation: compare systems, follow a sentence through the search, export the figures.",
+)
+
+broken = [run for run in here.runs if run.problem]
+if here.known:
+    columns = st.columns(4)
+    tests = {test: count for known in here.known for test, count in known.tests.items()}
+    for column, (label, value) in zip(
+        columns,
+        (
+            ("Runs", len(here.known)),
+            ("Broken runs", len(broken)),
+            ("Chosen", len(here.chosen)),
+            ("Test sets", len(tests)),
+        ),
+        strict=True,
+    ):
+        column.metric(label, value)
+    with st.container(horizontal=True):
+        query = frame.views.to_query(here.view)
+        for name, label in (
+            ("scores", "Compare the scores"),
+            ("lengths", "Scores by length"),
+            ("beam_trees", "Look at a beam search"),
+        ):
+            st.page_link(frame.page_file(name), label=label, query_params=query, icon=":material/arrow_forward:")
+else:
+    frame.empty(
+        f"There is no run below {here.root} yet. Build the demo, or train a system of your own:",
+        f"workbench train transformer --data DATA --out {here.root}/NAME",
+    )
+
+st.subheader("Demo")
+systems = ", ".join(demo.SYSTEMS)
+st.text(
+    f"{systems}, trained on the controlled corpus (sentences whose true translation is known), translated with their beams "
+    "recorded, and traced. It takes some minutes on a laptop; what is done already is not done again."
+)
+job_view.demo_job(here.root)
+
+st.subheader("This machine")
+found = overview.health()
+st.dataframe(
+    {"part": [part.name for part in found], "found": [part.found for part in found]},
+    hide_index=True,
+    column_config={"part": "Part", "found": "Found"},
+    width=700,
+    height="content",
+    alt="Device, fonts and versions",
+)
+for part in found:
+    if part.advice:
+        st.warning(frame.as_typed(part.advice))

@@ -1,0 +1,71 @@
+"""Translate: any run, live; a forced prefix, beam and length penalty; n-best, token log-probabilities, the beam tree."""
+
+import streamlit as st
+
+from workbench import beam_controls, drawing, figure_view, findings, frame, live
+
+N_BEST = {"text": st.column_config.TextColumn("Translation", width="large"), "score": st.column_config.NumberColumn("Score", format="%.3f"),
+          "log_prob": st.column_config.NumberColumn("log P (nats)", format="%.3f")}  # fmt: skip
+TOKENS = {"step": "Step", "token": "Token", "log_prob": st.column_config.NumberColumn("log P (nats)", format="%.3f"),
+          "probability": st.column_config.ProgressColumn("P", format="%.3f", min_value=0.0, max_value=1.0)}  # fmt: skip
+
+frame.heading("Translate", "Translate a sentence with any run; a forced prefix asks what would follow it.")
+here = frame.needs_runs(translated=False)
+
+tested = here.tested
+line = tested[0].translations(here.view.test).test_set.sources[here.view.sentence] if tested else ""
+names = drawing.short_names(here.chosen)
+wide, narrow = st.columns([3, 1])
+typed = wide.text_area(
+    "Source",
+    placeholder=line,
+    height=90,
+    key="source",
+    bind="query-params",
+    help="Tokenised as in the training data. Left empty: the sentence chosen in the sidebar.",
+)
+name = narrow.selectbox(
+    "Run", [run.name for run in here.chosen], format_func=names.__getitem__, key="with", bind="query-params"
+)
+columns = st.columns([4, 2, 2, 2])
+prefix = columns[0].text_input(
+    "Forced prefix", key="prefix", bind="query-params", placeholder="what the translation must begin with"
+)
+beam = columns[1].number_input("Beam", 1, live.MOST_BEAMS, 5, key="beam", bind="query-params")
+penalty = columns[2].number_input("Length penalty", 0.0, 2.0, 0.6, 0.1, key="penalty", bind="query-params")
+n_best = columns[3].number_input("n-best", 1, live.MOST_BEAMS, 5, key="best", bind="query-params")
+
+source = (typed or line).strip()
+if not source:
+    frame.empty("Type a sentence above.")
+    st.stop()
+run = next(run for run in here.chosen if run.name == name)
+with frame.sentences_for_errors():
+    asked = live.Asked(source, prefix.strip(), int(beam), float(penalty), int(n_best))
+    found = live.translate(run, asked)
+    with st.container(border=True):
+        st.text(source)
+        st.text(found.text or "(empty)")
+    left, right = st.columns(2)
+    left.subheader("n-best")
+    left.dataframe(
+        [{"text": one.text, "score": one.score, "log_prob": one.log_prob} for one in (found, *found.n_best)],
+        key="n-best",
+        hide_index=True,
+        column_config=N_BEST,
+        alt="The best translations",
+    )
+    left.caption("Score: log P under the length penalty.")
+    right.subheader("Tokens")
+    right.dataframe(
+        findings.token_table(found.tokens, found.token_log_probs),
+        key="tokens",
+        hide_index=True,
+        column_config=TOKENS,
+        height=250,
+        alt="Log-probability of each token",
+    )
+    st.subheader("Beam tree")
+    figure_view.show_figure(
+        live.tree(found, **beam_controls.options(live.steps(found))), live.command(run, asked), key="live"
+    )

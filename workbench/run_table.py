@@ -1,0 +1,88 @@
+"""The table of runs on the page Runs: its rows are selected, and the selection is what the sidebar shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from workbench import overview, view
+from workbench.drawing import looks
+from workbench.figures import theme
+from workbench.frame import Frame, as_typed
+from workbench.frame import stamp as stamp_of
+
+_COLUMNS = {
+    "line": st.column_config.ImageColumn("", width="small"), "run": "Run", "system": "Model", "data": "Data",
+    "step": st.column_config.NumberColumn("Step", format="localized"), "of": "Planned", "state": "State",
+    "dev_loss": st.column_config.NumberColumn("Dev loss (nats/token)", format="%.3f"), "tests": "Test sets",
+    "bleu": st.column_config.NumberColumn("BLEU", format="%.2f"), "problem": None,
+}  # fmt: skip
+
+
+@st.cache_data(max_entries=8, show_spinner="Reading the runs")
+def _table(
+    root: Path, stamp: tuple[tuple[str, float], ...], logs: tuple[float, ...], test: str, _frame: Frame
+) -> pd.DataFrame:
+    return overview.runs_table(_frame.runs, test)
+
+
+def show(frame: Frame) -> None:
+    """The table, the broken runs with their reasons."""
+    logs = tuple(path.stat().st_mtime for run in frame.runs if (path := run.folder / "training.jsonl").is_file())
+    table = _table(frame.root, stamp_of(frame.root), logs, frame.view.test, frame)
+    usable = table[table["problem"] == ""].reset_index(drop=True)
+    styles = looks(frame.chosen)
+    usable.insert(0, "line", [_swatch(styles[name]) if name in styles else None for name in usable["run"]])
+    names = usable["run"].tolist()
+    if names:
+        chosen = [names.index(name) for name in frame.view.runs]
+        key = f"runs-table-{'|'.join(sorted(frame.view.runs))}"  # a new selection in the sidebar is a new table
+        st.dataframe(
+            usable,
+            hide_index=True,
+            column_config=_COLUMNS,
+            key=key,
+            on_select=lambda: select(key, names),
+            selection_mode="multi-row",
+            selection_default={"selection": {"rows": chosen}},
+            alt="The runs below the runs folder",
+        )
+        if frame.view.test:
+            st.caption(as_typed(f"BLEU: of the test set {frame.view.test}, where a run has translated it."))
+    broken = table[table["problem"] != ""]
+    if len(broken):
+        st.subheader("Cannot be used")
+        for run, problem in zip(broken["run"], broken["problem"], strict=True):
+            with st.container(border=True):
+                st.text(run)
+                st.error(as_typed(problem))
+
+
+def select(key: str, names: list[str]) -> None:
+    """Choose the runs of the selected rows."""
+    rows = st.session_state[key]["selection"]["rows"]
+    if len(rows) > view.MOST_RUNS:
+        st.toast(f"At most {view.MOST_RUNS} runs are shown at once; the first {view.MOST_RUNS} are taken.")
+    st.session_state["runs"] = [names[row] for row in sorted(rows)[: view.MOST_RUNS]]
+
+
+def _swatch(style: theme.SeriesStyle) -> str:
+    """A line in the colour, dash and marker of a run, as a picture in a data URL."""
+    from urllib.parse import quote
+
+    colour = theme.on_page(style.colour, st.context.theme.type == "dark")
+    dashes = {
+        "solid": "",
+        "dash": "7 4",
+        "dot": "2 3",
+        "dashdot": "7 3 2 3",
+        "longdash": "12 4",
+        "longdashdot": "12 3 2 3",
+    }
+    drawn = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="60" height="20"><path d="M2 10H58" stroke="{colour}" stroke-width="3" '
+        f'stroke-dasharray="{dashes[style.dash]}"/></svg>'
+    )
+    return f"data:image/svg+xml,{quote(drawn)}"

@@ -1,0 +1,89 @@
+"""The tables of the page Scores: scores with signatures, tests against the baseline, and both for a paper."""
+
+from __future__ import annotations
+
+import shlex
+
+import pandas as pd
+import streamlit as st
+
+from workbench import evaluation
+from workbench.drawing import short_names
+from workbench.evaluation import METRIC_NAMES
+from workbench.export.latex import score_table_latex
+from workbench.figure_view import stamp
+from workbench.frame import Frame, as_typed
+from workbench.runs import Run
+
+METHOD_NAMES = {"bootstrap": "Paired bootstrap", "randomization": "Approximate randomization", "sign": "Sign test"}
+Key = tuple[tuple[object, ...], ...]
+Number = st.column_config.NumberColumn
+
+_SCORES = {
+    "system": "System",
+    "metric": "Metric",
+    "score": Number("Score", format="%.2f"),
+    "low": Number("95 % from", format="%.2f"),
+    "high": Number("to", format="%.2f"),
+    "n": Number("Sentences", format="localized"),
+    "signature": st.column_config.TextColumn("Signature", width="large"),
+}
+_TESTS = {
+    "system": "System",
+    "metric": "Metric",
+    "score": Number("Score", format="%.2f"),
+    "delta": Number("Difference", format="%+.2f"),
+    "low": Number("95 % from", format="%+.2f"),
+    "high": Number("to", format="%+.2f"),
+    "p_value": Number("p", format="%.4f"),
+    "p_holm": Number("p after Holm", format="%.4f"),
+}
+
+
+@st.cache_data(max_entries=16, show_spinner="Scoring")
+def _scores(key: Key, test: str, metrics: tuple[str, ...], _runs: tuple[Run, ...]) -> pd.DataFrame:
+    return evaluation.score_table(_runs, test, metrics)
+
+
+@st.cache_data(max_entries=16, show_spinner="Testing the differences")
+def _comparison(key: Key, test: str, metrics: tuple[str, ...], method: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
+    return evaluation.comparison_table(_runs, test, _runs[0].name, method, metrics)
+
+
+def show(frame: Frame, metrics: list[str], method: str) -> None:
+    """Scores, differences to the baseline with their p-values, the LaTeX table."""
+    runs, test = frame.tested, frame.view.test
+    key = tuple((run.name, *stamp(run, test)) for run in runs)
+    scores = _named(_scores(key, test, tuple(metrics), runs), runs)
+    _table(scores, _SCORES, "Scores with intervals", ["evaluate"], runs, test, metrics)
+    st.subheader("Difference to the baseline")
+    tests, baseline = None, short_names(runs)[runs[0].name]
+    if len(runs) < 2:
+        st.text("A test needs a second run that has translated this test set: choose one in the sidebar.")
+    else:
+        tests = _named(_comparison(key, test, tuple(metrics), method, runs), runs)
+        said = f"Baseline: {baseline}. {METHOD_NAMES[method]} over the same sentences, two-sided; Holm's correction runs"
+        st.caption(as_typed(f"{said} over the systems of one metric."))
+        _table(tests, _TESTS, "Differences to the baseline", ["compare", "--method", method], runs, test, metrics)
+    with st.expander("LaTeX table"):
+        st.code(score_table_latex(scores, tests, baseline), language="latex", wrap_lines=True)
+
+
+def _named(table: pd.DataFrame, runs: tuple[Run, ...]) -> pd.DataFrame:
+    return table.assign(system=table["system"].map(short_names(runs)), metric=table["metric"].replace(METRIC_NAMES))
+
+
+def _table(
+    table: pd.DataFrame,
+    columns: dict[str, object],
+    title: str,
+    command: list[str],
+    runs: tuple[Run, ...],
+    test: str,
+    metrics: list[str],
+) -> None:
+    """A table with the command that prints it; the baseline is the first run of the command."""
+    st.dataframe(table, hide_index=True, column_config=columns, column_order=list(columns), key=title, alt=title)
+    words = ["workbench", command[0], *(str(run.folder) for run in runs), "--test", test, *command[1:]]
+    with st.popover("Copy as command"):
+        st.code(shlex.join([*words, "--metrics", ",".join(metrics)]), language="bash", wrap_lines=True)

@@ -1,0 +1,119 @@
+"""What is being looked at: runs, test set, sentence, baseline; and the query string that says so. Pure functions.
+
+It knows no Streamlit and opens no run: `Known` tells it what there is to look at.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+from workbench.figures import theme
+
+MOST_RUNS = 6
+
+
+@dataclass(frozen=True)
+class Known:
+    """A run that can be looked at: its test sets with the number of sentences in each."""
+
+    name: str
+    tests: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ViewState:
+    """The shared part of a page's state. `runs` begins with the baseline; `sentence` counts from 0."""
+
+    runs: tuple[str, ...] = ()
+    test: str = ""
+    sentence: int = 0
+    baseline: str = ""
+
+
+def to_query(view: ViewState) -> dict[str, str | list[str]]:
+    """The view as query parameters, the same names as the widgets have; empty parts are left out."""
+    query: dict[str, str | list[str]] = {
+        "runs": list(view.runs),
+        "test": view.test,
+        "sentence": str(view.sentence),
+        "baseline": view.baseline,
+    }
+    return {name: value for name, value in query.items() if value}
+
+
+def to_link(view: ViewState) -> str:
+    """The query string of a view, `?` included."""
+    return "?" + urlencode(to_query(view), doseq=True, safe="/")
+
+
+def from_query(query: Mapping[str, Sequence[str]], known: Sequence[Known]) -> tuple[ViewState, list[str]]:
+    """The view that query parameters ask for, and a sentence for each that cannot be had; others are not looked at."""
+    warnings: list[str] = []
+    names = [run.name for run in known]
+    asked = [name for name in dict.fromkeys(query.get("runs", ())) if name]
+    warnings += [_unknown("run", name, names) for name in asked if name not in names]
+    runs = [name for name in asked if name in names]
+    if len(runs) > MOST_RUNS:
+        warnings.append(f"{len(runs)} runs are asked for; the first {MOST_RUNS} are shown.")
+        runs = runs[:MOST_RUNS]
+    runs = runs if "runs" in query and (runs or not asked) else default_runs(known)
+
+    test = _chosen("test set", query.get("test"), tests(runs, known), warnings)
+    baseline = _chosen("baseline", query.get("baseline"), baselines(runs), warnings)
+    count = sentences(runs, test, known)
+    sentence = _sentence(query.get("sentence"), count, warnings)
+    return ViewState(baseline_first(runs, baseline), test, sentence, baseline), warnings
+
+
+def _chosen(what: str, asked: Sequence[str] | None, options: Sequence[str], warnings: list[str]) -> str:
+    """The one asked for where it is an option, else the first option."""
+    wanted = asked[-1] if asked else ""
+    if wanted and wanted not in options:
+        warnings.append(_unknown(what, wanted, options))
+    return wanted if wanted in options else next(iter(options), "")
+
+
+def _unknown(what: str, name: str, options: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, options, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "the default is shown."
+    return f"There is no {what} {name!r} here; {hint}"
+
+
+def _sentence(asked: Sequence[str] | None, count: int, warnings: list[str]) -> int:
+    if not asked or not asked[-1]:
+        return 0
+    text = asked[-1]
+    if text.isascii() and text.isdigit() and int(text) < max(1, count):
+        return int(text)
+    has = f"has sentences 0 to {count - 1}" if count else "has no sentences yet"
+    warnings.append(f"There is no sentence {text!r}: the test set {has}; sentence 0 is shown.")
+    return 0
+
+
+def default_runs(known: Sequence[Known]) -> list[str]:
+    """The runs that stand in the same folder as the first, six at most: those of one experiment."""
+    folders = [run.name.rpartition("/")[0] for run in known]
+    return baselines([run.name for run, folder in zip(known, folders, strict=True) if folder == folders[0]])[:MOST_RUNS]
+
+
+def tests(runs: Sequence[str], known: Sequence[Known]) -> list[str]:
+    """The test sets that any of the runs has translated, those that most of them have first."""
+    found = [test for run in known if run.name in runs for test in run.tests]
+    return sorted(set(found), key=lambda test: (-found.count(test), test != "test", test))
+
+
+def baselines(runs: Sequence[str]) -> list[str]:
+    """The runs in the order in which they suggest themselves as the baseline: those named after one first."""
+    return sorted(runs, key=lambda name: theme.style_of(name.rpartition("/")[2]) != theme.BASELINE)
+
+
+def baseline_first(runs: Sequence[str], baseline: str) -> tuple[str, ...]:
+    return tuple(sorted(runs, key=lambda name: name != baseline))
+
+
+def sentences(runs: Sequence[str], test: str, known: Sequence[Known]) -> int:
+    """How many sentences the test set has; 0 where no run has translated it."""
+    return max((run.tests.get(test, 0) for run in known if run.name in runs), default=0)
