@@ -76,7 +76,7 @@ class State:
 
 
 class System(nn.Module):
-    """One translation system. `mechanisms` are in the order of the configuration, named by `name` or `name.2`, ..."""
+    """One translation system. `mechanisms` are in the order of the configuration, named by `name` or `name-2`, ..."""
 
     def __init__(self, config: ModelConfig, backbone: nn.Module, mechanisms: Mapping[str, Mechanism]) -> None:
         super().__init__()

@@ -47,7 +47,8 @@ def training_pairs(shape: Shape, seed: int = 1) -> Iterator[tuple[list[list[int]
     for _ in range(shape.warmup + shape.steps):
         shortest = draw.randint(5, 36)
         longest = shortest + 4
-        sources, targets = [], []
+        sources: list[list[int]] = []
+        targets: list[list[int]] = []
         while (len(sources) + 1) * (longest + 1) <= shape.batch_tokens:
             length = draw.randint(shortest, longest)
             other = max(shortest, min(longest, length + draw.randint(-2, 2)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -62,7 +63,11 @@ def _bar(description: str) -> Iterator[Callable[[int, int, str], None]]:
                    TimeRemainingColumn(), TextColumn("{task.fields[note]}"))
         with Progress(*columns, console=console) as progress:
             task = progress.add_task(description, total=None, note="")
-            yield lambda done, total, note="": progress.update(task, completed=done, total=total, note=note)
+
+            def draw(done: int, total: int, note: str = "") -> None:
+                progress.update(task, completed=done, total=total, note=note)
+
+            yield draw
         return
     last = [0.0]
 

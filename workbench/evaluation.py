@@ -77,7 +77,7 @@ def trace_test(run: Run, translations: Translations, names: Sequence[str], sente
     outside = [row for row in rows if not 0 <= row < len(translations)]
     if outside:
         raise RunError(f"{translations.test} has sentences 0 to {len(translations) - 1}, not {outside[0]}")
-    traces = {}
+    traces: dict[int, Any] = {}
     for start in range(0, len(rows), SLICE):
         part = rows[start : start + SLICE]
         found = translator.trace([translations.test_set.sources[row] for row in part],

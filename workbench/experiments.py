@@ -171,5 +171,5 @@ def table(experiment: Experiment, root: Path, metrics: tuple[str, ...] = ("bleu"
         run = open_run(cell.folder)
         for test in experiment.data.tests:
             found = score_table([run], test, metrics)
-            rows += [{**place, "test": test, **row} for row in found.drop(columns="system").to_dict("records")]
+            rows += [{**place, "test": test, **dict(row)} for _, row in found.drop(columns="system").iterrows()]
     return pd.DataFrame(rows)

@@ -26,6 +26,7 @@ class Positions(nn.Module):
         super().__init__()
         self.width = width
         self.learned = nn.Parameter(torch.randn(longest, width) * width**-0.5) if learned else None
+        self.table: Tensor
         self.register_buffer("table", self._sinusoids(64) if not learned else None, persistent=False)
 
     def _sinusoids(self, length: int) -> Tensor:

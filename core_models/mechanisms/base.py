@@ -157,10 +157,8 @@ class Mechanism(nn.Module):
     Options: ClassVar[type[Options]] = Options
     places: Sequence[Place] = ()
     replaces: Sequence[Place] = ()
-    mixes: bool = False
-    needs_previous_outputs: bool = False
 
-    def __init__(self, host: Host, options: Options) -> None:
+    def __init__(self, host: Host, options: Any) -> None:
         super().__init__()
         self.options = options
 
@@ -181,13 +179,9 @@ class Mechanism(nn.Module):
         return x
 
     def predictions(self, view: View, own: Own) -> list[Prediction]:
-        """Predictions over the vocabulary: asked for in training, for traces, or if the mechanism mixes."""
+        """Predictions over the vocabulary: asked for in training and for traces."""
         return []
 
     def losses(self, view: View, own: Own, batch: Batch) -> dict[str, Tensor]:
         """The other loss terms: weighted sums per sentence [S], float32 or better."""
-        return {}
-
-    def remember(self, view: View, own: Own) -> dict[str, Tensor]:
-        """After a forced pass over the chosen translation: what the document's next sentence may read."""
         return {}

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from torch import Tensor, nn
 
 from core_models.catalogue import build, parameters
@@ -271,6 +272,8 @@ def fit(folder: str | Path, score: Score | None = None, report: Report | None = 
     folder = Path(folder)
     config = read_config(folder)
     training = config.training
+    if not torch.distributed.is_initialized():  # else a second call in one process would keep the first one's device and precision
+        AcceleratorState._reset_state(reset_partial_state=True)
     accelerator = Accelerator(cpu=device == "cpu", mixed_precision="bf16" if training.precision == "bfloat16" else "no")
     torch.manual_seed(training.seed)
     prepared = Prepared.open(data_folder_of(folder, config))

@@ -14,7 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,13 @@ def server(tmp_path_factory) -> Iterator[Server]:
     (folder / "runs").mkdir()
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("STREAMLIT_", "WORKBENCH_"))}
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "workbench.cli", "app", "--runs", str(folder / "runs"), "--port", str(port)],
-                                   cwd=folder, stdout=log, stderr=subprocess.STDOUT, env=environment)  # fmt: skip
+        process = subprocess.Popen(
+            [sys.executable, "-m", "workbench.cli", "app", "--runs", str(folder / "runs"), "--port", str(port)],
+            cwd=folder,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
     started = Server(psutil.Process(process.pid), port, folder / "log")
     try:
         until = time.monotonic() + 120
@@ -69,7 +79,9 @@ def server(tmp_path_factory) -> Iterator[Server]:
 
 def test_it_listens_on_the_loopback_address_alone(server):
     family = [server.process, *server.process.children(recursive=True)]
-    listening = [one.laddr for process in family for one in process.net_connections("inet") if one.status == psutil.CONN_LISTEN]
+    listening = [
+        one.laddr for process in family for one in process.net_connections("inet") if one.status == psutil.CONN_LISTEN
+    ]
     assert [(address.ip, address.port) for address in listening] == [("127.0.0.1", server.port)]
 
 

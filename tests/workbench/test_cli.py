@@ -18,9 +18,35 @@ from core_models.checkpoint import read_tensors
 from workbench import cli, evaluation
 from workbench.runs import open_run
 
-COMMANDS = ("data", "train", "resume", "average", "translate", "score", "evaluate", "compare", "trace", "runs", "systems", "figure",
-            "experiment", "demo", "app")  # fmt: skip
-STEPS = ("--set", "max_steps=4", "--set", "validate_every=2", "--set", "log_every=1", "--set", "batch_tokens=256", "--device", "cpu")
+COMMANDS = (
+    "data",
+    "train",
+    "resume",
+    "average",
+    "translate",
+    "score",
+    "evaluate",
+    "compare",
+    "trace",
+    "runs",
+    "systems",
+    "figure",
+    "experiment",
+    "demo",
+    "app",
+)
+STEPS = (
+    "--set",
+    "max_steps=4",
+    "--set",
+    "validate_every=2",
+    "--set",
+    "log_every=1",
+    "--set",
+    "batch_tokens=256",
+    "--device",
+    "cpu",
+)
 
 
 def _run(*arguments: object, input: str | None = None) -> str:
@@ -33,7 +59,9 @@ def _run(*arguments: object, input: str | None = None) -> str:
 def _refused(capsys, monkeypatch, *arguments: object) -> str:
     """What a command says that must be answered with one sentence and exit code 2."""
     monkeypatch.setattr(sys, "argv", ["workbench", *map(str, arguments)])
-    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1")  # else main would start itself again with the allocator's settings
+    monkeypatch.setenv(
+        "MALLOC_TRIM_THRESHOLD_", "1"
+    )  # else main would start itself again with the allocator's settings
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     said = capsys.readouterr().err.strip()
@@ -55,12 +83,17 @@ def folders(copied_runs) -> list[Path]:
 
 @pytest.mark.parametrize("command", [(), ("data",), ("train",), ("experiment", "run")])
 def test_help_is_quick_and_imports_no_torch(command):
-    script = ("import sys, time; from workbench import cli\n"
-              f"sys.argv = {['workbench', *command, '--help']!r}\n"
-              "try: cli.main()\nexcept SystemExit as end: assert end.code == 0\n"
-              "heavy = {'torch', 'pandas', 'numpy', 'streamlit', 'plotly', 'matplotlib'} & set(sys.modules)\n"
-              "print('MEASURED', time.process_time(), sorted(heavy))")  # fmt: skip
-    already = {**os.environ, "MALLOC_TRIM_THRESHOLD_": "1"}  # else main starts itself again with the allocator's settings
+    script = (
+        "import sys, time; from workbench import cli\n"
+        f"sys.argv = {['workbench', *command, '--help']!r}\n"
+        "try: cli.main()\nexcept SystemExit as end: assert end.code == 0\n"
+        "heavy = {'torch', 'pandas', 'numpy', 'streamlit', 'plotly', 'matplotlib'} & set(sys.modules)\n"
+        "print('MEASURED', time.process_time(), sorted(heavy))"
+    )
+    already = {
+        **os.environ,
+        "MALLOC_TRIM_THRESHOLD_": "1",
+    }  # else main starts itself again with the allocator's settings
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=already)
     help_text, _, measured = found.stdout.partition("MEASURED ")
     seconds, heavy = measured.split(maxsplit=1)
@@ -76,15 +109,32 @@ def test_controlled_text_can_be_prepared_from_files_archives_tables_and_document
     assert "bleu ceiling" in said
     again = tmp_path / "again"
     _run("data", "controlled", "--out", again, "--sentences", 120, "--dev", 10, "--test", 10, "--seed", 3)
-    assert {path.name: path.read_bytes() for path in text.iterdir()} == {path.name: path.read_bytes() for path in again.iterdir()}
+    assert {path.name: path.read_bytes() for path in text.iterdir()} == {
+        path.name: path.read_bytes() for path in again.iterdir()
+    }
 
     for language in ("en", "de"):
         (text / f"train.{language}.gz").write_bytes(gzip.compress((text / f"train.{language}").read_bytes()))
     pairs = zip(*((text / f"dev.{language}").read_text().splitlines() for language in ("en", "de")), strict=True)
     (text / "table.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
-    said = _run("data", "prepare", "--train", f"{text}/train.en.gz,{text}/train.de.gz", "--dev", f"{text}/dev.en,{text}/dev.de",
-                "--test", f"whole={text}/test.en,{text}/test.de", "--test", f"table={text}/table.tsv", "--pieces", 120,
-                "--languages", "en-de", "--out", out)  # fmt: skip
+    said = _run(
+        "data",
+        "prepare",
+        "--train",
+        f"{text}/train.en.gz,{text}/train.de.gz",
+        "--dev",
+        f"{text}/dev.en,{text}/dev.de",
+        "--test",
+        f"whole={text}/test.en,{text}/test.de",
+        "--test",
+        f"table={text}/table.tsv",
+        "--pieces",
+        120,
+        "--languages",
+        "en-de",
+        "--out",
+        out,
+    )
     assert "train: " in said
     from core_models.text.binary import Prepared
 
@@ -103,22 +153,38 @@ def test_training_that_ran_out_of_time_is_resumed_to_the_weights_of_an_uninterru
     assert f"not finished: workbench resume {tmp_path / 'parts'}" in said
     assert "all steps done" in _run("resume", tmp_path / "parts", "--device", "cpu")
     _run("train", *common, "--out", tmp_path / "whole")
-    assert (tmp_path / "parts" / "weights.safetensors").read_bytes() == (tmp_path / "whole" / "weights.safetensors").read_bytes()
+    assert (tmp_path / "parts" / "weights.safetensors").read_bytes() == (
+        tmp_path / "whole" / "weights.safetensors"
+    ).read_bytes()
     config = open_run(tmp_path / "whole").config
     assert (config.search.beam, config.training.max_epochs, config.training.max_steps) == (2, None, 4)
 
-    _run("train", *common, "--out", tmp_path / "after", "--init-from", f"{tmp_path / 'whole'}@4", "--set", "early_stopping.patience=3")
+    _run(
+        "train",
+        *common,
+        "--out",
+        tmp_path / "after",
+        "--init-from",
+        f"{tmp_path / 'whole'}@4",
+        "--set",
+        "early_stopping.patience=3",
+    )
     assert open_run(tmp_path / "after").config.training.early_stopping.patience == 3
 
 
 def test_an_average_is_the_mean_of_the_latest_checkpoints(prepared, tmp_path):
     run = tmp_path / "run"
     _run("train", "transformer:preset=tiny", "--data", prepared.folder, "--out", run, *STEPS, "--set", "keep_last=3")
-    (run / "checkpoints" / "step-1000000.safetensors").write_bytes((run / "checkpoints" / "step-000002.safetensors").read_bytes())
+    (run / "checkpoints" / "step-1000000.safetensors").write_bytes(
+        (run / "checkpoints" / "step-000002.safetensors").read_bytes()
+    )
     before = (run / "weights.safetensors").read_bytes()
     said = _run("average", run, "--last", 2)
     assert "step-000004, step-1000000" in said, "by step, not by name"
-    two, four, mean = (read_tensors(run / "checkpoints" / f"{name}.safetensors") for name in ("step-000002", "step-000004", "average-2"))
+    two, four, mean = (
+        read_tensors(run / "checkpoints" / f"{name}.safetensors")
+        for name in ("step-000002", "step-000004", "average-2")
+    )
     assert all((mean[name] - (two[name] + four[name]) / 2).abs().max() < 1e-6 for name in mean)
     assert (run / "weights.safetensors").read_bytes() == before
     _run("average", run, "--last", 2, "--use")
@@ -155,7 +221,9 @@ def test_a_test_set_is_translated_with_trees_and_traced_in_part(folders):
     run = open_run(folders[2])
     assert run.translations("dev").has_trees
     assert run.translations("dev").meta["search"]["beam"] == 2
-    _run("trace", folders[2], "--test", "dev", "--names", "log_prob,*.log_prob,future_cost.gate", "--sentences", "0-2,5")
+    _run(
+        "trace", folders[2], "--test", "dev", "--names", "log_prob,*.log_prob,future_cost.gate", "--sentences", "0-2,5"
+    )
     assert list(run.traces("dev")) == [0, 1, 2, 5]
     assert set(run.traces("dev").names) == {"log_prob", "future_cost.log_prob", "future_cost.gate"}
 
@@ -175,7 +243,8 @@ def test_evaluate_prints_the_score_table_and_translates_what_is_still_to_do(fold
     rows = _table(_run("evaluate", *folders[:2], "--test", "test", "--metrics", "chrf,ter", "--samples", 50))
     expected = evaluation.score_table([open_run(path) for path in folders[:2]], "test", ["chrf", "ter"], 50)
     assert [(row["system"], row["metric"], row["score"]) for row in rows] == [
-        (row.system, row.metric, f"{row.score:.4f}") for row in expected.itertuples()]  # fmt: skip
+        (row.system, row.metric, f"{row.score:.4f}") for row in expected.itertuples()
+    ]
 
 
 def test_runs_of_one_name_are_scored_each_by_itself(graded_runs, tmp_path):
@@ -187,16 +256,21 @@ def test_runs_of_one_name_are_scored_each_by_itself(graded_runs, tmp_path):
 
 @pytest.mark.parametrize("method", ["bootstrap", "randomization", "sign"])
 def test_compare_prints_the_comparison_table(graded_runs, method):
-    rows = _table(_run("compare", *(run.folder for run in graded_runs), "--method", method, "--baseline", "future-cost-1"))
+    rows = _table(
+        _run("compare", *(run.folder for run in graded_runs), "--method", method, "--baseline", "future-cost-1")
+    )
     expected = evaluation.comparison_table(graded_runs, "test", "future-cost-1", method)
     assert [(row["system"], row["delta"], row["p_value"], row["p_holm"]) for row in rows] == [
-        (row.system, f"{row.delta:.4f}", f"{row.p_value:.4f}", f"{row.p_holm:.4f}") for row in expected.itertuples()]  # fmt: skip
+        (row.system, f"{row.delta:.4f}", f"{row.p_value:.4f}", f"{row.p_holm:.4f}") for row in expected.itertuples()
+    ]
 
 
 def test_runs_are_listed_the_broken_with_their_reason(copied_runs):
     (copied_runs / "demo" / "future-cost-1" / "config.yaml").write_text("name: x")
     (copied_runs / "demo" / "future-cost-2" / "weights.safetensors").unlink()
-    lines = {line.split()[0]: line for line in _run("runs", "--runs", copied_runs).splitlines() if line.startswith("demo/")}
+    lines = {
+        line.split()[0]: line for line in _run("runs", "--runs", copied_runs).splitlines() if line.startswith("demo/")
+    }
     assert "broken: " in lines["demo/future-cost-1"]
     assert "is missing" in lines["demo/future-cost-1"]
     assert " trained" in lines["demo/transformer"]
@@ -217,7 +291,9 @@ def test_a_figure_is_drawn_into_a_file_a_table_or_a_folder(graded_runs, tmp_path
     assert (tmp_path / "f.pdf").read_bytes().startswith(b"%PDF")
     _run("figure", "scores", *runs, "--out", tmp_path / "f.csv", "--set", "metrics=bleu")
     header, *rows = [line.split(",") for line in (tmp_path / "f.csv").read_text().splitlines()]
-    drawn = {row[header.index("series")]: float(row[header.index("score")]) for row in rows if row[header.index("score")]}
+    drawn = {
+        row[header.index("series")]: float(row[header.index("score")]) for row in rows if row[header.index("score")]
+    }
     table = evaluation.score_table(graded_runs[:2], "test", ["bleu"])
     assert drawn == pytest.approx(dict(zip(table.system, table.score, strict=True)))
     said = _run("figure", "training-curves", *runs, "--out", tmp_path / "bundle")
@@ -257,12 +333,23 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(arguments[:2] + arguments[-2:]) for arguments, _ in WRONG])
-def test_what_is_wrong_is_answered_with_one_sentence_and_exit_code_2(demo_runs, tmp_path, capsys, monkeypatch, arguments, message):
+@pytest.mark.parametrize(
+    ("arguments", "message"), WRONG, ids=[" ".join(arguments[:2] + arguments[-2:]) for arguments, _ in WRONG]
+)
+def test_what_is_wrong_is_answered_with_one_sentence_and_exit_code_2(
+    demo_runs, tmp_path, capsys, monkeypatch, arguments, message
+):
     (tmp_path / "in.txt").write_text("a\n")
     demo = demo_runs / "demo"
-    places = {"DATA": demo / "data", "OUT": tmp_path / "out", "RUN": demo / "transformer", "RUN2": demo / "future-cost-1",
-              "RUN@7": f"{demo / 'transformer'}@7", "NOWHERE": tmp_path / "nowhere", "FILE": tmp_path / "in.txt"}  # fmt: skip
+    places = {
+        "DATA": demo / "data",
+        "OUT": tmp_path / "out",
+        "RUN": demo / "transformer",
+        "RUN2": demo / "future-cost-1",
+        "RUN@7": f"{demo / 'transformer'}@7",
+        "NOWHERE": tmp_path / "nowhere",
+        "FILE": tmp_path / "in.txt",
+    }
     monkeypatch.chdir(tmp_path)
     assert message in _refused(capsys, monkeypatch, *(places.get(argument, argument) for argument in arguments))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt"], "nothing was written"
@@ -270,10 +357,30 @@ def test_what_is_wrong_is_answered_with_one_sentence_and_exit_code_2(demo_runs, 
 
 def test_ctrl_c_during_training_leaves_a_run_that_can_be_resumed(prepared, tmp_path):
     run = tmp_path / "run"
-    arguments = ["train", "transformer:preset=tiny", "--data", str(prepared.folder), "--out", str(run), "--device", "cpu",
-                 "--set", "max_steps=1000000", "--set", "validate_every=3", "--set", "log_every=1", "--set", "batch_tokens=256"]  # fmt: skip
-    process = subprocess.Popen([sys.executable, "-m", "workbench.cli", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
+    arguments = [
+        "train",
+        "transformer:preset=tiny",
+        "--data",
+        str(prepared.folder),
+        "--out",
+        str(run),
+        "--device",
+        "cpu",
+        "--set",
+        "max_steps=1000000",
+        "--set",
+        "validate_every=3",
+        "--set",
+        "log_every=1",
+        "--set",
+        "batch_tokens=256",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "workbench.cli", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
     until = time.monotonic() + 120
     while not list(run.glob("state/step-*/progress.json")):
         assert process.poll() is None, process.stderr.read().decode()

@@ -1,4 +1,4 @@
-"""Every figure shows the numbers of evaluation and of the analyses, under the runs' names; errors say what would help."""
+"""Every figure shows the numbers of evaluation and of the analyses under the runs' names; errors say what helps."""
 
 import json
 import shutil
@@ -67,10 +67,15 @@ def _check_diff(figure, request):
     trees = [run.translations(request.test).tree(request.sentence) for run in request.runs[:2]]
     wanted = beam.diff(*trees).nodes
     points = _nodes(figure)
-    prefixes = {" ".join(prefix): (bool(a), bool(b)) for prefix, a, b in zip(wanted.prefix, wanted.in_a, wanted.in_b, strict=True)}
+    prefixes = {
+        " ".join(prefix): (bool(a), bool(b))
+        for prefix, a, b in zip(wanted.prefix, wanted.in_a, wanted.in_b, strict=True)
+    }
     assert set(points.prefix) == set(prefixes)
     for series, sides in (("transformer only", (True, False)), ("future-cost-1 only", (False, True))):
-        assert set(points[points.series == series].prefix) == {prefix for prefix, found in prefixes.items() if found == sides}
+        assert set(points[points.series == series].prefix) == {
+            prefix for prefix, found in prefixes.items() if found == sides
+        }
 
 
 def _check_overlay(figure, request):
@@ -86,7 +91,9 @@ def _check_overlay(figure, request):
 def _check_calibration(figure, request):
     for run in request.runs[1:]:
         traces = run.traces(request.test)
-        flat = [np.concatenate([traces.array(name, row).values for row in traces]) for name in (drawing.FUTURE, "log_prob")]
+        flat = [
+            np.concatenate([traces.array(name, row).values for row in traces]) for name in (drawing.FUTURE, "log_prob")
+        ]
         wanted = calibration(*flat)
         found = figure.table[(figure.table.mark == "points") & (figure.table.series == run.name.rsplit("/")[-1])]
         np.testing.assert_allclose(found.mean_realised, wanted.mean_realised)
@@ -100,14 +107,24 @@ CASES = {
     "scores": (ALL, {}, SHORT, _check_scores),
     "length-scores": (ALL, {}, SHORT, lambda f, r: _check_lengths(f, r, "BLEU", "score")),
     "length-differences": (ALL, {}, SHORT[1:], lambda f, r: _check_lengths(f, r, "Δ BLEU", "delta")),
-    "output-lengths": (ALL, {}, (*SHORT, "reference"), lambda f, r: _check_lengths(f, r, "mean length", "mean_output_length")),
+    "output-lengths": (
+        ALL,
+        {},
+        (*SHORT, "reference"),
+        lambda f, r: _check_lengths(f, r, "mean length", "mean_output_length"),
+    ),
     "training-curves": (ALL, {}, SHORT, _check_training),
     "beam-tree": (slice(1), TREE, ("best path",), lambda f, r: _check_tree(_nodes(f), r.runs[0], r)),
-    "beam-trees": (PAIR, TREE, ("best path",), lambda f, r: [_check_tree(_nodes(f, run.name.rsplit("/")[-1]), run, r) for run in r.runs]),
+    "beam-trees": (
+        PAIR,
+        TREE,
+        ("best path",),
+        lambda f, r: [_check_tree(_nodes(f, run.name.rsplit("/")[-1]), run, r) for run in r.runs],
+    ),
     "beam-diff": (PAIR, {"node_cap": 10_000}, ("transformer only", "future-cost-1 only"), _check_diff),
     "future-cost-overlay": (slice(2, 3), {}, ("gate",), _check_overlay),
     "future-cost-calibration": (ALL, {}, SHORT[1:], _check_calibration),
-}  # fmt: skip
+}
 
 
 def test_every_drawing_has_its_case():
@@ -163,7 +180,12 @@ def test_what_a_run_lacks_is_answered_with_the_command_that_makes_it(copied_runs
     run = open_run("demo/future-cost-2", copied_runs)
     _expect(r"workbench translate \S+/future-cost-2 --test wmt", "scores", [run], test="wmt")
     _expect("sentences 0 to 29, not 30", "beam-tree", [run], sentence=30)
-    _expect(r"sentence 30 .* is not traced .*workbench trace \S+/future-cost-2 --test test", "future-cost-overlay", [run], sentence=30)
+    _expect(
+        r"sentence 30 .* is not traced .*workbench trace \S+/future-cost-2 --test test",
+        "future-cost-overlay",
+        [run],
+        sentence=30,
+    )
     (run.folder / "translations" / "test" / "trees.npy").unlink()
     _expect(r"workbench translate \S+/future-cost-2 --test test --trees", "beam-tree", [run])
     evaluation.trace_test(run, run.translations("test"), ["future_cost.*"], [0])

@@ -41,14 +41,26 @@ def test_scores_are_those_of_sacrebleu_on_the_files(graded_runs):
 @pytest.mark.parametrize("method", list(evaluation.TESTS))
 def test_comparisons_are_those_of_the_analyses_with_holm_over_the_runs(graded_runs, method):
     found = evaluation.comparison_table(graded_runs, "test", "future-cost-1", method, ["bleu", "ter"])
-    compare = {"bootstrap": significance.paired_bootstrap, "randomization": significance.approximate_randomization,
-               "sign": significance.sign_test}[method]  # fmt: skip
+    compare = {
+        "bootstrap": significance.paired_bootstrap,
+        "randomization": significance.approximate_randomization,
+        "sign": significance.sign_test,
+    }[method]
     for metric in ("bleu", "ter"):
-        extracted = {run.name: extract(_lines(run, "hypotheses.txt"), _lines(run, "references.txt"), metric) for run in graded_runs}
+        extracted = {
+            run.name: extract(_lines(run, "hypotheses.txt"), _lines(run, "references.txt"), metric)
+            for run in graded_runs
+        }
         by_hand = [compare(extracted["future-cost-1"], extracted[name]) for name in ("transformer", "future-cost-2")]
         rows = found[found.metric == metric]
         assert rows.system.tolist() == ["transformer", "future-cost-2"]
-        for column, field in (("score", "system_score"), ("delta", "delta"), ("low", "low"), ("high", "high"), ("p_value", "p_value")):
+        for column, field in (
+            ("score", "system_score"),
+            ("delta", "delta"),
+            ("low", "low"),
+            ("high", "high"),
+            ("p_value", "p_value"),
+        ):
             np.testing.assert_allclose(rows[column], [getattr(one, field) for one in by_hand])
         np.testing.assert_allclose(rows.p_holm, significance.holm([one.p_value for one in by_hand]))
     bleu = found[found.metric == "bleu"].set_index("system").delta
@@ -77,7 +89,9 @@ def test_statistics_are_read_the_second_time_and_a_damaged_cache_is_mended(grade
     (cached,) = run.statistics.glob("*.npz")
     marked = np.arange(first.values.size).reshape(first.values.shape)  # what extraction could never give
     np.savez(cached, values=marked, signature=np.array(first.signature))
-    assert np.array_equal(evaluation.statistics(run, run.translations("test"), "bleu").values, marked), "it was not read"
+    assert np.array_equal(evaluation.statistics(run, run.translations("test"), "bleu").values, marked), (
+        "it was not read"
+    )
     cached.write_bytes(cached.read_bytes()[:50])
     assert np.array_equal(evaluation.statistics(run, run.translations("test"), "bleu").values, first.values)
     with np.load(cached) as stored:
@@ -92,7 +106,9 @@ def test_other_translations_have_other_statistics(graded_runs):
     assert not np.array_equal(before.values, evaluation.statistics(run, run.translations("test"), "chrf").values)
 
 
-@pytest.mark.parametrize(("scheme", "measure"), [("gdr", "source"), ("width:4", "reference"), ("quantiles:3", "source")])
+@pytest.mark.parametrize(
+    ("scheme", "measure"), [("gdr", "source"), ("width:4", "reference"), ("quantiles:3", "source")]
+)
 def test_length_buckets_hold_every_sentence_once_and_are_scored_alone(graded_runs, scheme, measure):
     table, differences = evaluation.length_tables(graded_runs, "test", scheme, measure, samples=50)
     run = graded_runs[0]
@@ -180,6 +196,6 @@ def test_progress_is_told_up_to_the_last_sentence(copied_runs):
 def test_data_that_has_gone_is_named(copied_runs):
     shutil.rmtree(copied_runs / "demo" / "data")
     run = open_run(copied_runs / "demo" / "transformer")
-    with pytest.raises(RunError, match="its data is not at hand .* give the test set as files"):
+    with pytest.raises(RunError, match=r"its data is not at hand .* give the test set as files"):
         evaluation.test_set(run, "test")
     assert isinstance(evaluation.score_table([run], "test", ["chrf"], 10), pd.DataFrame), "scores need the run alone"

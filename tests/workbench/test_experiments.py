@@ -1,4 +1,4 @@
-"""Grids of runs: nothing is done twice, time that runs out is taken up again, and what is missing stands in the table."""
+"""Grids of runs: nothing is done twice, time that runs out is taken up again, what is missing stands in the table."""
 
 from pathlib import Path
 
@@ -13,13 +13,18 @@ from workbench.training import finished
 
 GRID = {
     "name": "grid",
-    "data": {"languages": "en-de", "pieces": 50, "train": ["train.en", "train.de"], "dev": ["dev.en", "dev.de"],
-             "tests": {"first": ["test.en", "test.de"], "second": ["dev.en", "dev.de"]}},
+    "data": {
+        "languages": "en-de",
+        "pieces": 50,
+        "train": ["train.en", "train.de"],
+        "dev": ["dev.en", "dev.de"],
+        "tests": {"first": ["test.en", "test.de"], "second": ["dev.en", "dev.de"]},
+    },
     "systems": {"plain": "transformer:preset=tiny", "future": "future-cost-2:preset=tiny"},
     "training": {"max_steps": 4, "validate_every": 2, "log_every": 1, "batch_tokens": 256},
     "search": {"beam": 2, "max_length": 8},
     "inspect": "first",
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -57,7 +62,9 @@ def test_a_grid_is_run_once_and_stopped_training_is_taken_up(tmp_path, files):
     plain, future = (open_run(root / "grid" / name) for name in ("plain", "future"))
     assert [cell.state for cell in cells(experiment, root)] == ["done", "done"]
     assert all(finished(run.folder) and run.tests() == ["first", "second"] for run in (plain, future))
-    assert all(run.translations("first").has_trees and not run.translations("second").has_trees for run in (plain, future))
+    assert all(
+        run.translations("first").has_trees and not run.translations("second").has_trees for run in (plain, future)
+    )
     assert "future_cost.gate" in future.traces("first").names
     assert not (plain.folder / "traces").exists(), "a system without mechanisms has nothing of its own to trace"
 
@@ -67,7 +74,11 @@ def test_a_grid_is_run_once_and_stopped_training_is_taken_up(tmp_path, files):
 
     scores = table(experiment, root, ("bleu",))
     assert scores[["system", "test", "metric", "n"]].values.tolist() == [
-        ["plain", "first", "bleu", 15], ["plain", "second", "bleu", 20], ["future", "first", "bleu", 15], ["future", "second", "bleu", 20]]  # fmt: skip
+        ["plain", "first", "bleu", 15],
+        ["plain", "second", "bleu", 20],
+        ["future", "first", "bleu", 15],
+        ["future", "second", "bleu", 20],
+    ]
 
     # stopped between translating and tracing
     for path in (future.folder / "traces" / "first").iterdir():
@@ -83,17 +94,28 @@ def test_a_grid_is_run_once_and_stopped_training_is_taken_up(tmp_path, files):
 
 def test_several_seeds_are_runs_of_their_own(tmp_path):
     experiment = read_experiment(_write(tmp_path, seeds=[1, 7]))
-    assert [cell.folder.name for cell in cells(experiment, tmp_path)] == ["plain.seed-1", "future.seed-1", "plain.seed-7", "future.seed-7"]
+    assert [cell.folder.name for cell in cells(experiment, tmp_path)] == [
+        "plain.seed-1",
+        "future.seed-1",
+        "plain.seed-7",
+        "future.seed-7",
+    ]
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"sytems": {}}, "unknown key 'sytems'; did you mean 'systems'?"),
-    ({"data": {**GRID["data"], "peices": 3}}, "unknown key 'data.peices'; did you mean 'pieces'?"),
-    ({"data": {**GRID["data"], "dev": ["dev.en"]}}, "data.dev"),
-    ({"training": {**GRID["training"], "learning_rat": 1}}, "training: unknown key 'learning_rat'; did you mean 'learning_rate'?"),
-    ({"training": {}}, "give max_steps or max_epochs"),
-    ({"search": {"beem": 3}}, "search: unknown key 'beem'; did you mean 'beam'?"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sytems": {}}, "unknown key 'sytems'; did you mean 'systems'?"),
+        ({"data": {**GRID["data"], "peices": 3}}, "unknown key 'data.peices'; did you mean 'pieces'?"),
+        ({"data": {**GRID["data"], "dev": ["dev.en"]}}, "data.dev"),
+        (
+            {"training": {**GRID["training"], "learning_rat": 1}},
+            "training: unknown key 'learning_rat'; did you mean 'learning_rate'?",
+        ),
+        ({"training": {}}, "give max_steps or max_epochs"),
+        ({"search": {"beem": 3}}, "search: unknown key 'beem'; did you mean 'beam'?"),
+    ],
+)
 def test_a_wrong_key_is_named_with_the_file_and_the_nearest(tmp_path, changes, message):
     path = _write(tmp_path, **changes)
     with pytest.raises(ConfigError) as refusal:

@@ -36,8 +36,18 @@ def test_a_command_that_fails_is_failed_with_its_sentence(tmp_path):
 
 def test_cancelling_ends_the_command_and_all_that_it_started(tmp_path, demo_runs):
     data = demo_runs / "demo" / "data"
-    arguments = ["train", "transformer:preset=tiny", "--data", str(data), "--out", str(tmp_path / "run"), "--device", "cpu",
-                 "--set", "max_steps=1000000"]  # fmt: skip
+    arguments = [
+        "train",
+        "transformer:preset=tiny",
+        "--data",
+        str(data),
+        "--out",
+        str(tmp_path / "run"),
+        "--device",
+        "cpu",
+        "--set",
+        "max_steps=1000000",
+    ]
     job = jobs.start(tmp_path / "jobs", "Train", arguments, "train")
     until = time.monotonic() + SECONDS
     while not (tmp_path / "run" / "training.jsonl").is_file():
@@ -63,11 +73,23 @@ def test_state_log_and_command_survive_reading_from_disk(tmp_path):
     assert "future-cost-2" in again.log
 
 
-@pytest.mark.parametrize("rubbish", ["", "[]", "null", "{}", '{"title": "cut', '{"title": "x", "command": 3, "process": 1, "started": 0}',
-                                     '{"title": "x", "command": ["a"], "process": null, "started": 0}'])  # fmt: skip
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        "",
+        "[]",
+        "null",
+        "{}",
+        '{"title": "cut',
+        '{"title": "x", "command": 3, "process": 1, "started": 0}',
+        '{"title": "x", "command": ["a"], "process": null, "started": 0}',
+    ],
+)
 def test_what_is_no_job_is_passed_over(tmp_path, rubbish):
-    for name, text in (("20200101-000000-whole", json.dumps({"title": "t", "command": ["c"], "process": 2**22 + 1, "started": 1.0})),
-                       ("20210101-000000-rubbish", rubbish)):  # fmt: skip
+    for name, text in (
+        ("20200101-000000-whole", json.dumps({"title": "t", "command": ["c"], "process": 2**22 + 1, "started": 1.0})),
+        ("20210101-000000-rubbish", rubbish),
+    ):
         (tmp_path / name).mkdir()
         (tmp_path / name / "job.json").write_text(text)
     (tmp_path / "file").touch()
@@ -79,7 +101,9 @@ def test_newest_first(tmp_path):
     for second in (1, 3, 2):
         folder = tmp_path / f"20250101-00000{second}-job"
         folder.mkdir()
-        (folder / "job.json").write_text(json.dumps({"title": str(second), "command": [], "process": 1, "started": second}))
+        (folder / "job.json").write_text(
+            json.dumps({"title": str(second), "command": [], "process": 1, "started": second})
+        )
     assert [job.title for job in jobs.list_jobs(tmp_path)] == ["3", "2", "1"]
 
 

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from core_models.translator import Translation
-from workbench.runs import Run, RunError, Translations, list_runs, open_run, open_runs, training_table, write_translations
+from workbench.runs import (
+    Run,
+    RunError,
+    Translations,
+    list_runs,
+    open_run,
+    open_runs,
+    training_table,
+    write_translations,
+)
 from workbench.runs import TestSet as TestedOn  # pytest collects what is called Test…
 
 
@@ -25,7 +34,9 @@ def run(tmp_path: Path) -> Run:
 
 
 def _test_set(*sources: str) -> TestedOn:
-    return TestedOn("test", list(sources), [source.upper() for source in sources], [f"d{row}" for row, _ in enumerate(sources)])
+    return TestedOn(
+        "test", list(sources), [source.upper() for source in sources], [f"d{row}" for row, _ in enumerate(sources)]
+    )
 
 
 def test_broken_runs_are_listed_with_their_reason_and_stop_nothing(copied_runs):
@@ -35,7 +46,9 @@ def test_broken_runs_are_listed_with_their_reason_and_stop_nothing(copied_runs):
     (demo / "untrained" / "weights.safetensors").unlink()
     (demo / "no-yaml" / "config.yaml").write_text("name: [unclosed", encoding="utf-8")
     text = (demo / "unknown-key" / "config.yaml").read_text(encoding="utf-8")
-    (demo / "unknown-key" / "config.yaml").write_text(text.replace("label_smoothing:", "label_smothing:"), encoding="utf-8")
+    (demo / "unknown-key" / "config.yaml").write_text(
+        text.replace("label_smoothing:", "label_smothing:"), encoding="utf-8"
+    )
     (demo / "no-vocabulary" / "vocabulary" / "target.model").unlink()
     shutil.copytree(demo / "future-cost-1", copied_runs / "alone")
 
@@ -178,13 +191,21 @@ def test_new_translations_take_the_traces_of_the_old_ones_away(run):
 
 
 def test_a_log_whose_last_line_is_cut_keeps_the_lines_before(run):
-    events = [{"event": "start", "step": 0}, {"event": "train", "step": 5, "epoch": 0, "tokens": 50, "seconds": 0.5, "main_loss": 3.0},
-              {"event": "valid", "step": 5, "epoch": 0, "tokens": 50, "seconds": 0.6, "main_loss": 2.0}]
+    events = [
+        {"event": "start", "step": 0},
+        {"event": "train", "step": 5, "epoch": 0, "tokens": 50, "seconds": 0.5, "main_loss": 3.0},
+        {"event": "valid", "step": 5, "epoch": 0, "tokens": 50, "seconds": 0.6, "main_loss": 2.0},
+    ]
     lines = [json.dumps(event) for event in events]
-    (run.folder / "training.jsonl").write_text("\n".join([*lines, '{"event": "train", "step": 10, "main_']), encoding="utf-8")
+    (run.folder / "training.jsonl").write_text(
+        "\n".join([*lines, '{"event": "train", "step": 10, "main_']), encoding="utf-8"
+    )
     assert run.events() == events
     table = training_table([run])
-    assert table[["run", "step", "name", "value"]].values.tolist() == [["run", 5, "train_main_loss", 3.0], ["run", 5, "dev_main_loss", 2.0]]
+    assert table[["run", "step", "name", "value"]].values.tolist() == [
+        ["run", 5, "train_main_loss", 3.0],
+        ["run", 5, "dev_main_loss", 2.0],
+    ]
 
 
 def test_a_pickle_in_place_of_an_array_is_never_opened(run):

@@ -14,7 +14,9 @@ STEPS = {"max_steps": 4, "validate_every": 2, "log_every": 1, "batch_tokens": 12
 def test_a_run_is_laid_out_untrained_and_finds_its_data_after_both_have_moved(prepared, tmp_path):
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "data").symlink_to(prepared.folder)
-    run = new_run(tmp_path / "runs" / "tiny", "future-cost-2:preset=tiny,weight=0.7", prepared.folder, STEPS, {"beam": 2})
+    run = new_run(
+        tmp_path / "runs" / "tiny", "future-cost-2:preset=tiny,weight=0.7", prepared.folder, STEPS, {"beam": 2}
+    )
     assert [one.problem for one in list_runs(tmp_path / "runs")] == [None]
     assert not run.trained
     assert not run.config.data.startswith("/")
@@ -24,13 +26,16 @@ def test_a_run_is_laid_out_untrained_and_finds_its_data_after_both_have_moved(pr
     assert run.system == "future-cost-2:preset=tiny,weight=0.7"
 
 
-@pytest.mark.parametrize(("system", "training", "message"), [
-    ("tranformer", STEPS, "no system 'tranformer'; did you mean 'transformer'?"),
-    ("transformer:prest=tiny", STEPS, "no part of this system has an option 'prest'; did you mean 'preset'?"),
-    ("transformer:preset=tiny,heads=3", STEPS, "heads: 3 does not divide the width 64"),
-    ("transformer:preset=tiny", {"warmup": 3}, "give max_steps or max_epochs"),
-    ("transformer:preset=tiny", {**STEPS, "learning_rat": 1}, "did you mean 'learning_rate'?"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("system", "training", "message"),
+    [
+        ("tranformer", STEPS, "no system 'tranformer'; did you mean 'transformer'?"),
+        ("transformer:prest=tiny", STEPS, "no part of this system has an option 'prest'; did you mean 'preset'?"),
+        ("transformer:preset=tiny,heads=3", STEPS, "heads: 3 does not divide the width 64"),
+        ("transformer:preset=tiny", {"warmup": 3}, "give max_steps or max_epochs"),
+        ("transformer:preset=tiny", {**STEPS, "learning_rat": 1}, "did you mean 'learning_rate'?"),
+    ],
+)
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(prepared, tmp_path, system, training, message):
     with pytest.raises(ConfigError) as refusal:
         new_run(tmp_path / "run", system, prepared.folder, training)

@@ -30,7 +30,11 @@ assert demo.complete(Path("runs"))
 
 
 def _pip(*arguments: object) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, arguments)], capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +59,15 @@ def installed(wheel, tmp_path_factory) -> Path:
 def _python(installed: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess:
     """Python with the installed wheel first, then the libraries; `-S` passes over the .pth that leads to the checkout."""
     libraries = [sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"], *site.getsitepackages()]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(cwd), "OMP_NUM_THREADS": "1",
-                   "PYTHONPATH": os.pathsep.join(dict.fromkeys([str(installed), *libraries]))}  # fmt: skip
-    return subprocess.run([sys.executable, "-S", "-P", *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(cwd),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys([str(installed), *libraries])),
+    }
+    return subprocess.run(
+        [sys.executable, "-S", "-P", *arguments], cwd=cwd, env=environment, capture_output=True, text=True
+    )
 
 
 def test_it_carries_the_readable_data_the_app_and_its_settings(wheel):
@@ -66,17 +76,36 @@ def test_it_carries_the_readable_data_the_app_and_its_settings(wheel):
     assert readable
     assert {f"core_models/_data/{name}" for name in readable} <= names
     assert {"workbench/app.py", "workbench/.streamlit/config.toml"} <= names
-    code = {path.relative_to(REPOSITORY).as_posix() for room in ("core_models", "analyses", "workbench")
-            for path in (REPOSITORY / room).rglob("*.py")}  # fmt: skip
+    code = {
+        path.relative_to(REPOSITORY).as_posix()
+        for room in ("core_models", "analyses", "workbench")
+        for path in (REPOSITORY / room).rglob("*.py")
+    }
     assert code <= names
     assert not [name for name in names if name.startswith(("tests/", "runs/", ".venv/"))]
 
 
 def test_the_installed_command_writes_the_controlled_corpus_from_another_folder(installed, tmp_path):
-    found = _python(installed, tmp_path, "-c", "import workbench, core_models; print(workbench.__file__, core_models.__file__)")
+    found = _python(
+        installed, tmp_path, "-c", "import workbench, core_models; print(workbench.__file__, core_models.__file__)"
+    )
     assert all(Path(path).is_relative_to(installed) for path in found.stdout.split()), found.stdout + found.stderr
-    written = _python(installed, tmp_path, "-m", "workbench.cli", "data", "controlled", "--out", "corpus", "--sentences", "200",
-                      "--dev", "10", "--test", "10")  # fmt: skip
+    written = _python(
+        installed,
+        tmp_path,
+        "-m",
+        "workbench.cli",
+        "data",
+        "controlled",
+        "--out",
+        "corpus",
+        "--sentences",
+        "200",
+        "--dev",
+        "10",
+        "--test",
+        "10",
+    )
     assert written.returncode == 0, written.stderr
     assert len((tmp_path / "corpus" / "train.en").read_text(encoding="utf-8").splitlines()) >= 190
 
@@ -85,4 +114,8 @@ def test_the_installed_demo_runs_from_another_folder(installed, tmp_path):
     found = _python(installed, tmp_path, "-c", TINY_DEMO, str(installed))
     assert found.returncode == 0, found.stderr
     listed = _python(installed, tmp_path, "-m", "workbench.cli", "runs")
-    assert [line.split()[0] for line in listed.stdout.splitlines()] == ["demo/future-cost-1", "demo/future-cost-2", "demo/transformer"]
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == [
+        "demo/future-cost-1",
+        "demo/future-cost-2",
+        "demo/transformer",
+    ]
