@@ -9,7 +9,13 @@ if TYPE_CHECKING:
     from core_models.translator import Translation, Translator, load
 
 __all__ = ["Translation", "Translator", "build", "catalogue", "load"]
-_HOMES = {"build": "catalogue", "catalogue": "catalogue", "load": "translator", "Translator": "translator", "Translation": "translator"}
+_HOMES = {
+    "build": "catalogue",
+    "catalogue": "catalogue",
+    "load": "translator",
+    "Translator": "translator",
+    "Translation": "translator",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -35,8 +35,12 @@ class Entry:
 
 SYSTEMS: dict[str, Entry] = {
     "transformer": Entry("Transformer", "Vaswani 2017", {}),
-    "future-cost-1": Entry("Future cost, Model I", "Duan 2020, section 4.1", {"mechanisms": [{"future_cost": {"model": 1}}]}),
-    "future-cost-2": Entry("Future cost, Model II", "Duan 2020, section 4.2", {"mechanisms": [{"future_cost": {"model": 2}}]}),
+    "future-cost-1": Entry(
+        "Future cost, Model I", "Duan 2020, section 4.1", {"mechanisms": [{"future_cost": {"model": 1}}]}
+    ),
+    "future-cost-2": Entry(
+        "Future cost, Model II", "Duan 2020, section 4.2", {"mechanisms": [{"future_cost": {"model": 2}}]}
+    ),
     "rnnsearch": Entry("RNNSearch", "Bahdanau 2015; conditional GRU", {"backbone": "rnnsearch"}),
 }
 
@@ -52,7 +56,9 @@ def describe(name: str) -> ModelConfig:
     if base not in SYSTEMS:
         raise ConfigError(f"there is no system {base!r}; {nearest(base, catalogue())}")
     model = {key: value for key, value in SYSTEMS[base].model.items() if key != "mechanisms"}
-    mechanisms = [{key: dict(options) for key, options in entry.items()} for entry in SYSTEMS[base].model.get("mechanisms", [])]
+    mechanisms = [
+        {key: dict(options) for key, options in entry.items()} for entry in SYSTEMS[base].model.get("mechanisms", [])
+    ]
     for change in filter(None, changes.split(",")):
         key, sign, text = change.partition("=")
         if not sign:
@@ -61,21 +67,37 @@ def describe(name: str) -> ModelConfig:
         if key in ModelConfig.model_fields and key != "mechanisms":
             model[key] = value
             continue
-        takers = [options for entry in mechanisms for kind, options in entry.items() if key in MECHANISMS[kind].Options.model_fields]
+        takers = [
+            options
+            for entry in mechanisms
+            for kind, options in entry.items()
+            if key in MECHANISMS[kind].Options.model_fields
+        ]
         if not takers:
-            known = [*ModelConfig.model_fields, *(k for entry in mechanisms for kind in entry for k in MECHANISMS[kind].Options.model_fields)]
+            known = [
+                *ModelConfig.model_fields,
+                *(k for entry in mechanisms for kind in entry for k in MECHANISMS[kind].Options.model_fields),
+            ]
             raise ConfigError(f"{name}: no part of this system has an option {key!r}; {nearest(key, known)}")
         for options in takers:
             options[key] = value
     return parse(ModelConfig, {**model, "mechanisms": mechanisms}, where=name)
 
 
-def build(model: str | Mapping[str, Any] | ModelConfig, source_words: int = 8000, target_words: int | None = None) -> System:
+def build(
+    model: str | Mapping[str, Any] | ModelConfig, source_words: int = 8000, target_words: int | None = None
+) -> System:
     """Build a system from a catalogue name or a configuration; weights are freshly initialised.
 
     source_words, target_words: sizes of the vocabularies. Raises ConfigError where mechanisms cannot stand together.
     """
-    config = describe(model) if isinstance(model, str) else model if isinstance(model, ModelConfig) else parse(ModelConfig, model)
+    config = (
+        describe(model)
+        if isinstance(model, str)
+        else model
+        if isinstance(model, ModelConfig)
+        else parse(ModelConfig, model)
+    )
     try:
         backbone: nn.Module = BACKBONES[config.backbone](config, source_words, target_words or source_words)
     except ValueError as error:
@@ -105,7 +127,9 @@ def _refuse(kind: str, mechanism: Mechanism, before: Mapping[str, Mechanism], ho
     for place in mechanism.replaces:
         changed = [name for name, earlier in before.items() if place in earlier.places]
         if changed:
-            raise ConfigError(f"{kind} replaces what stands on {place.name}, and {changed[0]} before it has changed it; put {kind} first")
+            raise ConfigError(
+                f"{kind} replaces what stands on {place.name}, which {changed[0]} has changed before; put {kind} first"
+            )
     kinds = [type(earlier) for earlier in before.values()]
     if type(mechanism) in kinds and not getattr(mechanism, "repeats", False):
         raise ConfigError(f"{kind} is named twice; one system has one of it")
@@ -115,8 +139,10 @@ def parameters(system: System) -> dict[str, int]:
     """Parameter counts: total, and without embeddings and output matrix (two conventions, mechanisms.md 0.8)."""
     tables = {id(module.weight) for module in system.modules() if isinstance(module, nn.Embedding)}
     counted = {id(parameter): parameter.numel() for parameter in system.parameters()}
-    return {"parameters": sum(counted.values()),
-            "parameters_without_embeddings": sum(size for key, size in counted.items() if key not in tables)}
+    return {
+        "parameters": sum(counted.values()),
+        "parameters_without_embeddings": sum(size for key, size in counted.items() if key not in tables),
+    }
 
 
 __all__ = ["MECHANISMS", "SYSTEMS", "Entry", "Place", "build", "catalogue", "describe", "parameters"]

@@ -1,6 +1,6 @@
 """The files one trained system consists of: write, read, validate. Nothing is ever unpickled from them.
 
-    RUN/config.yaml  RUN/weights.safetensors  RUN/vocabulary/{source,target}.model  RUN/checkpoints/step-000500.safetensors
+    RUN/{config.yaml, weights.safetensors}  RUN/vocabulary/{source,target}.model  RUN/checkpoints/step-000500.safetensors
 
 Knows files and names of tensors, not how they came to be.
 """
@@ -58,7 +58,9 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".part")
     try:
-        save_file({name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, temporary, metadata={"format": "pt"})
+        save_file(
+            {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, temporary, metadata={"format": "pt"}
+        )
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -72,8 +74,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         with safe_open(path, framework="pt") as stored:
             return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: not a readable safetensors file ({error}); it may be cut short, or a pickle, which "
-                              "this program never opens") from None
+        raise CheckpointError(
+            f"{path}: not a readable safetensors file ({error}); it may be cut short, or a pickle, which "
+            "this program never opens"
+        ) from None
 
 
 def load_weights(path: Path, system: System) -> None:
@@ -82,8 +86,11 @@ def load_weights(path: Path, system: System) -> None:
     wanted = dict(system.named_parameters())
     problems = [f"{name} is missing" for name in wanted if name not in tensors]
     problems += [f"{name} belongs to another system" for name in tensors if name not in wanted]
-    problems += [f"{name} is {list(tensors[name].shape)}, the configuration asks for {list(wanted[name].shape)}"
-                 for name in wanted if name in tensors and tensors[name].shape != wanted[name].shape]
+    problems += [
+        f"{name} is {list(tensors[name].shape)}, the configuration asks for {list(wanted[name].shape)}"
+        for name in wanted
+        if name in tensors and tensors[name].shape != wanted[name].shape
+    ]
     if problems:
         more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
         raise CheckpointError(f"{path} does not fit the configuration beside it: {'; '.join(problems[:3])}{more}")
@@ -130,14 +137,19 @@ def initialise_from(system: System, reference: str | Path, vocabularies: tuple[V
     """
     folder, weights = resolve(reference)
     other = read_config(folder).model
-    differing = [f"{key} ({getattr(other, key)} there, {getattr(system.config, key)} here)" for key in ARCHITECTURE
-                 if getattr(other, key) != getattr(system.config, key)]
+    differing = [
+        f"{key} ({getattr(other, key)} there, {getattr(system.config, key)} here)"
+        for key in ARCHITECTURE
+        if getattr(other, key) != getattr(system.config, key)
+    ]
     if differing:
         raise ConfigError(f"init_from {reference}: another architecture: {', '.join(differing)}")
     for side, vocabulary in zip(("source", "target"), vocabularies, strict=True):
         if Vocabulary.load(folder / "vocabulary" / f"{side}.model").digest != vocabulary.digest:
-            raise ConfigError(f"init_from {reference}: another {side} vocabulary, so its embeddings mean other pieces; train "
-                              "both runs on the same prepared data")
+            raise ConfigError(
+                f"init_from {reference}: another {side} vocabulary, so its embeddings mean other pieces; train "
+                "both runs on the same prepared data"
+            )
     tensors = read_tensors(weights)
     unmatched = []
     with torch.no_grad():

@@ -29,9 +29,30 @@ class Section(BaseModel):
 PRESETS: dict[str, dict[str, int]] = {
     "tiny": {"width": 64, "encoder_layers": 1, "decoder_layers": 2, "heads": 2, "feed_forward": 256, "embedding": 64},
     "demo": {"width": 128, "encoder_layers": 2, "decoder_layers": 2, "heads": 4, "feed_forward": 512, "embedding": 128},
-    "small": {"width": 256, "encoder_layers": 3, "decoder_layers": 3, "heads": 4, "feed_forward": 1024, "embedding": 256},
-    "base": {"width": 512, "encoder_layers": 6, "decoder_layers": 6, "heads": 8, "feed_forward": 2048, "embedding": 512},
-    "big": {"width": 1024, "encoder_layers": 6, "decoder_layers": 6, "heads": 16, "feed_forward": 4096, "embedding": 512},
+    "small": {
+        "width": 256,
+        "encoder_layers": 3,
+        "decoder_layers": 3,
+        "heads": 4,
+        "feed_forward": 1024,
+        "embedding": 256,
+    },
+    "base": {
+        "width": 512,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "heads": 8,
+        "feed_forward": 2048,
+        "embedding": 512,
+    },
+    "big": {
+        "width": 1024,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "heads": 16,
+        "feed_forward": 4096,
+        "embedding": 512,
+    },
 }
 
 
@@ -61,7 +82,11 @@ class ModelConfig(Section):
         if not isinstance(given, Mapping):
             return given
         sizes = PRESETS.get(given.get("preset", "small") or "", {})
-        return {**sizes, **{key: value for key, value in given.items() if value is not None}, "preset": given.get("preset", "small")}
+        return {
+            **sizes,
+            **{key: value for key, value in given.items() if value is not None},
+            "preset": given.get("preset", "small"),
+        }
 
     @model_validator(mode="after")
     def _consistent(self) -> ModelConfig:
@@ -122,7 +147,9 @@ class SearchConfig(Section):
     length_penalty: float = Field(0.6, ge=0)
     penalty: Literal["gnmt", "power"] = "gnmt"
     max_length: int = Field(256, gt=0, description="longest output, in pieces")
-    length_factor: float = Field(2.0, gt=0, description="an output is at most this many times its source plus length_offset")
+    length_factor: float = Field(
+        2.0, gt=0, description="an output is at most this many times its source plus length_offset"
+    )
     length_offset: int = Field(20, ge=0)
     n_best: int = Field(1, gt=0)
     finished: Literal["leave", "stay"] = "leave"
@@ -171,7 +198,11 @@ def _sentence(kind: type[BaseModel], problem: Mapping[str, Any], where: str) -> 
     if problem["type"] == "missing":
         return f"{where}: {name} is missing"
     message = problem["msg"].removeprefix("Value error, ")
-    return f"{where}: {name}: {message[0].lower()}{message[1:]} (given: {problem.get('input')!r})" if path else f"{where}: {message}"
+    return (
+        f"{where}: {name}: {message[0].lower()}{message[1:]} (given: {problem.get('input')!r})"
+        if path
+        else f"{where}: {message}"
+    )
 
 
 def _section_at(kind: type[BaseModel], path: list[str]) -> type[BaseModel]:

@@ -25,7 +25,9 @@ class _LogPartition(torch.autograd.Function):
         for chunk in vectors.split(rows):
             energies = logits(chunk, matrix, bias)
             parts.append(torch.logsumexp(energies, dim=-1))
-        partition = torch.cat(parts) if parts else vectors.new_empty(0, dtype=torch.promote_types(vectors.dtype, torch.float32))
+        partition = (
+            torch.cat(parts) if parts else vectors.new_empty(0, dtype=torch.promote_types(vectors.dtype, torch.float32))
+        )
         ctx.rows, ctx.biased = rows, bias is not None
         ctx.save_for_backward(vectors, matrix, bias, partition, energies if keep else None)
         return partition

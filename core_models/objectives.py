@@ -14,8 +14,14 @@ from core_models.heads import log_partition, word_logits
 from core_models.mechanisms.base import Prediction
 
 
-def prediction_losses(predictions: Sequence[Prediction], tied: Tensor, tied_bias: Tensor | None, words: Tensor,
-                      mask: Tensor, label_smoothing: float = 0.0) -> dict[str, Tensor]:
+def prediction_losses(
+    predictions: Sequence[Prediction],
+    tied: Tensor,
+    tied_bias: Tensor | None,
+    words: Tensor,
+    mask: Tensor,
+    label_smoothing: float = 0.0,
+) -> dict[str, Tensor]:
     """Sums per sentence of the label-smoothed negative log-likelihood of every prediction, in nats.
 
     words, mask [S, T]; `tied` [V, d] is the output embedding. Predictions that share a matrix go through the vocabulary

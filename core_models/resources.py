@@ -23,4 +23,8 @@ def data_folder() -> Path:
 def allocator_settings() -> dict[str, str]:
     """Environment that keeps glibc from giving large tensors' pages back at every step (a fifth of the training time on
     CPUs). It works only when it is set before the process starts; other C libraries ignore it."""
-    return {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 32), "MALLOC_TOP_PAD_": str(1 << 28)}
+    return {
+        "MALLOC_MMAP_THRESHOLD_": str(1 << 32),
+        "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
+        "MALLOC_TOP_PAD_": str(1 << 28),
+    }

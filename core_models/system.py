@@ -37,7 +37,7 @@ class Encoded:
 
 @dataclass
 class Forced:
-    """A forced pass: `main` [S, T, d] is what the vocabulary head reads; the predictions of all mechanisms beside it."""
+    """A forced pass: `main` [S, T, d] is what the vocabulary head reads; beside it all mechanisms' predictions."""
 
     main: Prediction
     words: Tensor
@@ -67,11 +67,15 @@ class State:
         def gather(tensor: Tensor) -> Tensor:
             return tensor.flatten(0, 1).index_select(0, flat).view(*parents.shape, *tensor.shape[2:])
 
-        hypothesis = {owner: {name: gather(tensor) for name, tensor in named.items()} for owner, named in self.hypothesis.items()}
+        hypothesis = {
+            owner: {name: gather(tensor) for name, tensor in named.items()} for owner, named in self.hypothesis.items()
+        }
         if sentences is None:
             return State(self.position, self.mask, self.sentence, hypothesis)
-        kept = {owner: {name: tensor.index_select(0, sentences) for name, tensor in named.items()}
-                for owner, named in self.sentence.items()}
+        kept = {
+            owner: {name: tensor.index_select(0, sentences) for name, tensor in named.items()}
+            for owner, named in self.sentence.items()
+        }
         return State(self.position, self.mask.index_select(0, sentences), kept, hypothesis)
 
 
@@ -108,7 +112,10 @@ class System(nn.Module):
         """What every mechanism's position before the first left, [S, 1, ...]."""
         memory = encoded.sentence[BACKBONE]["memory"]
         guests = Guests(self.named_mechanisms, encoded.sentence, {}, forced=True)
-        return {name: mechanism.start(memory, encoded.mask, guests.owns[name]) for name, mechanism in self.named_mechanisms.items()}
+        return {
+            name: mechanism.start(memory, encoded.mask, guests.owns[name])
+            for name, mechanism in self.named_mechanisms.items()
+        }
 
     def forward(self, encoded: Encoded, words: Tensor, mask: Tensor, trace: TraceWriter | None = None) -> Forced:
         """Force the words that come in [S, T] (BOS first), mask [S, T] of real positions."""
@@ -149,14 +156,17 @@ class System(nn.Module):
         """One empty hypothesis a sentence."""
         hypothesis = {BACKBONE: self.backbone.start(encoded.sentence[BACKBONE])}
         first = self._first(encoded)
-        hypothesis.update({name: {key: value.contiguous() for key, value in named.items()} for name, named in first.items() if named})
+        hypothesis.update(
+            {name: {key: value.contiguous() for key, value in named.items()} for name, named in first.items() if named}
+        )
         return State(0, encoded.mask, encoded.sentence, hypothesis)
 
     def step(self, words: Tensor, state: State) -> tuple[Scores, State]:
         """Extend every hypothesis by its last word: words [S, K] -> logits [S, K, V] of the next, and the new state."""
         guests = Guests(self.named_mechanisms, state.sentence, state.hypothesis, forced=False)
-        output, caches, _ = self.backbone.step(words, state.position, state.sentence[BACKBONE], state.hypothesis[BACKBONE],
-                                               state.mask, guests)
+        output, caches, _ = self.backbone.step(
+            words, state.position, state.sentence[BACKBONE], state.hypothesis[BACKBONE], state.mask, guests
+        )
         hypothesis = {BACKBONE: caches}
         hypothesis.update({name: dict(own.after) for name, own in guests.owns.items() if own.after})
         scores = Scores(logits(output, *self.backbone.output_matrix), False)

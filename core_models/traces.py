@@ -1,7 +1,7 @@
 """The trace: what one sentence did inside a system, as named arrays with named axes. Nothing else leaves a model.
 
 `TraceWriter` collects the arrays of a batch during a forced pass and cuts them into sentences; `write_traces` and
-`TraceStore` keep them on disk, memory-mapped. Knows no mechanism: names, axes and sums are what a record says of itself.
+`TraceStore` keep them on disk, memory-mapped. Knows no mechanism: a record says its names, axes and sums.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class TraceArray:
     def check(self, name: str, tolerance: float = 1e-3) -> None:
         """Raise ValueError where axes and shape disagree or a distribution does not sum to one."""
         if len(self.axes) != self.values.ndim:
-            raise ValueError(f"trace {name!r} has {self.values.ndim} dimensions and names {len(self.axes)} axes: {self.axes}")
+            raise ValueError(
+                f"trace {name!r} has {self.values.ndim} dimensions and names {len(self.axes)} axes: {self.axes}"
+            )
         if self.sums_to_one is not None:
             error = np.abs(self.values.astype(np.float64).sum(self.axes.index(self.sums_to_one)) - 1).max(initial=0)
             if error > tolerance:
@@ -72,7 +74,9 @@ class TraceWriter:
             values = value.float().cpu().numpy()
             order = tuple(sorted(range(len(axes)), key=lambda i: axes[i] != "iteration"))
             for row, trace in enumerate(traces):
-                cut = tuple(slice(lengths[PADDED_AXES[axis]][row]) if axis in PADDED_AXES else slice(None) for axis in axes)
+                cut = tuple(
+                    slice(lengths[PADDED_AXES[axis]][row]) if axis in PADDED_AXES else slice(None) for axis in axes
+                )
                 trace[name] = TraceArray(tuple(axes[i] for i in order), values[row][cut].transpose(order).copy(), sums)
         return traces
 
@@ -87,9 +91,14 @@ def write_traces(folder: Path, traces: Mapping[int, Trace], half: bool = True) -
         flat = np.concatenate([array.values.ravel() for array in present.values()])
         np.save(folder / f"{name}.npy", flat.astype(np.float16 if half else np.float32), allow_pickle=False)
         starts = np.cumsum([0] + [array.values.size for array in present.values()]).tolist()
-        arrays[name] = {"axes": first.axes, "sums_to_one": first.sums_to_one,
-                        "sentences": {str(number): [start, *array.values.shape]
-                                      for (number, array), start in zip(present.items(), starts, strict=False)}}
+        arrays[name] = {
+            "axes": first.axes,
+            "sums_to_one": first.sums_to_one,
+            "sentences": {
+                str(number): [start, *array.values.shape]
+                for (number, array), start in zip(present.items(), starts, strict=False)
+            },
+        }
     temporary = folder / "index.json.part"
     temporary.write_text(json.dumps({"format": FORMAT, "arrays": arrays}), encoding="utf-8")
     os.replace(temporary, folder / "index.json")
@@ -102,7 +111,9 @@ class TraceStore(Mapping[int, Trace]):
         self.folder = folder
         index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
         if index.get("format") != FORMAT:
-            raise ValueError(f"{folder}: traces of format {index.get('format')!r}; this version reads {FORMAT}: trace the run again")
+            raise ValueError(
+                f"{folder}: traces of format {index.get('format')!r}; this version reads {FORMAT}: trace the run again"
+            )
         self._arrays = index["arrays"]
         self._sentences = sorted({int(number) for array in self._arrays.values() for number in array["sentences"]})
 
@@ -119,11 +130,15 @@ class TraceStore(Mapping[int, Trace]):
     def __getitem__(self, sentence: int) -> Trace:
         if sentence not in self._sentences:
             raise KeyError(f"{self.folder}: sentence {sentence} is not traced")
-        return {name: self.array(name, sentence) for name, array in self._arrays.items() if str(sentence) in array["sentences"]}
+        return {
+            name: self.array(name, sentence)
+            for name, array in self._arrays.items()
+            if str(sentence) in array["sentences"]
+        }
 
     def array(self, name: str, sentence: int) -> TraceArray:
         entry = self._arrays[name]
         start, *shape = entry["sentences"][str(sentence)]
         flat = np.load(self.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        values = np.asarray(flat[start:start + int(np.prod(shape))], dtype=np.float32).reshape(shape)
+        values = np.asarray(flat[start : start + int(np.prod(shape))], dtype=np.float32).reshape(shape)
         return TraceArray(tuple(entry["axes"]), values, entry["sums_to_one"])

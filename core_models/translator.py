@@ -26,8 +26,10 @@ from core_models.traces import Trace, TraceWriter
 
 @dataclass
 class Translation:
-    """One sentence's translation. `ids` are piece numbers without </s>; `tokens` and `token_log_probs` (nats) end with </s> when finished; `score` is under the
-    length penalty, `log_prob` is not. `n_best` holds the other hypotheses, `tree` the search if it was recorded."""
+    """One sentence's translation. `ids` are piece numbers without </s>; `tokens` and `token_log_probs` (nats) end with </s>
+    when finished; `score` is under the length penalty, `log_prob` is not. `n_best` holds the other hypotheses, `tree` the
+    search if it was recorded.
+    """
 
     text: str
     tokens: list[str]
@@ -49,8 +51,13 @@ class TranslatorError(ValueError):
 class Translator:
     """Translates and scores with one system, or with several that share their vocabularies (an ensemble)."""
 
-    def __init__(self, system: System | Sequence[System], source_vocabulary: Vocabulary, target_vocabulary: Vocabulary,
-                 search: SearchConfig | None = None) -> None:
+    def __init__(
+        self,
+        system: System | Sequence[System],
+        source_vocabulary: Vocabulary,
+        target_vocabulary: Vocabulary,
+        search: SearchConfig | None = None,
+    ) -> None:
         self.systems = [system] if isinstance(system, System) else list(system)
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
         self.search = search or SearchConfig()
@@ -59,10 +66,19 @@ class Translator:
     def device(self) -> torch.device:
         return self.systems[0].device
 
-    def translate(self, sources: Sequence[str], documents: Sequence[str] | None = None, beam: int | None = None,
-                  length_penalty: float | None = None, n_best: int = 1, max_length: int | None = None,
-                  prefix: Sequence[str] | None = None, trace: Sequence[str] = (), record: bool = False,
-                  **changes: Any) -> list[Translation]:
+    def translate(
+        self,
+        sources: Sequence[str],
+        documents: Sequence[str] | None = None,
+        beam: int | None = None,
+        length_penalty: float | None = None,
+        n_best: int = 1,
+        max_length: int | None = None,
+        prefix: Sequence[str] | None = None,
+        trace: Sequence[str] = (),
+        record: bool = False,
+        **changes: Any,
+    ) -> list[Translation]:
         """Translate sentences; the order of `sources` is kept.
 
         prefix: what each translation must begin with. trace: names or patterns of trace arrays to record for the winner
@@ -76,18 +92,27 @@ class Translator:
         prefixes = self.target_vocabulary.encode(list(prefix)) if prefix is not None else None
         translations: list[Translation | None] = [None] * len(pieces)
         for rows in _by_length(pieces, config):
-            found = self._search([pieces[row] for row in rows], [prefixes[row] for row in rows] if prefixes else None, config, record)
+            found = self._search(
+                [pieces[row] for row in rows], [prefixes[row] for row in rows] if prefixes else None, config, record
+            )
             for row, one in zip(rows, found, strict=True):
                 translations[row] = self._translation(pieces[row], one)
         whole = [translation for translation in translations if translation is not None]
         if trace:
-            targets = [translation.ids for translation in whole]  # as the search found them: text might be segmented otherwise
+            targets = [
+                translation.ids for translation in whole
+            ]  # as the search found them: text might be segmented otherwise
             for rows in _by_length(pieces, config):
                 self._trace_rows(rows, pieces, targets, whole, trace)
         return whole
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], documents: Sequence[str] | None = None,
-              trace: Sequence[str] = ()) -> list[Translation]:
+    def score(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        documents: Sequence[str] | None = None,
+        trace: Sequence[str] = (),
+    ) -> list[Translation]:
         """Force-decode given translations: their log-probabilities, token by token, </s> included."""
         _check_one_each(sources, translations=targets, documents=documents)
         pieces, wanted = self.source_vocabulary.encode(list(sources)), self.target_vocabulary.encode(list(targets))
@@ -102,7 +127,10 @@ class Translator:
         Text alone would not do: the search may have segmented it otherwise, and may have been cut before </s>.
         """
         _check_one_each(sources, translations=tokens)
-        known = {piece: number for number, piece in enumerate(self.target_vocabulary.pieces(range(len(self.target_vocabulary))))}
+        known = {
+            piece: number
+            for number, piece in enumerate(self.target_vocabulary.pieces(range(len(self.target_vocabulary))))
+        }
         pieces = self.source_vocabulary.encode(list(sources))
         found = [self._given(source, list(words), known) for source, words in zip(pieces, tokens, strict=True)]
         for rows in _by_length(pieces, self.search):
@@ -114,8 +142,9 @@ class Translator:
         ids = [known[piece] for piece in (tokens[:-1] if finished else tokens)]
         return self._one(source, Hypothesis(ids, math.nan, math.nan, finished, []))
 
-    def sample(self, sources: Sequence[str], samples: int = 1, temperature: float = 1.0, top: int | None = None,
-               seed: int = 1) -> list[list[Translation]]:
+    def sample(
+        self, sources: Sequence[str], samples: int = 1, temperature: float = 1.0, top: int | None = None, seed: int = 1
+    ) -> list[list[Translation]]:
         """Draw translations from the model's distribution; a function of the seed."""
         pieces = self.source_vocabulary.encode(list(sources))
         generator = torch.Generator(self.device).manual_seed(seed)
@@ -123,7 +152,9 @@ class Translator:
         for rows in _by_length(pieces, self.search):
             batch = collate([pieces[row] for row in rows]).to(self.device)
             with torch.inference_mode():
-                found = sample(*self._encode(batch), self._limits(batch, self.search), samples, temperature, top, generator)
+                found = sample(
+                    *self._encode(batch), self._limits(batch, self.search), samples, temperature, top, generator
+                )
             for row, hypotheses in zip(rows, found, strict=True):
                 drawn[row] = [self._one(pieces[row], hypothesis) for hypothesis in hypotheses]
         return drawn
@@ -138,12 +169,16 @@ class Translator:
         lengths = batch.source_mask.sum(1)
         return (lengths * config.length_factor + config.length_offset).clamp(1, config.max_length).long()
 
-    def _search(self, pieces: list[list[int]], prefixes: list[list[int]] | None, config: SearchConfig, record: bool) -> list[Found]:
+    def _search(
+        self, pieces: list[list[int]], prefixes: list[list[int]] | None, config: SearchConfig, record: bool
+    ) -> list[Found]:
         batch = collate(pieces).to(self.device)
         limits, forced = self._limits(batch, config), None
         if prefixes is not None:
             longest = max(map(len, prefixes), default=0)
-            forced = torch.tensor([row + [-1] * (longest - len(row)) for row in prefixes], dtype=torch.long, device=self.device)
+            forced = torch.tensor(
+                [row + [-1] * (longest - len(row)) for row in prefixes], dtype=torch.long, device=self.device
+            )
             limits = torch.maximum(limits, torch.tensor([len(row) + 1 for row in prefixes], device=self.device))
         with torch.inference_mode():
             return beam_search(*self._encode(batch), limits, config, forced, record)
@@ -157,8 +192,16 @@ class Translator:
 
     def _one(self, source: list[int], hypothesis: Hypothesis) -> Translation:
         tokens = self.target_vocabulary.pieces(hypothesis.words) + (["</s>"] if hypothesis.finished else [])
-        return Translation(self.target_vocabulary.decode([hypothesis.words])[0], tokens, [*self.source_vocabulary.pieces(source), "</s>"],
-                           hypothesis.normalised, hypothesis.score, hypothesis.token_log_probs, hypothesis.finished, hypothesis.words)
+        return Translation(
+            self.target_vocabulary.decode([hypothesis.words])[0],
+            tokens,
+            [*self.source_vocabulary.pieces(source), "</s>"],
+            hypothesis.normalised,
+            hypothesis.score,
+            hypothesis.token_log_probs,
+            hypothesis.finished,
+            hypothesis.words,
+        )
 
     def _tree(self, tree: Tree) -> dict[str, Any]:
         """The search as named lists, words as text: what `analyses.beam` reads."""
@@ -166,7 +209,9 @@ class Translator:
         names = dict(zip(distinct, self.target_vocabulary.pieces(distinct), strict=True))
         return {**vars(tree), "word": [names[word] for word in tree.word]}
 
-    def _trace_rows(self, rows: list[int], pieces: list[list[int]], targets: list[list[int]], into: list[Any], trace: Sequence[str]) -> None:
+    def _trace_rows(
+        self, rows: list[int], pieces: list[list[int]], targets: list[list[int]], into: list[Any], trace: Sequence[str]
+    ) -> None:
         """Force the targets of some rows; fill in missing translations, and hang the traces on all."""
         if trace and len(self.systems) > 1:
             raise TranslatorError("an ensemble has no trace; trace each system by itself")
@@ -189,7 +234,7 @@ class Translator:
 
     @staticmethod
     def _force(system: System, batch: Batch, writer: TraceWriter | None) -> torch.Tensor:
-        """log P of the targets [S, T]; every prediction's own goes into the trace, if there is one, as NAME.log_prob."""
+        """log P of the targets [S, T]; every prediction's own goes into a trace as NAME.log_prob."""
         encoded: Encoded = system.encode(batch, writer)
         forced = system(encoded, batch.target_in, batch.target_mask, writer)
         values = system.token_log_probs(forced, batch.target)
@@ -207,9 +252,16 @@ def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Transl
     opened = [open_trained(one, device) for one in paths]
     first = opened[0]
     for other in opened[1:]:
-        if (other.source_vocabulary.digest, other.target_vocabulary.digest) != (first.source_vocabulary.digest, first.target_vocabulary.digest):
-            raise TranslatorError(f"{other.folder} and {first.folder} have different vocabularies; an ensemble needs one")
-    return Translator([one.system for one in opened], first.source_vocabulary, first.target_vocabulary, first.config.search)
+        if (other.source_vocabulary.digest, other.target_vocabulary.digest) != (
+            first.source_vocabulary.digest,
+            first.target_vocabulary.digest,
+        ):
+            raise TranslatorError(
+                f"{other.folder} and {first.folder} have different vocabularies; an ensemble needs one"
+            )
+    return Translator(
+        [one.system for one in opened], first.source_vocabulary, first.target_vocabulary, first.config.search
+    )
 
 
 def _by_length(pieces: Sequence[Sequence[int]], config: SearchConfig) -> Iterator[list[int]]:

@@ -41,6 +41,8 @@ class RunError(ValueError):
 class TestSet:
     """A test set as a run translated it: sentences are lines, `truth` is there for the controlled corpus."""
 
+    __test__ = False  # pytest would take it for a class of tests, by its name
+
     name: str
     sources: list[str]
     references: list[str] | None

@@ -11,8 +11,15 @@ import torch
 from torch import Tensor, nn
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, causal: bool = False,
-           dropout: float = 0.0, weights: bool = False) -> tuple[Tensor, Tensor | None]:
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    dropout: float = 0.0,
+    weights: bool = False,
+) -> tuple[Tensor, Tensor | None]:
     """Scaled dot-product attention: query [B, H, N, e], key and value [B, H, M, e] -> [B, H, N, e].
 
     mask broadcasts to [B, H, N, M]. With `weights` the distribution [B, H, N, M] is returned too, computed in the open;
@@ -88,8 +95,10 @@ class CrossAttention(nn.Module):
         return projected.permute(0, 2, 3, 1, 4).contiguous()
 
     def forward(self, x: Tensor, keys_and_values: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
-        """x [S, N, d], mask [S, I] -> [S, N, d] and, if asked, weights [S, H, N, I]. N may be beams: they share keys."""
+        """x [S, N, d], mask [S, I] -> [S, N, d] and, if asked, weights [S, H, N, I]; N may be beams, sharing keys."""
         key, value = keys_and_values.unbind(1)
         dropout = self.dropout if self.training else 0.0
-        mixed, share = attend(split_heads(self.query(x), self.heads), key, value, mask[:, None, None, :], False, dropout, weights)
+        mixed, share = attend(
+            split_heads(self.query(x), self.heads), key, value, mask[:, None, None, :], False, dropout, weights
+        )
         return self.output(join_heads(mixed)), share

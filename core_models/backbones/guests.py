@@ -22,10 +22,18 @@ Tensors = Mapping[str, Tensor]
 class Guests:
     """Mechanisms by name, each with its drawer for this pass; `trace` is there in forced passes that record."""
 
-    def __init__(self, mechanisms: Mapping[str, Mechanism], sentence: Mapping[str, Tensors], before: Mapping[str, Tensors],
-                 forced: bool, trace: TraceWriter | None = None) -> None:
+    def __init__(
+        self,
+        mechanisms: Mapping[str, Mechanism],
+        sentence: Mapping[str, Tensors],
+        before: Mapping[str, Tensors],
+        forced: bool,
+        trace: TraceWriter | None = None,
+    ) -> None:
         self.mechanisms, self.trace = mechanisms, trace
-        self.owns = {name: Own(sentence.get(name, {}), before.get(name, {}), forced, trace, name) for name in mechanisms}
+        self.owns = {
+            name: Own(sentence.get(name, {}), before.get(name, {}), forced, trace, name) for name in mechanisms
+        }
         self._past: dict[str, list[tuple[dict[str, Tensor], dict[str, Tensor]]]] = {name: [] for name in mechanisms}
 
     def stand_on(self, *places: Place) -> bool:

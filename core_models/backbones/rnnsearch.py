@@ -27,8 +27,10 @@ class RNNSearch(nn.Module):
         self.config = config
         width, embedding = config.width, config.embedding
         if config.tied == "all" and source_words != target_words:
-            raise ValueError(f"tied: all needs one joint vocabulary, here are {source_words} source and {target_words} target "
-                             "pieces; use tied: target, or prepare the data with a joint vocabulary")
+            raise ValueError(
+                f"tied: all needs one joint vocabulary, here are {source_words} source and {target_words} target "
+                "pieces; use tied: target, or prepare the data with a joint vocabulary"
+            )
         self.source_table = nn.Embedding(source_words, embedding)
         self.target_table = self.source_table if config.tied == "all" else nn.Embedding(target_words, embedding)
         self.vocabulary = self.target_table if config.tied != "none" else nn.Embedding(target_words, embedding)
@@ -61,13 +63,36 @@ class RNNSearch(nn.Module):
 
     def host(self) -> Host:
         width, embedding = self.config.width, self.config.embedding
-        places = frozenset({Place.BEFORE_ATTENTION, Place.ENERGY, Place.AFTER_ATTENTION, Place.READOUT, Place.OUTPUT,
-                            Place.ENCODER_STACK_OUTPUT})
-        widths = {"embedding": embedding, "stream": width, "memory": 2 * width, "state": embedding, "guide": 3 * width,
-                  "readout": embedding, "output": embedding, "context": 2 * width, "energy": width}
-        return Host(places=places, layers={"encoder": 1, "decoder": 1}, heads=1, widths=widths,
-                    source_embedding=self.source_table.__call__, target_embedding=self.target_table.__call__,
-                    vocabulary_size=self.vocabulary.num_embeddings)
+        places = frozenset(
+            {
+                Place.BEFORE_ATTENTION,
+                Place.ENERGY,
+                Place.AFTER_ATTENTION,
+                Place.READOUT,
+                Place.OUTPUT,
+                Place.ENCODER_STACK_OUTPUT,
+            }
+        )
+        widths = {
+            "embedding": embedding,
+            "stream": width,
+            "memory": 2 * width,
+            "state": embedding,
+            "guide": 3 * width,
+            "readout": embedding,
+            "output": embedding,
+            "context": 2 * width,
+            "energy": width,
+        }
+        return Host(
+            places=places,
+            layers={"encoder": 1, "decoder": 1},
+            heads=1,
+            widths=widths,
+            source_embedding=self.source_table.__call__,
+            target_embedding=self.target_table.__call__,
+            vocabulary_size=self.vocabulary.num_embeddings,
+        )
 
     def encode(self, words: Tensor, mask: Tensor, guests: Guests) -> Tensor:
         """Source words [S, I] with mask [S, I] -> annotations [S, I, 2 d]; padding keeps the state as it was."""
@@ -95,8 +120,15 @@ class RNNSearch(nn.Module):
     def start(self, sentence: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {"state": sentence["first"]}
 
-    def _advance(self, projected: Tensor, state: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, view: View,
-                 guests: Guests) -> tuple[Tensor, Tensor, Tensor]:
+    def _advance(
+        self,
+        projected: Tensor,
+        state: Tensor,
+        sentence: Mapping[str, Tensor],
+        memory_mask: Tensor,
+        view: View,
+        guests: Guests,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """One position: projected word [S, N, 3 d] and s_{t-1} [S, N, d] -> s_t, c_t [S, N, 2 d], weights [S, N, I]."""
         query = guests.at(Place.BEFORE_ATTENTION, self.word_unit(projected, state), view)
         summed = self.attention.query(query)[:, :, None] + sentence["keys"][:, None]
@@ -115,32 +147,57 @@ class RNNSearch(nn.Module):
         view.show(state=lambda: torch.tanh(readout))
         return guests.at(Place.OUTPUT, self.drop(torch.tanh(changed)), view)
 
-    def force(self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, guests: Guests
-              ) -> tuple[Tensor, View]:
-        """Words that come in [S, T] -> [S, T, e]: a loop over T, with the readout after it for all positions at once."""
+    def force(
+        self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, guests: Guests
+    ) -> tuple[Tensor, View]:
+        """Words that come in [S, T] -> [S, T, e]: a loop over T, and after it the readout of all at once."""
         embedded = self.drop(self.target_table(words))
         projected = self.word_unit.from_input(embedded)
         state = sentence["first"]
         found: list[tuple[Tensor, Tensor, Tensor]] = []
         for position in range(words.shape[1]):
             here = slice(position, position + 1)
-            view = View("decoder").show(mask=mask[:, here], words=words[:, here], embedded=embedded[:, here],
-                                        memory=sentence["memory"], memory_mask=memory_mask)
+            view = View("decoder").show(
+                mask=mask[:, here],
+                words=words[:, here],
+                embedded=embedded[:, here],
+                memory=sentence["memory"],
+                memory_mask=memory_mask,
+            )
             state, context, weights = self._advance(projected[:, here], state, sentence, memory_mask, view, guests)
             found.append((state, context, weights))
             guests.advance()
         guests.gather()
         states, contexts, shares = (torch.cat(part, dim=1) for part in zip(*found, strict=True))
         if guests.wants("decoder.cross_attention"):
-            guests.record("decoder.cross_attention", ("layer", "head", "target", "source"), shares[:, None, None], "source")
-        view = View("decoder").show(mask=mask, words=words, embedded=embedded, memory=sentence["memory"], memory_mask=memory_mask,
-                                    weights=shares)
+            guests.record(
+                "decoder.cross_attention", ("layer", "head", "target", "source"), shares[:, None, None], "source"
+            )
+        view = View("decoder").show(
+            mask=mask,
+            words=words,
+            embedded=embedded,
+            memory=sentence["memory"],
+            memory_mask=memory_mask,
+            weights=shares,
+        )
         return self._read_out(states, contexts, embedded, view, guests), view
 
-    def step(self, words: Tensor, position: int, sentence: Mapping[str, Tensor], hypothesis: Mapping[str, Tensor],
-             memory_mask: Tensor, guests: Guests) -> tuple[Tensor, dict[str, Tensor], View]:
+    def step(
+        self,
+        words: Tensor,
+        position: int,
+        sentence: Mapping[str, Tensor],
+        hypothesis: Mapping[str, Tensor],
+        memory_mask: Tensor,
+        guests: Guests,
+    ) -> tuple[Tensor, dict[str, Tensor], View]:
         """One position of every hypothesis: words [S, K] -> [S, K, e] and the new states."""
         embedded = self.drop(self.target_table(words))
-        view = View("decoder").show(mask=None, words=words, embedded=embedded, memory=sentence["memory"], memory_mask=memory_mask)
-        state, context, _ = self._advance(self.word_unit.from_input(embedded), hypothesis["state"], sentence, memory_mask, view, guests)
+        view = View("decoder").show(
+            mask=None, words=words, embedded=embedded, memory=sentence["memory"], memory_mask=memory_mask
+        )
+        state, context, _ = self._advance(
+            self.word_unit.from_input(embedded), hypothesis["state"], sentence, memory_mask, view, guests
+        )
         return self._read_out(state, context, embedded, view, guests), {"state": state}, view

@@ -40,8 +40,10 @@ class Positions(nn.Module):
         """Rows [stop - start, width]. Raises ValueError past the end of a learned table."""
         if self.learned is not None:
             if stop > len(self.learned):
-                raise ValueError(f"a sequence of {stop} positions does not fit the {len(self.learned)} learned ones of this "
-                                 "model; shorten it or train with larger max_positions")
+                raise ValueError(
+                    f"a sequence of {stop} positions does not fit the {len(self.learned)} learned ones of this "
+                    "model; shorten it or train with larger max_positions"
+                )
             return self.learned[start:stop]
         if stop > len(self.table):
             self.table = self._sinusoids(2 * stop).to(self.table)
@@ -49,7 +51,7 @@ class Positions(nn.Module):
 
 
 class Block(nn.Module):
-    """What both kinds of layers share: residual connections with the norm before or after, and the feed-forward part."""
+    """What both kinds of layers share: residual connections, norms before or after, the feed-forward part."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -93,8 +95,10 @@ class Transformer(nn.Module):
         self.config = config
         width = config.width
         if config.tied == "all" and source_words != target_words:
-            raise ValueError(f"tied: all needs one joint vocabulary, here are {source_words} source and {target_words} target "
-                             "pieces; use tied: target, or prepare the data with a joint vocabulary")
+            raise ValueError(
+                f"tied: all needs one joint vocabulary, here are {source_words} source and {target_words} target "
+                "pieces; use tied: target, or prepare the data with a joint vocabulary"
+            )
         self.source_table = nn.Embedding(source_words, width)
         self.target_table = self.source_table if config.tied == "all" else nn.Embedding(target_words, width)
         self.vocabulary = self.target_table if config.tied != "none" else nn.Embedding(target_words, width)
@@ -123,9 +127,15 @@ class Transformer(nn.Module):
         width = self.config.width
         names = ("embedding", "stream", "memory", "state", "guide", "readout", "output")
         places = frozenset(Place) - {Place.BEFORE_ATTENTION, Place.ENERGY, Place.AFTER_ATTENTION}
-        return Host(places=places, layers={"encoder": len(self.encoder), "decoder": len(self.decoder)}, heads=self.config.heads,
-                    widths=dict.fromkeys(names, width), source_embedding=self.source_table.__call__,
-                    target_embedding=self.target_table.__call__, vocabulary_size=self.vocabulary.num_embeddings)
+        return Host(
+            places=places,
+            layers={"encoder": len(self.encoder), "decoder": len(self.decoder)},
+            heads=self.config.heads,
+            widths=dict.fromkeys(names, width),
+            source_embedding=self.source_table.__call__,
+            target_embedding=self.target_table.__call__,
+            vocabulary_size=self.vocabulary.num_embeddings,
+        )
 
     def _embed(self, table: nn.Embedding, words: Tensor, positions: Tensor) -> Tensor:
         return self.drop(table(words) * math.sqrt(self.config.width) + positions)
@@ -149,19 +159,30 @@ class Transformer(nn.Module):
             layers.append(x)
             shares.append(share)
         if wanted:
-            guests.record("encoder.self_attention", ("layer", "head", "source", "source_key"), torch.stack(shares, 1), "source_key")
+            guests.record(
+                "encoder.self_attention",
+                ("layer", "head", "source", "source_key"),
+                torch.stack(shares, 1),
+                "source_key",
+            )
         x = guests.at(Place.ENCODER_STACK_OUTPUT, x, view.show(layers=read))
         return self.encoder_norm(x)
 
     def prepare(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """Keys and values of every decoder layer over the memory: [S, layers, 2, H, I, e]."""
-        return {"memory": memory, "cross": torch.stack([block.cross.keys_and_values(memory) for block in self.decoder], dim=1)}
+        return {
+            "memory": memory,
+            "cross": torch.stack([block.cross.keys_and_values(memory) for block in self.decoder], dim=1),
+        }
 
-    def force(self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, guests: Guests
-              ) -> tuple[Tensor, View]:
+    def force(
+        self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, guests: Guests
+    ) -> tuple[Tensor, View]:
         """Words that come in [S, T] -> what the vocabulary head reads [S, T, d], and the view mechanisms end with."""
         x = self._embed(self.target_table, words, self.target_positions(0, words.shape[1]))
-        view = View("decoder").show(mask=mask, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask)
+        view = View("decoder").show(
+            mask=mask, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask
+        )
         own_wanted, cross_wanted = guests.wants("decoder.self_attention"), guests.wants("decoder.cross_attention")
         own_shares, cross_shares = [], []
 
@@ -177,9 +198,16 @@ class Transformer(nn.Module):
 
         x = self._decode(x, view, guests, self_attention, cross_attention)
         if own_wanted:
-            guests.record("decoder.self_attention", ("layer", "head", "target", "target_key"), torch.stack(own_shares, 1), "target_key")
+            guests.record(
+                "decoder.self_attention",
+                ("layer", "head", "target", "target_key"),
+                torch.stack(own_shares, 1),
+                "target_key",
+            )
         if cross_wanted:
-            guests.record("decoder.cross_attention", ("layer", "head", "target", "source"), torch.stack(cross_shares, 1), "source")
+            guests.record(
+                "decoder.cross_attention", ("layer", "head", "target", "source"), torch.stack(cross_shares, 1), "source"
+            )
         return x, view
 
     def start(self, sentence: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -187,16 +215,27 @@ class Transformer(nn.Module):
         memory = sentence["memory"]
         return {"cache": memory.new_zeros(len(memory), 1, FIRST_CACHE, len(self.decoder), 2, self.config.width)}
 
-    def step(self, words: Tensor, position: int, sentence: Mapping[str, Tensor], hypothesis: Mapping[str, Tensor],
-             memory_mask: Tensor, guests: Guests) -> tuple[Tensor, dict[str, Tensor], View]:
+    def step(
+        self,
+        words: Tensor,
+        position: int,
+        sentence: Mapping[str, Tensor],
+        hypothesis: Mapping[str, Tensor],
+        memory_mask: Tensor,
+        guests: Guests,
+    ) -> tuple[Tensor, dict[str, Tensor], View]:
         """One position of every hypothesis: words [S, K] -> [S, K, d] and the caches, written in place."""
         sentences, beams = words.shape
         cache = hypothesis["cache"]
         if position >= cache.shape[2]:
             cache = torch.cat([cache, cache.new_zeros(sentences, beams, cache.shape[2], *cache.shape[3:])], dim=2)
-        rows = cache.view(sentences * beams, *cache.shape[2:])  # [S K, capacity, layers, 2, d]; a view: steps write into it
+        rows = cache.view(
+            sentences * beams, *cache.shape[2:]
+        )  # [S K, capacity, layers, 2, d]; a view: steps write into it
         x = self._embed(self.target_table, words, self.target_positions(position, position + 1))
-        view = View("decoder").show(mask=None, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask)
+        view = View("decoder").show(
+            mask=None, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask
+        )
 
         def self_attention(number: int, x: Tensor) -> Tensor:
             return self.decoder[number].attention.step(x.flatten(0, 1), rows[:, :, number], position).view_as(x)

@@ -43,7 +43,7 @@ class Place(enum.Enum):
 class Host:
     """What a backbone lends to a mechanism when it is built, and nothing more.
 
-    `widths` holds embedding, stream, memory, state, guide, readout, output and, in a recurrent decoder, context and energy.
+    `widths` holds embedding, stream, memory, state, guide, readout, output; in a recurrent decoder, context and energy.
     `source_embedding` and `target_embedding` map word numbers [...] to raw embeddings [..., width]: no scale, no
     position; they are functions, not modules, so that a mechanism cannot adopt the backbone's tables as its own
     parameters. `readout_is_sum` says that READOUT is a sum into which a further linear term may be added.
@@ -74,7 +74,7 @@ class View:
     side: Literal["encoder", "decoder"]
     _fields: dict[str, Any] = field(default_factory=dict)
 
-    # layer: int · mask [S, N] (None when stepping) · words [S, N] (that came in) · embedded [S, N, d] · memory [S, I, d]
+    # layer: int · mask [S, N] (None when stepping) · words [S, N] that came in · embedded [S, N, d] · memory [S, I, d]
     # memory_mask [S, I] · layers (the embedding first, through the final norm when read) · query · weights · context
     # guide (un-normalised stack output, or [s; c]) · state (OUTPUT, had nothing stood on READOUT)
     def show(self, **fields: Any) -> View:
@@ -87,7 +87,9 @@ class View:
             raise AttributeError(name)
         fields = self.__dict__.get("_fields", {})
         if name not in fields:
-            raise AttributeError(f"the {self.side} shows no {name!r} here; it shows: {', '.join(fields) or 'nothing yet'}")
+            raise AttributeError(
+                f"the {self.side} shows no {name!r} here; it shows: {', '.join(fields) or 'nothing yet'}"
+            )
         if callable(fields[name]):
             fields[name] = fields[name]()
         return fields[name]
@@ -100,8 +102,14 @@ class Own:
     leaves, [S, N, ...]. notes: anything for `predictions` and `losses` of the same pass.
     """
 
-    def __init__(self, sentence: Mapping[str, Tensor], before: Mapping[str, Tensor], forced: bool,
-                 trace: TraceWriter | None = None, owner: str = "") -> None:
+    def __init__(
+        self,
+        sentence: Mapping[str, Tensor],
+        before: Mapping[str, Tensor],
+        forced: bool,
+        trace: TraceWriter | None = None,
+        owner: str = "",
+    ) -> None:
         self.sentence = Notes(sentence)
         self.before = Notes(before)
         self.after = Notes()
@@ -119,7 +127,9 @@ class Own:
         start = self.before[name].to(value.dtype)
         return torch.cat([start.expand(value.shape[0], 1, *value.shape[2:]), value[:, :-1]], dim=1)
 
-    def record(self, name: str, axes: Sequence[str], value: Tensor | Callable[[], Tensor], sums_to_one: str | None = None) -> None:
+    def record(
+        self, name: str, axes: Sequence[str], value: Tensor | Callable[[], Tensor], sums_to_one: str | None = None
+    ) -> None:
         """Write an array into the trace, if there is one. `value` begins with the sentence axis, then `axes`."""
         if self._trace is not None:
             self._trace.record(f"{self._owner}.{name}", axes, value() if callable(value) else value, sums_to_one)
@@ -129,7 +139,7 @@ class Own:
 class Prediction:
     """A prediction over the vocabulary at every target position, for the fused vocabulary head.
 
-    vectors [S, T, d] are multiplied by `matrix` [V, d] (None: the output embedding); right at position t is the word y_t.
+    vectors [S, T, d] are multiplied by `matrix` [V, d] (None: the output embedding); right at position t is y_t.
     `mask` [S, T] leaves positions out, `weight` is what the term weighs in the loss.
     """
 
@@ -150,7 +160,7 @@ class Options(BaseModel):
 class Mechanism(nn.Module):
     """One idea of one paper: subclass, name the places, and write the passes that are needed.
 
-    `Options` describes the configuration; `places` may be narrowed in __init__ by the options. Refused at build: a place
+    `Options` describes the configuration; `places` may be narrowed in __init__ by options. Refused at build: a place
     the backbone lacks, and a mechanism that replaces the stream after another has changed it.
     """
 

@@ -75,7 +75,7 @@ class FutureCost(Mechanism):
         return self._main(x + gate * future)
 
     def _future(self, view: View, own: Own) -> Tensor:
-        """F_{i-1} of the word that came in, y_{i-1}, and H_{i-1}; at the first position BOS stands for "</s>" of F_0."""
+        """F_{i-1} of the word that came in, y_{i-1}, and H_{i-1}; at the first position BOS stands for F_0's "</s>"."""
         if "future" not in own.notes:
             words = view.words
             if self.options.first_symbol == "eos":

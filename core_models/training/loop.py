@@ -116,15 +116,24 @@ class _Loop:
         if math.isfinite(float(norm)):
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return {**dict(zip(sums, values, strict=True)), "tokens": tokens, "gradient_norm": float(norm), "learning_rate": rate}
+        return {
+            **dict(zip(sums, values, strict=True)),
+            "tokens": tokens,
+            "gradient_norm": float(norm),
+            "learning_rate": rate,
+        }
 
     def validate(self) -> dict[str, float]:
         """Loss per target token (nats, no smoothing) on dev, and the score handed in, if early stopping asks for it."""
         self.system.eval()
         sums: dict[str, float] = {}
         tokens = 0
-        dev = BatchLoader(self.prepared.split("dev"), self.config.training.batch_tokens, seed=0,
-                          context_sentences=self.config.training.context_sentences)
+        dev = BatchLoader(
+            self.prepared.split("dev"),
+            self.config.training.batch_tokens,
+            seed=0,
+            context_sentences=self.config.training.context_sentences,
+        )
         with torch.no_grad(), self.accelerator.autocast():
             for batch in dev.epoch(0):
                 batch = batch.to(self.accelerator.device)
@@ -145,7 +154,9 @@ class _Loop:
         if self.score is None:
             raise ConfigError(f"early_stopping.metric: {metric} needs a score function handed to fit(score=...)")
         dev = self.prepared.test("dev")
-        translator = Translator(self.system, self.prepared.source_vocabulary, self.prepared.target_vocabulary, self.config.search)
+        translator = Translator(
+            self.system, self.prepared.source_vocabulary, self.prepared.target_vocabulary, self.config.search
+        )
         found = translator.translate(dev.sources, documents=dev.documents)
         return self.score([translation.text for translation in found], dev.targets or [])
 
@@ -155,7 +166,12 @@ class _Loop:
         metric = training.early_stopping.metric
         score = values[metric] if metric != "loss" else -values["main_loss"]
         if progress.best is None or score > progress.best:
-            progress.best, progress.best_step, progress.validations_without_gain, progress.plateau_waits = score, progress.step, 0, 0
+            progress.best, progress.best_step, progress.validations_without_gain, progress.plateau_waits = (
+                score,
+                progress.step,
+                0,
+                0,
+            )
             if self.accelerator.is_main_process:
                 write_weights(self.folder / WEIGHTS, self.system)
         else:
@@ -234,8 +250,10 @@ class _Loop:
             return 0
         self.write("skipped", gradient_norm=str(values["gradient_norm"]))
         if skipped + 1 >= SKIPPED_IN_A_ROW:
-            raise TrainingError(f"{self.folder}: {SKIPPED_IN_A_ROW} steps in a row had a gradient that is not finite (last at step "
-                                f"{self.progress.step}); lower the learning rate, warm up longer, or train in float32")
+            raise TrainingError(
+                f"{self.folder}: {SKIPPED_IN_A_ROW} steps in a row had a gradient that is not finite (last at step "
+                f"{self.progress.step}); lower the learning rate, warm up longer, or train in float32"
+            )
         return skipped + 1
 
 
@@ -256,23 +274,33 @@ class _Window:
         tokens, steps = self._sums.pop("tokens"), self._sums.pop("steps")
         norm, _ = self._sums.pop("gradient_norm"), self._sums.pop("learning_rate")
         latest = {f"{name}_loss": total / tokens for name, total in self._sums.items()}
-        latest |= {"gradient_norm": norm / steps, "learning_rate": self._latest["learning_rate"],
-                   "tokens_per_second": tokens / (time.perf_counter() - self._began)}
+        latest |= {
+            "gradient_norm": norm / steps,
+            "learning_rate": self._latest["learning_rate"],
+            "tokens_per_second": tokens / (time.perf_counter() - self._began),
+        }
         self.__init__()  # type: ignore[misc]
         return latest
 
 
-def fit(folder: str | Path, score: Score | None = None, report: Report | None = None, device: str = "auto",
-        minutes: float | None = None) -> Progress:
+def fit(
+    folder: str | Path,
+    score: Score | None = None,
+    report: Report | None = None,
+    device: str = "auto",
+    minutes: float | None = None,
+) -> Progress:
     """Train the run in `folder` (made by `begin_run`), or go on from its last state.
 
-    score(hypotheses, references) is called where early stopping watches BLEU or chrF; report is called after every logged
+    score(hypotheses, references) is called where early stopping watches BLEU or chrF; report after every logged
     step; minutes bounds this call, the run then stays resumable. Returns where training stands.
     """
     folder = Path(folder)
     config = read_config(folder)
     training = config.training
-    if not torch.distributed.is_initialized():  # else a second call in one process would keep the first one's device and precision
+    if (
+        not torch.distributed.is_initialized()
+    ):  # else a second call in one process would keep the first one's device and precision
         AcceleratorState._reset_state(reset_partial_state=True)
     accelerator = Accelerator(cpu=device == "cpu", mixed_precision="bf16" if training.precision == "bfloat16" else "no")
     torch.manual_seed(training.seed)
@@ -282,12 +310,28 @@ def fit(folder: str | Path, score: Score | None = None, report: Report | None = 
         system.double()
     state = latest_state(folder / "state")
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
-    unmatched = initialise_from(system, training.init_from, vocabularies) if training.init_from and state is None else []
+    unmatched = (
+        initialise_from(system, training.init_from, vocabularies) if training.init_from and state is None else []
+    )
     system.to(accelerator.device)
-    optimizer = torch.optim.AdamW(system.parameters(), lr=training.learning_rate, betas=training.betas, eps=1e-9,
-                                  weight_decay=training.weight_decay, fused=True)
-    loader = BatchLoader(prepared.split("train"), training.batch_tokens, training.seed, accelerator.process_index,
-                         accelerator.num_processes, vocabularies=vocabularies, sampling_alpha=training.subword_alpha, context_sentences=training.context_sentences)
+    optimizer = torch.optim.AdamW(
+        system.parameters(),
+        lr=training.learning_rate,
+        betas=training.betas,
+        eps=1e-9,
+        weight_decay=training.weight_decay,
+        fused=True,
+    )
+    loader = BatchLoader(
+        prepared.split("train"),
+        training.batch_tokens,
+        training.seed,
+        accelerator.process_index,
+        accelerator.num_processes,
+        vocabularies=vocabularies,
+        sampling_alpha=training.subword_alpha,
+        context_sentences=training.context_sentences,
+    )
     progress = load_state(state, system, optimizer) if state is not None else Progress(unmatched=unmatched)
     if progress.finished:
         return progress
@@ -295,10 +339,20 @@ def fit(folder: str | Path, score: Score | None = None, report: Report | None = 
         torch.manual_seed(training.seed + accelerator.process_index)
     objective = accelerator.prepare_model(Objective(system, training.label_smoothing))
     log = TrainingLog(folder, progress.step, training.tensorboard) if accelerator.is_main_process else None
-    loop = _Loop(folder, config, accelerator, prepared, system, objective, optimizer, loader, progress, log, score, report)
+    loop = _Loop(
+        folder, config, accelerator, prepared, system, objective, optimizer, loader, progress, log, score, report
+    )
     try:
-        loop.write("start", device=str(accelerator.device), processes=accelerator.num_processes, threads=torch.get_num_threads(),
-                   precision=training.precision, torch=torch.__version__, **parameters(system), unmatched=progress.unmatched)
+        loop.write(
+            "start",
+            device=str(accelerator.device),
+            processes=accelerator.num_processes,
+            threads=torch.get_num_threads(),
+            precision=training.precision,
+            torch=torch.__version__,
+            **parameters(system),
+            unmatched=progress.unmatched,
+        )
         return loop.run(minutes or training.max_minutes)
     finally:
         if log is not None:

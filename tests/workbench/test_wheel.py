@@ -57,7 +57,7 @@ def installed(wheel, tmp_path_factory) -> Path:
 
 
 def _python(installed: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """Python with the installed wheel first, then the libraries; `-S` passes over the .pth that leads to the checkout."""
+    """Python with the wheel first, then the libraries; `-S` passes over the .pth that leads to the checkout."""
     libraries = [sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"], *site.getsitepackages()]
     environment = {
         "PATH": os.environ["PATH"],

@@ -20,12 +20,12 @@ class Demand:
     """What the document asks of one sentence."""
 
     antecedent: Noun | None = None
-    rival: Noun | None = None                        # stands beside the antecedent; only order tells them apart
+    rival: Noun | None = None  # stands beside the antecedent; only order tells them apart
     it_class: str = ""
     it_gender: str = ""
     cue: Phrase | None = None
-    you: float = 0.0                                 # the share of subjects that are "you"
-    barred: tuple[str, ...] = ()                     # classes that must not be mentioned
+    you: float = 0.0  # the share of subjects that are "you"
+    barred: tuple[str, ...] = ()  # classes that must not be mentioned
 
 
 @dataclass(slots=True)
@@ -93,9 +93,14 @@ class Composer:
                 clause.instead, clause.instead_first = NounPhrase(demand.rival), self.random.random() < 0.5
             return clause
         kinds: dict[str, Callable[[], Clause]] = {
-            "transitive": self.transitive, "collocation": self.collocation, "intransitive": self.intransitive,
-            "reflexive": self.reflexive, "copula": self.copula, "existential": self.existential,
-            "expletive": self.expletive}
+            "transitive": self.transitive,
+            "collocation": self.collocation,
+            "intransitive": self.intransitive,
+            "reflexive": self.reflexive,
+            "copula": self.copula,
+            "existential": self.existential,
+            "expletive": self.expletive,
+        }
         return kinds[self.weighted(self.config["clauses"])]()
 
     def it_clause(self) -> Clause:

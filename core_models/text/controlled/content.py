@@ -16,7 +16,7 @@ EXIST = Verb("be", "is", "been", "", (GermanVerb("", "geben", "gibt", "gegeben")
 @dataclass(slots=True)
 class NounPhrase:
     noun: Noun
-    determiner: str = "definite"                     # definite, indefinite, number
+    determiner: str = "definite"  # definite, indefinite, number
     adjectives: list[Phrase] = field(default_factory=list)
     number: Phrase | None = None
     possessor: Noun | None = None
@@ -31,18 +31,18 @@ class Subject:
     phrase: NounPhrase | None = None
     pronoun: tuple[str, str] | None = None
     it_gender: str = ""
-    kind: str = "phrase"                             # phrase, pronoun, you, it, weather, there, gap
+    kind: str = "phrase"  # phrase, pronoun, you, it, weather, there, gap
 
 
 @dataclass(slots=True)
 class Clause:
     subject: Subject
     verb: Verb
-    tense: str = "present"                           # present, perfect, modal
+    tense: str = "present"  # present, perfect, modal
     modal: dict[str, Any] | None = None
     objects: list[NounPhrase] = field(default_factory=list)
-    it_gender: str = ""                              # an object "it" of this gender
-    object_gap: bool = False                         # the relative pronoun is the object
+    it_gender: str = ""  # an object "it" of this gender
+    object_gap: bool = False  # the relative pronoun is the object
     predicate: Phrase | None = None
     reflexive: bool = False
     negated: bool = False

@@ -23,7 +23,7 @@ from core_models.text.controlled.sentences import SentenceComposer
 
 SPLITS = ("train", "dev", "test")
 GENDERS = ("m", "f", "n")
-WINDOW = 3                                           # sentences back that an antecedent or a cue may stand
+WINDOW = 3  # sentences back that an antecedent or a cue may stand
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,9 @@ class Written:
 class SplitWriter:
     """Writes documents until a split is full; `draws` settles translations only: sources do not depend on it."""
 
-    def __init__(self, lexicon: Lexicon, tables: dict[str, Any], config: dict[str, Any], name: str, seed: int,
-                 draw: int) -> None:
+    def __init__(
+        self, lexicon: Lexicon, tables: dict[str, Any], config: dict[str, Any], name: str, seed: int, draw: int
+    ) -> None:
         self.name, self.config, self.lexicon = name, config, lexicon
         self.random, self.draws = Random(f"{seed}:{name}"), Random(f"{seed}:{name}:{draw}")
         self.composer = SentenceComposer(Composer(lexicon, tables, config, self.random))
@@ -147,7 +148,7 @@ class SplitWriter:
             return None
         gender = self.genders.draw()
         distance = self.distances[gender].draw()
-        visible = written[max(0, index - (WINDOW - distance)):index]
+        visible = written[max(0, index - (WINDOW - distance)) : index]
         mentioned = [name for sentence in visible for name, _, _ in sentence.draft.mentions]
         free = [name for name in self.lexicon.classes if name not in mentioned]
         if index + distance >= size or not free:
@@ -190,8 +191,16 @@ class SplitWriter:
         if chain is None:
             return []
         antecedent = {"sentence": -chain.distance, "word": written[chain.start].mention(chain.noun)}
-        return [{"target": p.target.position, "source": p.source.position, "antecedent": antecedent,
-                 "gender": p.gender, "alternatives": p.alternatives} for p in written[-1].draft.pronouns]
+        return [
+            {
+                "target": p.target.position,
+                "source": p.source.position,
+                "antecedent": antecedent,
+                "gender": p.gender,
+                "alternatives": p.alternatives,
+            }
+            for p in written[-1].draft.pronouns
+        ]
 
     def addresses(self, written: Sequence[Written], last_cue: int | None) -> list[dict[str, Any]]:
         """Return a record for every "you": its cue, and the words that make the other form of address (`swap`)."""
@@ -203,13 +212,26 @@ class SplitWriter:
             assert word is not None
             cue = {"sentence": last_cue - here, "word": word.position}
         swap = [[word.position, word.other] for word in sentence.target if word.other is not None]
-        return [{"target": target.position, "source": source.position, "cue": cue,
-                 "form": "polite" if self.grammar.polite else "familiar", "alternatives": [target.other], "swap": swap}
-                for source, target in sorted(sentence.draft.addresses, key=lambda pair: pair[0].position)]
+        return [
+            {
+                "target": target.position,
+                "source": source.position,
+                "cue": cue,
+                "form": "polite" if self.grammar.polite else "familiar",
+                "alternatives": [target.other],
+                "swap": swap,
+            }
+            for source, target in sorted(sentence.draft.addresses, key=lambda pair: pair[0].position)
+        ]
 
 
-def generate(sentences: int | None = None, dev: int | None = None, test: int | None = None, seed: int = 1,
-             config: Path | None = None) -> ControlledCorpus:
+def generate(
+    sentences: int | None = None,
+    dev: int | None = None,
+    test: int | None = None,
+    seed: int = 1,
+    config: Path | None = None,
+) -> ControlledCorpus:
     """Generate the corpus; sizes are sentences of each split, and default to those of the configuration.
 
     `config` is a YAML file whose keys replace those of `data/controlled/config.yaml`. Same arguments, same
@@ -219,8 +241,10 @@ def generate(sentences: int | None = None, dev: int | None = None, test: int | N
     tables = _read(folder / "grammar.yaml")
     settings = settings_from(config, folder / "config.yaml")
     lexicon = read_lexicon(folder, tables)
-    sizes = {name: settings["sentences"][name] if size is None else size
-             for name, size in zip(SPLITS, (sentences, dev, test), strict=True)}
+    sizes = {
+        name: settings["sentences"][name] if size is None else size
+        for name, size in zip(SPLITS, (sentences, dev, test), strict=True)
+    }
 
     if min(sizes.values()) < 1:
         raise ValueError(f"every split needs at least one sentence, but the sizes are {sizes}")
@@ -252,8 +276,12 @@ def write(corpus: ControlledCorpus, folder: Path) -> None:
     for name in SPLITS:
         split: ControlledSplit = getattr(corpus, name)
         records = [json.dumps(record, ensure_ascii=False) for record in split.truth]
-        for suffix, lines in (("en", split.sources), ("de", split.targets), ("docids", split.documents),
-                              ("truth.jsonl", records)):
+        for suffix, lines in (
+            ("en", split.sources),
+            ("de", split.targets),
+            ("docids", split.documents),
+            ("truth.jsonl", records),
+        ):
             text = "".join(f"{line}\n" for line in lines)
             (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8", newline="\n")
 

@@ -51,7 +51,7 @@ class Draft:
     links: list[tuple[Word, Word]] = field(default_factory=list)
     choices: list[Choice] = field(default_factory=list)
     tags: dict[str, None] = field(default_factory=dict)
-    mentions: list[tuple[str, str, Word]] = field(default_factory=list)      # thing class, noun, source word
+    mentions: list[tuple[str, str, Word]] = field(default_factory=list)  # thing class, noun, source word
     pronouns: list[Pronoun] = field(default_factory=list)
     addresses: list[tuple[Word, Word]] = field(default_factory=list)
     cue: Word | None = None
@@ -77,7 +77,6 @@ class Draft:
         if len(variants) > 1 or bracket:
             self.choices.append(Choice(slots, variants))
         return slots, index
-
 
     def force(self, choice: Choice, word: Word, texts: list[str | None]) -> None:
         """Add a word that an earlier choice settles too, with the text that it has in every variant."""
@@ -127,7 +126,7 @@ def commitment(choice: Choice) -> dict[str, Any] | None:
     """
     placed = sorted((word.position, slot) for slot, word in enumerate(choice.slots) if word is not None)
     while placed and len(choice.variants) > 1 and len({variant[placed[0][1]] for variant in choice.variants}) == 1:
-        placed.pop(0)                                # a word that all variants share decides nothing yet
+        placed.pop(0)  # a word that all variants share decides nothing yet
     if len(placed) < 2:
         return None
     first, slot = placed[0]
@@ -142,8 +141,13 @@ def commitment(choice: Choice) -> dict[str, Any] | None:
             continuations.setdefault(text, [word for index in later if (word := variant[index]) is not None])
     own = [choice.slots[index] for index in later]
     continuations[chosen.text] = [word.text for word in own if word is not None]
-    return {"target": first, "chosen": chosen.text, "alternatives": [t for t in continuations if t != chosen.text],
-            "forces": [position for position, _ in placed[1:]], "continuations": continuations}
+    return {
+        "target": first,
+        "chosen": chosen.text,
+        "alternatives": [t for t in continuations if t != chosen.text],
+        "forces": [position for position, _ in placed[1:]],
+        "continuations": continuations,
+    }
 
 
 def repetitions(source: Sequence[Word]) -> list[list[int]]:

@@ -29,8 +29,14 @@ class Grammar:
         ending = self.tables["endings"][determiner][case][german.gender]
         return article, ending, german.genitive if case == "genitive" else german.singular
 
-    def noun_phrase(self, draft: Draft, phrase: NounPhrase, case: str, translations: tuple[GermanNoun, ...] = (),
-                    verb_texts: list[list[str | None]] | None = None) -> tuple[Part, list[Word | None]]:
+    def noun_phrase(
+        self,
+        draft: Draft,
+        phrase: NounPhrase,
+        case: str,
+        translations: tuple[GermanNoun, ...] = (),
+        verb_texts: list[list[str | None]] | None = None,
+    ) -> tuple[Part, list[Word | None]]:
         """Return the phrase and, in a collocation, the words of the verb that was drawn together with the noun."""
         noun, numbered = phrase.noun, phrase.determiner == "number"
         if noun.is_name:
@@ -43,8 +49,8 @@ class Grammar:
             variants.append([article or None, *(adjective + ending for adjective in adjectives), head, *verb])
         slots, drawn = draft.settle(variants)
         choice = draft.choices[-1] if len(variants) > 1 else None
-        article_word, head_word, rest = slots[0], slots[1 + len(adjectives)], slots[2 + len(adjectives):]
-        adjective_words = [word for word in slots[1:1 + len(adjectives)] if word is not None]
+        article_word, head_word, rest = slots[0], slots[1 + len(adjectives)], slots[2 + len(adjectives) :]
+        adjective_words = [word for word in slots[1 : 1 + len(adjectives)] if word is not None]
         assert head_word is not None
 
         source_noun = Word(noun.plural if numbered else noun.singular, content=True)
@@ -68,7 +74,7 @@ class Grammar:
             part.source[0].content = True
             return part
         assert article is not None
-        if phrase.possessor is not None:             # "the man 's book": the German article has no counterpart
+        if phrase.possessor is not None:  # "the man 's book": the German article has no counterpart
             return Part([], [article])
         word = Word("the" if phrase.determiner == "definite" else "an" if following[0] in "aeiou" else "a")
         draft.links.append((word, article))
@@ -88,8 +94,9 @@ class Grammar:
         part.source[:0] = [*owner.source, mark]
         part.target += owner.target
 
-    def attach_relative(self, draft: Draft, part: Part, clause: Clause, genders: list[str], drawn: int,
-                        choice: Choice | None) -> None:
+    def attach_relative(
+        self, draft: Draft, part: Part, clause: Clause, genders: list[str], drawn: int, choice: Choice | None
+    ) -> None:
         """Add the relative clause; its pronoun has the gender of the noun that was drawn, and is forced by it."""
         draft.tag("relative")
         forms = self.tables["cases"]["definite"]["accusative" if clause.object_gap else "nominative"]
@@ -114,7 +121,7 @@ class Grammar:
     def subject(self, draft: Draft, subject: Subject) -> Part:
         if subject.kind == "gap":
             return Part()
-        if subject.kind == "there":                  # neither "there" nor "es" stands for anything
+        if subject.kind == "there":  # neither "there" nor "es" stands for anything
             return Part([Word("there")], [Word("es")])
         if subject.kind == "weather":
             return draft.pair(["it"], ["es"])
@@ -183,8 +190,9 @@ class _ClauseWriter:
         objects, german_verb = self.objects_and_verb(texts)
         instead = self.instead()
         negation = draft.pair(["not"], ["nicht"]) if clause.negated else Part()
-        question = draft.pair([clause.question_word["en"]], [clause.question_word["de"]]) \
-            if clause.question_word else Part()
+        question = (
+            draft.pair([clause.question_word["en"]], [clause.question_word["de"]]) if clause.question_word else Part()
+        )
         auxiliary, rest, particle, finite, tail = self.verb_group(german_verb, inverted)
 
         first = instead.source + [Word(",")] if clause.instead_first else []
@@ -202,8 +210,19 @@ class _ClauseWriter:
             front = next(part.target for part in first_parts if part.target)
             if clause.subject.kind == "there" and front is subject.target and place.target:
                 front = place.target
-        fields = [subject.target, pronoun.target, reflexive, particle_word, time.target, manner.target, place.target,
-                  objects.target, instead.target, negation.target, predicate.target]
+        fields = [
+            subject.target,
+            pronoun.target,
+            reflexive,
+            particle_word,
+            time.target,
+            manner.target,
+            place.target,
+            objects.target,
+            instead.target,
+            negation.target,
+            predicate.target,
+        ]
         middle = [word for field_ in fields if field_ is not front for word in field_]
         if joined:
             target = middle + tail + [finite]
@@ -221,11 +240,16 @@ class _ClauseWriter:
         if joined:
             draft.tag("verb_final")
         kinds = {"weather": "expletive", "there": "existential"}
-        for present, name in ((clause.negated, "negation"), (clause.reflexive, "reflexive"),
-                              (clause.question_word, "particle"), (len(clause.objects) > 1, "list"),
-                              (clause.question or clause.question_word, "question"),
-                              (clause.verb.objects, "collocation"), (clause.predicate, "copula"),
-                              (clause.subject.kind in kinds, kinds.get(clause.subject.kind, ""))):
+        for present, name in (
+            (clause.negated, "negation"),
+            (clause.reflexive, "reflexive"),
+            (clause.question_word, "particle"),
+            (len(clause.objects) > 1, "list"),
+            (clause.question or clause.question_word, "question"),
+            (clause.verb.objects, "collocation"),
+            (clause.predicate, "copula"),
+            (clause.subject.kind in kinds, kinds.get(clause.subject.kind, "")),
+        ):
             if present:
                 draft.tag(name)
 

@@ -122,9 +122,17 @@ def noun(entry: dict[str, Any], thing_class: str | None = None, is_name: bool = 
 def verb(entry: dict[str, Any], thing_class: str | None = None) -> Verb:
     base, third, participle, *particle = entry["en"].split()
     texts = [text.partition("+") for text in several(entry["de"])]
-    return Verb(base, third, participle, " ".join(particle), tuple(german_verb(text) for text, _, _ in texts),
-                entry.get("auxiliary", "have"), thing_class, entry.get("noun", ""),
-                tuple(german_noun(text) for _, _, text in texts if text))
+    return Verb(
+        base,
+        third,
+        participle,
+        " ".join(particle),
+        tuple(german_verb(text) for text, _, _ in texts),
+        entry.get("auxiliary", "have"),
+        thing_class,
+        entry.get("noun", ""),
+        tuple(german_noun(text) for _, _, text in texts if text),
+    )
 
 
 def phrase(entry: dict[str, Any]) -> Phrase:

@@ -11,7 +11,7 @@ from typing import Any
 from core_models.text.controlled.corpus import GENDERS, ControlledCorpus, ControlledSplit
 
 Figures = dict[str, float | str]
-Case = tuple[frozenset[str], str]                    # the words of the source sentence, and what is right
+Case = tuple[frozenset[str], str]  # the words of the source sentence, and what is right
 
 
 def oracles(corpus: ControlledCorpus) -> Figures:
@@ -33,8 +33,10 @@ def oracles(corpus: ControlledCorpus) -> Figures:
         return float(metric.corpus_score(hypotheses, [test.targets]).score)
 
     dictionary = word_dictionary(corpus.train)
-    bags = [[reordered(target, record, before) for target, record in zip(test.targets, test.truth, strict=True)]
-            for before in (False, True)]
+    bags = [
+        [reordered(target, record, before) for target, record in zip(test.targets, test.truth, strict=True)]
+        for before in (False, True)
+    ]
     figures: Figures = {
         "bleu_word_for_word": bleu([word_for_word(source, dictionary) for source in test.sources]),
         "bleu_bag_of_words": max(bleu(bag) for bag in bags),
@@ -122,8 +124,11 @@ def address_cases(split: ControlledSplit) -> list[Case]:
 
 
 def _cases(split: ControlledSplit, field: str, label: Callable[[dict[str, Any]], str]) -> list[Case]:
-    return [(frozenset(source.split()), label(record[field][0]))
-            for source, record in zip(split.sources, split.truth, strict=True) if record[field]]
+    return [
+        (frozenset(source.split()), label(record[field][0]))
+        for source, record in zip(split.sources, split.truth, strict=True)
+        if record[field]
+    ]
 
 
 def accuracies(train: Sequence[Case], test: Sequence[Case]) -> dict[str, float]:
@@ -136,8 +141,12 @@ def accuracies(train: Sequence[Case], test: Sequence[Case]) -> dict[str, float]:
 
     def score(words: Iterable[str], label: str) -> float:
         return math.log(labels[label]) + math.fsum(
-            math.log((counts[label][word] + 1) / (labels[label] + 2)) for word in words)
+            math.log((counts[label][word] + 1) / (labels[label] + 2)) for word in words
+        )
 
     right = sum(max(labels, key=lambda label: score(words, label)) == truth for words, truth in test)
-    return {"cases": float(len(test)), "majority": sum(truth == majority for _, truth in test) / len(test),
-            "sentence_only": right / len(test)}
+    return {
+        "cases": float(len(test)),
+        "majority": sum(truth == majority for _, truth in test) / len(test),
+        "sentence_only": right / len(test),
+    }

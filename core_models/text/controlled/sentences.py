@@ -57,8 +57,9 @@ class SentenceComposer:
                 units[-1] = Unit(report, REPORT, units[-1].main)
             else:
                 first = len(units) == 1 and composer.chance("subordinate_first")
-                units[-1] = Unit(units[-1].main, composer.random.choice(composer.tables["subordinators"]),
-                                 composer.another(), first)
+                units[-1] = Unit(
+                    units[-1].main, composer.random.choice(composer.tables["subordinators"]), composer.another(), first
+                )
         sentence = Sentence(units, coordinators, cue=demand.cue)
         self.ask(sentence)
         self.share_budget(sentence, aim)
@@ -131,7 +132,8 @@ class SentenceComposer:
         main = grammar.clause(draft, unit.main, "inverted" if unit.subordinate_first else "main")
         if unit.subordinate_first:
             comma = draft.pair([","], [","])
-            return Part(head.source + body.source + comma.source + main.source,
-                        head.target + body.target + comma.target + main.target)
-        return Part(main.source + head.source + body.source,
-                    main.target + [Word(",")] + head.target + body.target)
+            return Part(
+                head.source + body.source + comma.source + main.source,
+                head.target + body.target + comma.target + main.target,
+            )
+        return Part(main.source + head.source + body.source, main.target + [Word(",")] + head.target + body.target)

@@ -58,8 +58,11 @@ def test_same_seed_writes_the_same_bytes_whatever_the_hash_order(tmp_path: Path)
     for hash_seed in ("0", "4711"):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         folder = tmp_path / hash_seed
-        printed.append(subprocess.run([sys.executable, "-c", SCRIPT, str(folder)], env=environment, check=True,
-                                      capture_output=True, text=True).stdout)
+        printed.append(
+            subprocess.run(
+                [sys.executable, "-c", SCRIPT, str(folder)], env=environment, check=True, capture_output=True, text=True
+            ).stdout
+        )
     assert printed[0] == printed[1]
     suffixes = ("de", "docids", "en", "truth.jsonl")
     names = [f"{split}.{suffix}" for split in ("dev", "test", "train") for suffix in suffixes]
@@ -88,7 +91,7 @@ def test_sizes_and_documents(corpus: ControlledCorpus) -> None:
         assert len(split.sources) == len(split.targets) == len(split.documents) == len(split.truth) == size
         runs = 1 + sum(a != b for a, b in zip(split.documents, split.documents[1:], strict=False))
         counts = Counter(split.documents)
-        assert runs == len(counts)                                   # each id is one unbroken run
+        assert runs == len(counts)  # each id is one unbroken run
         assert all(shortest <= count <= longest for count in counts.values())
 
 
@@ -126,6 +129,7 @@ def test_own_settings_replace_some_and_unknown_ones_are_refused(tmp_path: Path) 
 
 # The records
 
+
 def splits(corpus: ControlledCorpus) -> list[ControlledSplit]:
     return [corpus.train, corpus.dev, corpus.test]
 
@@ -154,14 +158,19 @@ def test_the_first_word_of_a_commitment_forces_the_words_that_stand_there(corpus
                 assert words[commitment["target"]] == commitment["chosen"]
                 assert forced == commitment["continuations"][commitment["chosen"]]
                 assert [commitment["chosen"], *commitment["alternatives"]] == sorted(
-                    commitment["continuations"], key=lambda word: word != commitment["chosen"])
+                    commitment["continuations"], key=lambda word: word != commitment["chosen"]
+                )
                 with_alternatives += bool(commitment["alternatives"])
     assert with_alternatives > 500
 
 
 def test_repetitions_are_all_the_places_of_a_repeated_word(corpus: ControlledCorpus, lexicon: Lexicon) -> None:
-    content = {form for nouns in [*lexicon.classes.values(), lexicon.goods, lexicon.persons] for noun in nouns
-               for form in (noun.singular, noun.plural)}
+    content = {
+        form
+        for nouns in [*lexicon.classes.values(), lexicon.goods, lexicon.persons]
+        for noun in nouns
+        for form in (noun.singular, noun.plural)
+    }
     content |= {phrase.source[0] for phrase in [*lexicon.adjectives, *lexicon.numbers]}
     for source, record in zip(corpus.train.sources, corpus.train.truth, strict=True):
         words = source.split()
@@ -170,6 +179,7 @@ def test_repetitions_are_all_the_places_of_a_repeated_word(corpus: ControlledCor
 
 
 # Context
+
 
 def selected_class(words: list[str], position: int, lexicon: Lexicon) -> str:
     """Return the class that the verb before an object "it", or the predicate after a subject "it", selects."""
@@ -181,23 +191,31 @@ def selected_class(words: list[str], position: int, lexicon: Lexicon) -> str:
 
 
 def test_it_is_decided_by_the_one_noun_of_the_class_in_the_three_sentences_before(
-        corpus: ControlledCorpus, lexicon: Lexicon) -> None:
+    corpus: ControlledCorpus, lexicon: Lexicon
+) -> None:
     ordered = 0
     for split in splits(corpus):
         for index, (source, target, record) in enumerate(zip(split.sources, split.targets, split.truth, strict=True)):
             for pronoun in record["pronouns"]:
                 words = source.split()
                 assert words[pronoun["source"]] == "it"
-                nouns = {form: noun for noun in lexicon.classes[selected_class(words, pronoun["source"], lexicon)]
-                         for form in (noun.singular, noun.plural)}
+                nouns = {
+                    form: noun
+                    for noun in lexicon.classes[selected_class(words, pronoun["source"], lexicon)]
+                    for form in (noun.singular, noun.plural)
+                }
                 assert not set(words) & set(nouns)
-                found = [(-back, position, nouns[word]) for back in (1, 2, 3)
-                         if index >= back and split.documents[index - back] == split.documents[index]
-                         for position, word in enumerate(split.sources[index - back].split()) if word in nouns]
+                found = [
+                    (-back, position, nouns[word])
+                    for back in (1, 2, 3)
+                    if index >= back and split.documents[index - back] == split.documents[index]
+                    for position, word in enumerate(split.sources[index - back].split())
+                    if word in nouns
+                ]
                 if "needs_order" in record["phenomena"]:
                     ordered += 1
                     assert len(found) == 2
-                    assert found[0][0] == found[1][0]                # the same sentence: only its order tells
+                    assert found[0][0] == found[1][0]  # the same sentence: only its order tells
                     antecedent = in_its_place(found, split.sources[index + found[0][0]].split())
                 else:
                     assert len(found) == 1
@@ -205,16 +223,19 @@ def test_it_is_decided_by_the_one_noun_of_the_class_in_the_three_sentences_befor
                 assert pronoun["antecedent"] == {"sentence": antecedent[0], "word": antecedent[1]}
                 (german,) = antecedent[2].translations
                 assert pronoun["gender"] == german.gender
-                forms = [cells for cells in TABLES["pronouns"].values()
-                         if cells[german.gender] == target.split()[pronoun["target"]]
-                         and sorted(pronoun["alternatives"]) == sorted(set(cells.values()) - {cells[german.gender]})]
+                forms = [
+                    cells
+                    for cells in TABLES["pronouns"].values()
+                    if cells[german.gender] == target.split()[pronoun["target"]]
+                    and sorted(pronoun["alternatives"]) == sorted(set(cells.values()) - {cells[german.gender]})
+                ]
                 assert len(forms) == 1
     assert ordered > 20
 
 
 def in_its_place(found: list[tuple[int, int, Noun]], words: list[str]) -> tuple[int, int, Noun]:
     """Return the noun that does not follow "instead of the"."""
-    (wanted,) = [item for item in found if words[item[1] - 3:item[1] - 1] != ["instead", "of"]]
+    (wanted,) = [item for item in found if words[item[1] - 3 : item[1] - 1] != ["instead", "of"]]
     return wanted
 
 
@@ -227,14 +248,20 @@ def test_genders_are_balanced_and_independent_of_class_and_distance(corpus: Cont
         for value, count in Counter(case[column] for case in cases).items():
             for gender in "mfn":
                 own = sum(case[0] == gender and case[column] == value for case in cases)
-                assert abs(own / count - 1 / 3) < 0.12               # three standard deviations at 150 cases
+                assert abs(own / count - 1 / 3) < 0.12  # three standard deviations at 150 cases
 
 
 def cases_of(split: ControlledSplit, lexicon: Lexicon) -> list[tuple[str, int, str]]:
     """Return gender, distance and class of every "it" that has an antecedent."""
-    return [(pronoun["gender"], pronoun["antecedent"]["sentence"],
-             selected_class(source.split(), pronoun["source"], lexicon))
-            for source, record in zip(split.sources, split.truth, strict=True) for pronoun in record["pronouns"]]
+    return [
+        (
+            pronoun["gender"],
+            pronoun["antecedent"]["sentence"],
+            selected_class(source.split(), pronoun["source"], lexicon),
+        )
+        for source, record in zip(split.sources, split.truth, strict=True)
+        for pronoun in record["pronouns"]
+    ]
 
 
 def test_a_class_has_as_many_nouns_of_each_gender_and_one_translation_each(lexicon: Lexicon) -> None:
@@ -254,7 +281,7 @@ def test_the_cue_recurs_and_decides_the_form_of_address(corpus: ControlledCorpus
             for position, word in enumerate(words):
                 if word in cue_words:
                     cues[index] = position
-            assert not cues or index - max(cues) < 3                 # a cue in every three sentences
+            assert not cues or index - max(cues) < 3  # a cue in every three sentences
             last = max(cues, default=None)
             assert [a["source"] for a in record["address"]] == [i for i, word in enumerate(words) if word == "you"]
             assert ("address_out_of_reach" in record["phenomena"]) == bool(record["address"] and last is None)
@@ -272,6 +299,7 @@ def test_the_cue_recurs_and_decides_the_form_of_address(corpus: ControlledCorpus
 
 # Shares
 
+
 def test_shares_are_near_the_configuration(corpus: ControlledCorpus) -> None:
     chains = [record for record in corpus.train.truth if record["pronouns"]]
     ordered = sum("needs_order" in record["phenomena"] for record in chains) / len(chains)
@@ -279,22 +307,30 @@ def test_shares_are_near_the_configuration(corpus: ControlledCorpus) -> None:
     distances = Counter(-record["pronouns"][0]["antecedent"]["sentence"] for record in chains)
     assert all(0.25 < distances[distance] / len(chains) < 0.42 for distance in CONFIG["it_distance"])
     documents = set(corpus.train.documents)
-    spoken = {document: record["address"][0]["form"] for document, record in
-              zip(corpus.train.documents, corpus.train.truth, strict=True) if record["address"]}
+    spoken = {
+        document: record["address"][0]["form"]
+        for document, record in zip(corpus.train.documents, corpus.train.truth, strict=True)
+        if record["address"]
+    }
     assert abs(len(spoken) / len(documents) - CONFIG["dialogue"]) < 0.1
     assert abs(sum(form == "polite" for form in spoken.values()) / len(spoken) - 0.5) < 0.08
-    core = [record["phenomena"] for record, source in zip(corpus.train.truth, corpus.train.sources, strict=True)
-            if not record["pronouns"] and len(source.split()) <= 10]
+    core = [
+        record["phenomena"]
+        for record, source in zip(corpus.train.truth, corpus.train.sources, strict=True)
+        if not record["pronouns"] and len(source.split()) <= 10
+    ]
     for name, tag in (("collocation", "collocation"), ("reflexive", "reflexive")):
         share = sum(tag in tags for tags in core) / len(core)
-        assert 0.6 * CONFIG["clauses"][name] < share < 1.3 * CONFIG["clauses"][name]    # antecedents take some clauses
+        assert 0.6 * CONFIG["clauses"][name] < share < 1.3 * CONFIG["clauses"][name]  # antecedents take some clauses
 
 
 def test_every_phenomenon_occurs(corpus: ControlledCorpus) -> None:
     tags = Counter(tag for record in corpus.test.truth for tag in record["phenomena"])
-    named = ("perfect modal verb_final relative separable subordinate report coordination do_support reflexive "
-             "particle expletive existential list number repetition commitment collocation it needs_order address "
-             "negation")
+    named = (
+        "perfect modal verb_final relative separable subordinate report coordination do_support reflexive "
+        "particle expletive existential list number repetition commitment collocation it needs_order address "
+        "negation"
+    )
     assert all(tags[tag] >= 5 for tag in named.split()), tags
 
 
@@ -309,13 +345,14 @@ def test_lengths_fill_every_bucket(corpus: ControlledCorpus) -> None:
 
 # Difficulty
 
+
 def test_oracles_stay_below_their_limits(figures: dict[str, float | str]) -> None:
     assert float(figures["bleu_word_for_word"]) <= 35
     assert float(figures["bleu_bag_of_words"]) <= 40
     assert 82 < float(figures["bleu_ceiling"]) < 96
     assert 90 < float(figures["bleu_context_blind"]) < 99
     assert float(figures["pronoun_majority"]) < 0.40
-    assert float(figures["pronoun_sentence_only"]) < 0.45            # the sentence alone says nothing about the gender
+    assert float(figures["pronoun_sentence_only"]) < 0.45  # the sentence alone says nothing about the gender
     assert float(figures["address_sentence_only"]) < 0.75
     printed = format_oracles(figures)
     assert f"{figures['bleu_ceiling']:.1f}" in printed
@@ -327,8 +364,12 @@ def test_word_for_word_and_bag_of_words_on_a_sentence_worked_by_hand() -> None:
     target, record = "er hat denn das Buch ja gelesen", {"alignment": [[0, 0], [1, 1], [2, 6], [3, 3], [4, 4]]}
     assert reordered(target, record, before=False) == "er hat denn gelesen das Buch ja"
     assert reordered(target, record, before=True) == "er hat ja gelesen denn das Buch"
-    split = ControlledSplit(["he has read it", "he has"], ["er hat es gelesen", "er hat"], ["a", "a"],
-                            [{"alignment": [[0, 0], [1, 1], [2, 3], [3, 2]]}, {"alignment": [[0, 0], [1, 1]]}])
+    split = ControlledSplit(
+        ["he has read it", "he has"],
+        ["er hat es gelesen", "er hat"],
+        ["a", "a"],
+        [{"alignment": [[0, 0], [1, 1], [2, 3], [3, 2]]}, {"alignment": [[0, 0], [1, 1]]}],
+    )
     assert word_for_word("it has read he", word_dictionary(split)) == "es hat gelesen er"
 
 
@@ -353,26 +394,30 @@ def test_vocabulary_and_sentences_are_small_enough_to_learn_and_new_enough_to_te
 
 # German by hand
 
+
 def noun_of(lexicon: Lexicon, name: str) -> Noun:
     every = [lexicon.persons, lexicon.goods, *lexicon.classes.values()]
     return next(noun for nouns in every for noun in nouns if noun.singular == name)
 
 
-@pytest.mark.parametrize(("noun", "determiner", "case", "german"), [
-    ("man", "definite", "nominative", "der rote alte Mann"),
-    ("man", "definite", "accusative", "den roten alten Mann"),
-    ("man", "definite", "dative", "dem roten alten Mann"),
-    ("man", "definite", "genitive", "des roten alten Mannes"),
-    ("man", "indefinite", "nominative", "ein roter alter Mann"),
-    ("man", "indefinite", "accusative", "einen roten alten Mann"),
-    ("cow", "definite", "accusative", "die rote alte Kuh"),
-    ("cow", "definite", "dative", "der roten alten Kuh"),
-    ("cow", "definite", "genitive", "der roten alten Kuh"),
-    ("cow", "indefinite", "nominative", "eine rote alte Kuh"),
-    ("book", "definite", "nominative", "das rote alte Buch"),
-    ("book", "indefinite", "accusative", "ein rotes altes Buch"),
-    ("cow", "number", "accusative", "drei rote alte Kühe"),
-])
+@pytest.mark.parametrize(
+    ("noun", "determiner", "case", "german"),
+    [
+        ("man", "definite", "nominative", "der rote alte Mann"),
+        ("man", "definite", "accusative", "den roten alten Mann"),
+        ("man", "definite", "dative", "dem roten alten Mann"),
+        ("man", "definite", "genitive", "des roten alten Mannes"),
+        ("man", "indefinite", "nominative", "ein roter alter Mann"),
+        ("man", "indefinite", "accusative", "einen roten alten Mann"),
+        ("cow", "definite", "accusative", "die rote alte Kuh"),
+        ("cow", "definite", "dative", "der roten alten Kuh"),
+        ("cow", "definite", "genitive", "der roten alten Kuh"),
+        ("cow", "indefinite", "nominative", "eine rote alte Kuh"),
+        ("book", "definite", "nominative", "das rote alte Buch"),
+        ("book", "indefinite", "accusative", "ein rotes altes Buch"),
+        ("cow", "number", "accusative", "drei rote alte Kühe"),
+    ],
+)
 def test_noun_phrases_agree(lexicon: Lexicon, noun: str, determiner: str, case: str, german: str) -> None:
     adjectives = [a for name in ("red", "old") for a in lexicon.adjectives if a.source == (name,)]
     number = next(n for n in lexicon.numbers if n.source == ("three",)) if determiner == "number" else None
@@ -391,10 +436,15 @@ def written(lexicon: Lexicon, clause: Clause, order: str = "main", polite: bool 
 
 def test_perfect_bracket_with_time_manner_place_and_its_links(lexicon: Lexicon) -> None:
     read = next(verb for verb in lexicon.class_verbs["text"] if verb.base == "read")
-    clause = Clause(Subject(phrase=NounPhrase(noun_of(lexicon, "man"))), read, "perfect",
-                    objects=[NounPhrase(noun_of(lexicon, "letter"))], place=lexicon.places[0],
-                    time=next(time for time in lexicon.times if time.source == ("yesterday",)),
-                    manner=next(manner for manner in lexicon.manners if manner.source == ("slowly",)))
+    clause = Clause(
+        Subject(phrase=NounPhrase(noun_of(lexicon, "man"))),
+        read,
+        "perfect",
+        objects=[NounPhrase(noun_of(lexicon, "letter"))],
+        place=lexicon.places[0],
+        time=next(time for time in lexicon.times if time.source == ("yesterday",)),
+        manner=next(manner for manner in lexicon.manners if manner.source == ("slowly",)),
+    )
     source, target, record = written(lexicon, clause)
     assert source == "the man has read the letter slowly in the garden yesterday"
     assert target == "gestern hat der Mann langsam im Garten den Brief gelesen"
@@ -402,8 +452,10 @@ def test_perfect_bracket_with_time_manner_place_and_its_links(lexicon: Lexicon) 
     assert " ".join(f"{i}-{j}" for i, j in record["alignment"]) == links
     assert written(lexicon, clause, "subordinate")[1] == "der Mann gestern langsam im Garten den Brief gelesen hat"
     clause.question = True
-    assert written(lexicon, clause)[:2] == ("has the man read the letter slowly in the garden yesterday",
-                                            "hat der Mann gestern langsam im Garten den Brief gelesen")
+    assert written(lexicon, clause)[:2] == (
+        "has the man read the letter slowly in the garden yesterday",
+        "hat der Mann gestern langsam im Garten den Brief gelesen",
+    )
 
 
 def test_separable_verb_do_support_and_address(lexicon: Lexicon) -> None:
@@ -413,8 +465,9 @@ def test_separable_verb_do_support_and_address(lexicon: Lexicon) -> None:
     source, target, record = written(lexicon, clause)
     assert (source, target) == ("the woman does not put on the coat", "die Frau zieht den Mantel nicht an")
     assert record["unaligned_source"] == [2]
-    assert record["commitments"] == [{"target": 2, "chosen": "zieht", "alternatives": [], "forces": [6],
-                                      "continuations": {"zieht": ["an"]}}]
+    assert record["commitments"] == [
+        {"target": 2, "chosen": "zieht", "alternatives": [], "forces": [6], "continuations": {"zieht": ["an"]}}
+    ]
     assert written(lexicon, clause, "subordinate")[1] == "die Frau den Mantel nicht anzieht"
     you = Clause(Subject("you", kind="you"), put, "modal", modal=TABLES["modals"][3], it_gender="f", negated=True)
     assert written(lexicon, you)[:2] == ("you do not want to put it on", "du willst sie nicht anziehen")

@@ -6,6 +6,7 @@ import pytest
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
 from workbench import evaluation
 from workbench.runs import training_table
+from workbench.score_tables import METHOD_NAMES
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 
@@ -31,7 +32,7 @@ def test_scores_stand_in_the_chart_and_in_the_table(runs):
 
 @pytest.mark.parametrize("method", list(evaluation.TESTS))
 def test_systems_are_tested_against_the_baseline(runs, method):
-    at = open_page("scores", method=method, baseline="demo/future-cost-1", metrics=["chrf"])
+    at = open_page("scores", method=METHOD_NAMES[method], baseline="demo/future-cost-1", metrics=["chrF"])
     table = at.dataframe[2].value
     first = [runs[1], runs[0], runs[2]]
     expected = evaluation.comparison_table(first, "test", "demo/future-cost-1", method, ["chrf"])
@@ -53,7 +54,7 @@ def test_one_run_has_scores_but_no_test(with_demo):
 
 
 def test_lengths_draw_scores_differences_and_output_lengths(runs):
-    at = open_page("lengths", scheme="quantiles:4", metric="chrf", measure="reference")
+    at = open_page("lengths", scheme="4 quantiles", metric="chrF", measure="reference")
     scores, differences = evaluation.length_tables(runs, "test", "quantiles:4", "reference", "chrf", "demo/transformer")
     by_score, by_difference, by_length = charts(at)
     assert {"chrF", "n", "reference length (words)"} <= axis_titles(by_score)
@@ -79,7 +80,7 @@ def test_a_single_run_has_no_differences_to_draw(with_demo):
 
 
 def test_curves_draw_what_was_logged(runs):
-    at = open_page("curves", quantities=["train_main_loss", "learning_rate"], against="tokens", log=["learning_rate"])
+    at = open_page("curves", quantities=["train main loss", "learning rate"], against="target tokens", log=["learning rate"])
     (chart,) = charts(at)
     assert {"train main loss", "learning rate", "target tokens"} <= axis_titles(chart)
     table = training_table(runs)

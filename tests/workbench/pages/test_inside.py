@@ -13,7 +13,7 @@ from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_pag
 def test_translate_gives_what_the_translator_gives(with_demo):
     run = runs_of(with_demo, "future-cost-2")[0]
     source = run.translations("test").test_set.sources[5]
-    at = open_page("translate", sentence="5", **{"with": "demo/future-cost-2"}, beam="3", best="3", penalty="1.0")
+    at = open_page("translate", sentence="5", **{"with": "future-cost-2"}, beam="3", best="3", penalty="1.0")
     expected = core_models.load(run.folder).translate([source], beam=3, n_best=3, length_penalty=1.0, record=True)[0]
     assert source in texts(at)
     n_best, tokens = at.dataframe[0].value, at.dataframe[1].value
@@ -55,7 +55,7 @@ def test_two_trees_stand_side_by_side_the_baseline_above(with_demo):
 
 def test_the_difference_lists_what_only_one_search_reached(with_demo):
     runs = runs_of(with_demo, "transformer", "future-cost-2")
-    at = open_page("beam_trees", sentence="4", show="difference", beside="demo/future-cost-2")
+    at = open_page("beam_trees", sentence="4", show="Difference", beside="future-cost-2")
     expected = beam.diff(*(run.translations("test").tree(4) for run in runs))
     parted = f"The best paths part at step {expected.divergence_step}."
     assert (parted if expected.divergence_step else "Both searches end in the same translation.") in texts(at)

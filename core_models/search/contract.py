@@ -1,0 +1,101 @@
+"""What a search steps and what it finds, and the choice of candidates that all searches share.
+
+Knows no architecture: anything that can `start`, `step` and `select` can be searched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from core_models.config import SearchConfig
+from core_models.text.vocabulary import BOS, PAD
+
+IMPOSSIBLE = -math.inf
+
+
+class Scores(NamedTuple):
+    """What a step says of the next word: values [S, K, V], as log-probabilities if `normalised`, else as logits."""
+
+    values: Tensor
+    normalised: bool
+
+
+class SearchState(Protocol):
+    def select(self, sentences: Tensor | None, parents: Tensor) -> Any: ...
+
+
+class Steppable(Protocol):
+    def start(self, encoded: Any) -> Any: ...
+    def step(self, words: Tensor, state: Any) -> tuple[Scores, Any]: ...
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """Piece numbers without EOS; `score` is the sum of `token_log_probs` (nats, EOS included when finished) and
+    `normalised` the score under the length penalty."""
+
+    words: list[int]
+    score: float
+    normalised: float
+    finished: bool
+    token_log_probs: list[float]
+
+
+@dataclass
+class Tree:
+    """All candidates of one sentence's search, row by row: see `analyses.beam` for the meaning of each list."""
+
+    step: list[int] = field(default_factory=list)
+    parent: list[int] = field(default_factory=list)
+    word: list[int] = field(default_factory=list)
+    log_prob: list[float] = field(default_factory=list)
+    score: list[float] = field(default_factory=list)
+    normalised: list[float] = field(default_factory=list)
+    rank: list[int] = field(default_factory=list)
+    fate: list[str] = field(default_factory=list)
+    best: int = -1
+
+
+@dataclass(frozen=True)
+class Found:
+    """The n best hypotheses of a sentence, best first, and its tree if it was recorded."""
+
+    hypotheses: list[Hypothesis]
+    tree: Tree | None = None
+
+
+def penalty(length: Tensor | float, config: SearchConfig) -> Any:
+    """What a score is divided by: ((5 + length) / 6)^alpha (GNMT) or length^alpha (power); length counts EOS."""
+    base = (5 + length) / 6 if config.penalty == "gnmt" else length
+    return base**config.length_penalty
+
+
+def candidates(scores: Scores, so_far: Tensor, forced: Tensor | None, width: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The `width` best continuations of each sentence: their scores, parents and words, [S, C] each, best first.
+
+    Picks the best of every row first and normalises only those, then one flat top-k. forced [S]: a word that must come,
+    or -1.
+    """
+    values = scores.values
+    vocabulary = values.shape[-1]
+    partition = None if scores.normalised else torch.logsumexp(values, dim=-1, keepdim=True)
+    values[..., [PAD, BOS]] = IMPOSSIBLE
+    if forced is not None:
+        other = (forced[:, None] >= 0) & (torch.arange(vocabulary, device=values.device) != forced[:, None])
+        values.masked_fill_(other[:, None], IMPOSSIBLE)
+    best, words = values.topk(min(width, vocabulary), dim=-1)
+    if partition is not None:
+        best = best - partition
+    total = (so_far[..., None] + best).flatten(1)
+    chosen, flat = total.topk(min(width, total.shape[1]), dim=-1)
+    return chosen, flat // best.shape[-1], words.flatten(1).gather(1, flat)
+
+
+def differences(totals: Sequence[float]) -> list[float]:
+    return [after - before for before, after in zip([0.0, *totals], totals, strict=False)]
