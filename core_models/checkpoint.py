@@ -1,6 +1,6 @@
 """The files one trained system consists of: write, read, validate. Nothing is ever unpickled from them.
 
-    RUN/{config.yaml, weights.safetensors}  RUN/vocabulary/{source,target}.model  RUN/checkpoints/step-000500.safetensors
+    RUN/{config.yaml, weights.safetensors}  RUN/vocabulary/{source,target}.model  RUN/checkpoints/step-*.safetensors
 
 Knows files and names of tensors, not how they came to be.
 """
@@ -17,9 +17,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from core_models.catalogue import build
+from core_models.assembly import System
 from core_models.config import CONFIG, ConfigError, RunConfig, read_config, write_yaml
-from core_models.system import System
+from core_models.systems import build
 from core_models.text.vocabulary import Vocabulary
 
 WEIGHTS = "weights.safetensors"

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
+from core_models.assembly import Encoded, System
 from core_models.checkpoint import open_trained
 from core_models.config import SearchConfig, parse
 from core_models.search import Ensemble, Found, Hypothesis, Tree, beam_search, sample
-from core_models.system import Encoded, System
 from core_models.text.batches import Batch, collate
 from core_models.text.vocabulary import Vocabulary
 from core_models.traces import Trace, TraceWriter
@@ -26,9 +26,9 @@ from core_models.traces import Trace, TraceWriter
 
 @dataclass
 class Translation:
-    """One sentence's translation. `ids` are piece numbers without </s>; `tokens` and `token_log_probs` (nats) end with </s>
-    when finished; `score` is under the length penalty, `log_prob` is not. `n_best` holds the other hypotheses, `tree` the
-    search if it was recorded.
+    """One sentence's translation. `ids` are piece numbers without </s>; `tokens` and `token_log_probs` (nats) end with
+    </s> when finished; `score` is under the length penalty, `log_prob` is not. `n_best` holds the other hypotheses,
+    `tree` the search if it was recorded.
     """
 
     text: str

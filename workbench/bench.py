@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core_models.system import System
-    from core_models.text.batches import Batch
+    from core_models.assembly import System
 
 FIRST_WORD = 10  # smaller numbers may be special symbols of one engine or another
 
@@ -134,7 +133,7 @@ def multiply_adds(name: str, shape: Shape) -> dict[str, float]:
     """Multiply-adds of matrix products per target token: in a training step, and in decoding (the encoder included)."""
     import torch
 
-    from core_models.catalogue import build
+    from core_models.systems import build
     from core_models.text.batches import collate
 
     system = build(name, shape.vocabulary)
@@ -178,7 +177,7 @@ def measure(name: str, shape: Shape, precision: str = "float32", device: str = "
     """Everything about one system; peak memory is of this process so far, so measure one system a process to compare it."""
     import torch
 
-    from core_models.catalogue import build, parameters
+    from core_models.systems import build, parameters
 
     if threads:
         torch.set_num_threads(threads)

@@ -357,7 +357,7 @@ def runs_command(root: RunsRoot = Path("runs")) -> None:
 @app.command()
 def systems(sizes: Annotated[bool, typer.Option(help="Also count parameters (a vocabulary of 8,000 pieces)")] = False) -> None:
     """List the catalogue; change any of them as NAME:key=value,key=value."""
-    from core_models.catalogue import SYSTEMS, build, parameters
+    from core_models.systems import SYSTEMS, build, parameters
 
     for name, entry in SYSTEMS.items():
         counts = parameters(build(name)) if sizes else {}

@@ -145,7 +145,7 @@ def _translate(cell: Cell, run: Run, device: str) -> None:
 def run_experiment(experiment: Experiment, root: Path, files: Path | None, say: Callable[[str], None],
                    report: Callable[[str], Report] | None = None, device: str = "auto", minutes: float | None = None) -> None:
     """Run every cell that is not done, one after another; `minutes` bounds each cell's training in this call."""
-    from core_models.catalogue import describe
+    from core_models.systems import describe
 
     for system in experiment.systems.values():
         describe(system)  # refuse an unknown one now, not after hours of training the others

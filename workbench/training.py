@@ -23,9 +23,9 @@ def new_run(folder: Path, system: str, data: Path, training: Mapping[str, Any], 
 
     model: fields that replace those of the catalogue's configuration.
     """
-    from core_models.catalogue import build, describe
     from core_models.checkpoint import begin_run
     from core_models.config import ModelConfig
+    from core_models.systems import build, describe
     from core_models.text.binary import Prepared
 
     if (folder / "config.yaml").is_file():

@@ -2,7 +2,7 @@
 
 A mechanism is one idea of one paper. It is a module with parameters, a position-wise pass, loss terms and a trace.
 This file knows no backbone, no search and no particular mechanism: a backbone offers places, a mechanism names those
-it stands on, and `core_models.system` brings the two together.
+it stands on, and `core_models.assembly` brings the two together.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from core_models import catalogue
+from core_models import systems
 from core_models.checkpoint import begin_run
 from core_models.config import RunConfig
 from core_models.training.loop import fit
@@ -14,7 +14,7 @@ from tests.core_models.toy_mechanism import Toy
 @pytest.fixture
 def toy(monkeypatch) -> str:
     """The name under which the toy mechanism stands in the catalogue for the length of a test."""
-    monkeypatch.setitem(catalogue.MECHANISMS, "toy", Toy)
+    monkeypatch.setitem(systems.MECHANISMS, "toy", Toy)
     return "toy"
 
 
@@ -39,7 +39,7 @@ def lay_out_run(folder: Path, prepared, system: str, search: dict | None = None,
         "log_every": 1,
         **training,
     }
-    model = catalogue.describe(f"{system}{',' if ':' in system else ':'}preset=tiny")
+    model = systems.describe(f"{system}{',' if ':' in system else ':'}preset=tiny")
     config = RunConfig(
         name=folder.name,
         system=system,

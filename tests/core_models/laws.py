@@ -5,8 +5,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from core_models.catalogue import build, catalogue
-from core_models.system import System
+from core_models.assembly import System
+from core_models.systems import build, catalogue
 from core_models.text.batches import Batch, collate
 from core_models.text.vocabulary import BOS, EOS
 

@@ -6,7 +6,6 @@ import shutil
 import pytest
 import torch
 
-from core_models.catalogue import build, describe
 from core_models.checkpoint import (
     CheckpointError,
     average,
@@ -18,6 +17,7 @@ from core_models.checkpoint import (
     write_weights,
 )
 from core_models.config import ConfigError, RunConfig
+from core_models.systems import build, describe
 from core_models.text.vocabulary import Vocabulary
 from core_models.translator import TranslatorError, load
 from tests.core_models.conftest import lay_out_run

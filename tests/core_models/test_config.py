@@ -2,7 +2,6 @@
 
 import pytest
 
-from core_models.catalogue import SYSTEMS, build, catalogue, describe
 from core_models.config import (
     PRESETS,
     ConfigError,
@@ -14,6 +13,7 @@ from core_models.config import (
     read_yaml,
     write_yaml,
 )
+from core_models.systems import SYSTEMS, build, catalogue, describe
 
 RUN = {"name": "run", "data": "data", "model": {"preset": "tiny"}, "training": {"max_steps": 1}}
 

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 import core_models
-from core_models.catalogue import build, catalogue, parameters
 from core_models.checkpoint import read_tensors
+from core_models.systems import build, catalogue, parameters
 from workbench import cli, evaluation
 from workbench.runs import open_run
 

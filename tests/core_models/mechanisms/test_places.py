@@ -7,9 +7,9 @@ import torch
 
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Transformer
-from core_models.catalogue import MECHANISMS, build
 from core_models.config import ConfigError, ModelConfig
 from core_models.mechanisms.base import Place
+from core_models.systems import MECHANISMS, build
 from core_models.text.batches import collate
 from core_models.traces import TraceWriter
 from tests.core_models.laws import (

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.nn.utils import parameters_to_vector
 
-from core_models.catalogue import build
 from core_models.checkpoint import read_tensors
 from core_models.config import ConfigError, read_config
+from core_models.systems import build
 from core_models.text.batches import BatchLoader, collate
 from core_models.training import loop
 from core_models.training.log import read_events

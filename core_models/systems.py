@@ -13,12 +13,12 @@ from typing import Any
 import yaml
 from torch import nn
 
+from core_models.assembly import System
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Transformer
 from core_models.config import ConfigError, ModelConfig, nearest, parse
 from core_models.mechanisms.base import Host, Mechanism, Place
 from core_models.mechanisms.future_cost import FutureCost
-from core_models.system import System
 
 BACKBONES: dict[str, type[Transformer] | type[RNNSearch]] = {"transformer": Transformer, "rnnsearch": RNNSearch}
 MECHANISMS: dict[str, type[Mechanism]] = {"future_cost": FutureCost}
