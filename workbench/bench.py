@@ -27,7 +27,7 @@ FIRST_WORD = 10  # smaller numbers may be special symbols of one engine or anoth
 
 @dataclass(frozen=True)
 class Shape:
-    """What is measured. batch_tokens: padded target tokens of a training batch; forced_length: outputs are this long."""
+    """What is measured. batch_tokens: padded target tokens of a training batch; forced_length: length of outputs."""
 
     vocabulary: int = 8000
     batch_tokens: int = 2048
@@ -59,7 +59,10 @@ def training_pairs(shape: Shape, seed: int = 1) -> Iterator[tuple[list[list[int]
 def decoding_batches(shape: Shape, seed: int = 2) -> list[list[list[int]]]:
     """Random sources of 5 to 40 words, sorted by length, in batches."""
     draw = random.Random(seed)
-    sources = [[draw.randrange(FIRST_WORD, shape.vocabulary) for _ in range(draw.randint(5, 40))] for _ in range(shape.sentences)]
+    sources = [
+        [draw.randrange(FIRST_WORD, shape.vocabulary) for _ in range(draw.randint(5, 40))]
+        for _ in range(shape.sentences)
+    ]
     sources.sort(key=len)
     return [sources[start : start + shape.batch_sentences] for start in range(0, len(sources), shape.batch_sentences)]
 
@@ -90,11 +93,16 @@ def measure_training(system: System, shape: Shape, precision: str = "float32") -
             seconds = time.perf_counter() - began
             rates.append(batch.target_tokens / seconds)
             sentence_rates.append(len(batch) / seconds)
-    return {"train_tokens_per_second": statistics.median(rates), "train_sentences_per_second": statistics.median(sentence_rates)}
+    return {
+        "train_tokens_per_second": statistics.median(rates),
+        "train_sentences_per_second": statistics.median(sentence_rates),
+    }
 
 
-def measure_decoding(system: System, shape: Shape, precision: str = "float32", record: bool = False) -> dict[str, float]:
-    """Sentences and output tokens a second of beam search, every output forced to the same length; best of the repeats."""
+def measure_decoding(
+    system: System, shape: Shape, precision: str = "float32", record: bool = False
+) -> dict[str, float]:
+    """Sentences and output tokens a second of beam search, outputs forced to one length; best of the repeats."""
     import torch
 
     from core_models.config import SearchConfig
@@ -109,10 +117,16 @@ def measure_decoding(system: System, shape: Shape, precision: str = "float32", r
         for sources in decoding_batches(shape):
             batch = collate(sources).to(system.device)
             limits = torch.full((len(sources),), shape.forced_length, device=system.device)
-            with torch.inference_mode(), torch.autocast(system.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            with (
+                torch.inference_mode(),
+                torch.autocast(system.device.type, torch.bfloat16, enabled=precision == "bfloat16"),
+            ):
                 beam_search(endless, system.encode(batch), limits, config, record=record)
         best = min(best, time.perf_counter() - began)
-    return {"decode_sentences_per_second": shape.sentences / best, "decode_tokens_per_second": shape.sentences * shape.forced_length / best}
+    return {
+        "decode_sentences_per_second": shape.sentences / best,
+        "decode_tokens_per_second": shape.sentences * shape.forced_length / best,
+    }
 
 
 class _Endless:
@@ -173,8 +187,10 @@ def _counted(work: Callable[[], None]) -> float:
     return counter.get_total_flops() / 2
 
 
-def measure(name: str, shape: Shape, precision: str = "float32", device: str = "cpu", threads: int = 0) -> dict[str, Any]:
-    """Everything about one system; peak memory is of this process so far, so measure one system a process to compare it."""
+def measure(
+    name: str, shape: Shape, precision: str = "float32", device: str = "cpu", threads: int = 0
+) -> dict[str, Any]:
+    """Everything about one system; peak memory is of this process so far: `measure_apart` compares it."""
     import torch
 
     from core_models.systems import build, parameters
@@ -184,8 +200,15 @@ def measure(name: str, shape: Shape, precision: str = "float32", device: str = "
     torch.manual_seed(1)
     system = build(name, shape.vocabulary).to(device)
     counts = parameters(system)
-    found = {"system": name, "precision": precision, "device": device, "threads": torch.get_num_threads(), **counts,
-             **multiply_adds(name, shape), **measure_training(system, shape, precision)}
+    found = {
+        "system": name,
+        "precision": precision,
+        "device": device,
+        "threads": torch.get_num_threads(),
+        **counts,
+        **multiply_adds(name, shape),
+        **measure_training(system, shape, precision),
+    }
     found["train_memory_bytes"] = _peak_memory(device)
     found |= measure_decoding(system, shape, precision)
     return found

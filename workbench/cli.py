@@ -1,4 +1,4 @@
-"""The command line: thin commands, each calls one function. Heavy imports happen inside them, so that --help is quick."""
+"""The command line: thin commands, each calls one function. Heavy imports happen inside: --help is quick."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-app = typer.Typer(help="Look inside neural machine translation: train, translate, compare, draw.", no_args_is_help=True,
-                  add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    help="Look inside neural machine translation: train, translate, compare, draw.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 data_app = typer.Typer(help="Make, import and prepare parallel text.", no_args_is_help=True)
 experiment_app = typer.Typer(help="Run grids of systems and seeds from a YAML file.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
@@ -22,9 +26,13 @@ app.add_typer(experiment_app, name="experiment")
 RunPath = Annotated[Path, typer.Argument(help="A run folder")]
 RunPaths = Annotated[list[Path], typer.Argument(help="Run folders")]
 Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N")]
-TestName = Annotated[str, typer.Option("--test", help="A test set of the run's prepared data, or a name already translated")]
+TestName = Annotated[
+    str, typer.Option("--test", help="A test set of the run's prepared data, or a name already translated")
+]
 RunsRoot = Annotated[Path, typer.Option("--runs", envvar="WORKBENCH_RUNS", help="The folder that holds the runs")]
-Settings = Annotated[list[str] | None, typer.Option("--set", "-s", help="key=value, e.g. max_epochs=10 or early_stopping.metric=bleu")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", "-s", help="key=value, e.g. max_epochs=10 or early_stopping.metric=bleu")
+]
 
 
 def _pairs(settings: list[str] | None) -> dict[str, Any]:
@@ -59,8 +67,14 @@ def _bar(description: str) -> Iterator[Callable[[int, int, str], None]]:
 
     console = Console(stderr=True)
     if console.is_terminal:
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn(),
-                   TimeRemainingColumn(), TextColumn("{task.fields[note]}"))
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
         with Progress(*columns, console=console) as progress:
             task = progress.add_task(description, total=None, note="")
 
@@ -81,15 +95,23 @@ def _bar(description: str) -> Iterator[Callable[[int, int, str], None]]:
 
 def _train_report(bar: Callable[[int, int, str], None]) -> Callable[[Any, int, dict[str, float]], None]:
     def report(progress: Any, total: int, values: dict[str, float]) -> None:
-        bar(progress.step, total, f"loss {values.get('main_loss', float('nan')):.3f}, {values.get('tokens_per_second', 0):.0f} tokens/s")
+        bar(
+            progress.step,
+            total,
+            f"loss {values.get('main_loss', float('nan')):.3f}, {values.get('tokens_per_second', 0):.0f} tokens/s",
+        )
 
     return report
 
 
 @data_app.command("controlled")
-def data_controlled(out: Annotated[Path, typer.Option(help="Folder to write to")],
-                    sentences: Annotated[int, typer.Option(help="Training sentences")] = 12000,
-                    dev: int = 500, test: int = 500, seed: int = 1) -> None:
+def data_controlled(
+    out: Annotated[Path, typer.Option(help="Folder to write to")],
+    sentences: Annotated[int, typer.Option(help="Training sentences")] = 12000,
+    dev: int = 500,
+    test: int = 500,
+    seed: int = 1,
+) -> None:
     """Write the controlled corpus: parallel documents whose truth is known, and the oracles that bound a system."""
     from core_models.text import controlled
 
@@ -114,11 +136,18 @@ def _read_text(files: str, name: str) -> Any:
 
 
 @data_app.command("prepare")
-def data_prepare(train: TextFiles, dev: TextFiles, out: Annotated[Path, typer.Option(help="Folder to write to")],
-                 test: Annotated[list[str] | None, typer.Option(help="NAME=SOURCE,TARGET or NAME=FILE.tsv; may be repeated")] = None,
-                 pieces: Annotated[int, typer.Option(help="Pieces of the vocabulary (of each side's without --joint)")] = 8000,
-                 kind: Annotated[str, typer.Option(help="unigram or bpe")] = "unigram", joint: bool = True,
-                 languages: Annotated[str, typer.Option(help="e.g. en-de")] = "", max_length: int = 256, seed: int = 1) -> None:
+def data_prepare(
+    train: TextFiles,
+    dev: TextFiles,
+    out: Annotated[Path, typer.Option(help="Folder to write to")],
+    test: Annotated[list[str] | None, typer.Option(help="NAME=SOURCE,TARGET or NAME=FILE.tsv; may be repeated")] = None,
+    pieces: Annotated[int, typer.Option(help="Pieces of the vocabulary (of each side's without --joint)")] = 8000,
+    kind: Annotated[str, typer.Option(help="unigram or bpe")] = "unigram",
+    joint: bool = True,
+    languages: Annotated[str, typer.Option(help="e.g. en-de")] = "",
+    max_length: int = 256,
+    seed: int = 1,
+) -> None:
     """Train a SentencePiece vocabulary and binarise parallel text; `.docids` beside a source file are taken along."""
     from core_models.text.binary import prepare
 
@@ -129,17 +158,33 @@ def data_prepare(train: TextFiles, dev: TextFiles, out: Annotated[Path, typer.Op
             _refuse(f"--test {one!r}: write NAME=SOURCE,TARGET or NAME=FILE.tsv")
         tests[name] = _read_text(files, name)
     source_language, _, target_language = languages.partition("-")
-    prepared = prepare(out, _read_text(train, "train"), _read_text(dev, "dev"), tests, pieces, kind, joint, source_language,
-                       target_language, max_length, seed=seed)
+    prepared = prepare(
+        out,
+        _read_text(train, "train"),
+        _read_text(dev, "dev"),
+        tests,
+        pieces,
+        kind,
+        joint,
+        source_language,
+        target_language,
+        max_length,
+        seed=seed,
+    )
     for name, split in prepared.manifest["splits"].items():
-        typer.echo(f"{name}: {split['sentences']} sentences, {split['source_tokens']} + {split['target_tokens']} pieces, "
-                   f"left out {split['left_out']}")
+        typer.echo(
+            f"{name}: {split['sentences']} sentences, {split['source_tokens']} + {split['target_tokens']} pieces, "
+            f"left out {split['left_out']}"
+        )
 
 
 @data_app.command("import")
-def data_import(name: Annotated[str, typer.Argument(help="sacrebleu:wmt14, or a Hugging Face data set by name or local path")],
-                pair: Annotated[str, typer.Option(help="e.g. en-de")], out: Annotated[Path, typer.Option(help="Prefix of the files to write")],
-                split: str = "train") -> None:
+def data_import(
+    name: Annotated[str, typer.Argument(help="sacrebleu:wmt14, or a Hugging Face data set by name or local path")],
+    pair: Annotated[str, typer.Option(help="e.g. en-de")],
+    out: Annotated[Path, typer.Option(help="Prefix of the files to write")],
+    split: str = "train",
+) -> None:
     """Write a test set of sacreBLEU or a translation set of Hugging Face `datasets` as plain parallel text."""
     from core_models.text.imports import import_huggingface, import_sacrebleu
     from core_models.text.parallel import write_lines
@@ -155,13 +200,18 @@ def data_import(name: Annotated[str, typer.Argument(help="sacrebleu:wmt14, or a 
 
 
 @app.command()
-def train(system: Annotated[str, typer.Argument(help="A system of the catalogue, e.g. future-cost-2:preset=small,weight=0.7")],
-          data: Annotated[Path, typer.Option(help="Folder written by `workbench data prepare`")],
-          out: Annotated[Path, typer.Option(help="The run folder to make")], settings: Settings = None,
-          search: Annotated[list[str] | None, typer.Option(help="key=value of the search, e.g. beam=5")] = None,
-          init_from: Annotated[str | None, typer.Option(help="A run, or RUN@step, to begin from")] = None,
-          minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes; resume later")] = None,
-          device: Device = "auto") -> None:
+def train(
+    system: Annotated[
+        str, typer.Argument(help="A system of the catalogue, e.g. future-cost-2:preset=small,weight=0.7")
+    ],
+    data: Annotated[Path, typer.Option(help="Folder written by `workbench data prepare`")],
+    out: Annotated[Path, typer.Option(help="The run folder to make")],
+    settings: Settings = None,
+    search: Annotated[list[str] | None, typer.Option(help="key=value of the search, e.g. beam=5")] = None,
+    init_from: Annotated[str | None, typer.Option(help="A run, or RUN@step, to begin from")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes; resume later")] = None,
+    device: Device = "auto",
+) -> None:
     """Train a system into a new run folder."""
     from workbench.training import new_run
     from workbench.training import train as train_run
@@ -177,8 +227,11 @@ def train(system: Annotated[str, typer.Argument(help="A system of the catalogue,
 
 
 @app.command()
-def resume(run: RunPath, minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes")] = None,
-           device: Device = "auto") -> None:
+def resume(
+    run: RunPath,
+    minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes")] = None,
+    device: Device = "auto",
+) -> None:
     """Go on training a run from its last state."""
     from workbench.runs import open_run
     from workbench.training import train as train_run
@@ -189,15 +242,20 @@ def resume(run: RunPath, minutes: Annotated[float | None, typer.Option(help="Sto
 
 
 def _say_end(progress: Any, run: Path) -> None:
-    typer.echo(f"step {progress.step}, epoch {progress.epoch}, {progress.seconds:.0f} s, best at step {progress.best_step}"
-               + (f" ({progress.reason})" if progress.finished else f"; not finished: workbench resume {run}"))
+    typer.echo(
+        f"step {progress.step}, epoch {progress.epoch}, {progress.seconds:.0f} s, best at step {progress.best_step}"
+        + (f" ({progress.reason})" if progress.finished else f"; not finished: workbench resume {run}")
+    )
     if progress.unmatched:
         typer.echo(f"not matched by init_from, freshly initialised: {', '.join(progress.unmatched)}")
 
 
 @app.command()
-def average(run: RunPath, last: Annotated[int, typer.Option(help="How many of the latest checkpoints")] = 5,
-            use: Annotated[bool, typer.Option(help="Make the average the run's weights")] = False) -> None:
+def average(
+    run: RunPath,
+    last: Annotated[int, typer.Option(help="How many of the latest checkpoints")] = 5,
+    use: Annotated[bool, typer.Option(help="Make the average the run's weights")] = False,
+) -> None:
     """Average the last checkpoints of a run into RUN@average-N."""
     import shutil
 
@@ -206,7 +264,9 @@ def average(run: RunPath, last: Annotated[int, typer.Option(help="How many of th
 
     if last < 1:
         _refuse(f"--last {last}: at least one checkpoint makes an average")
-    by_step = sorted((run / "checkpoints").glob("step-*.safetensors"), key=lambda path: int(path.stem.removeprefix("step-")))
+    by_step = sorted(
+        (run / "checkpoints").glob("step-*.safetensors"), key=lambda path: int(path.stem.removeprefix("step-"))
+    )
     found = by_step[-last:]
     path = run / "checkpoints" / f"average-{len(found)}.safetensors"
     average_checkpoints(found, path)
@@ -217,16 +277,24 @@ def average(run: RunPath, last: Annotated[int, typer.Option(help="How many of th
 
 
 @app.command()
-def translate(runs: RunPaths, test: Annotated[str | None, typer.Option(help="A test set of the prepared data")] = None,
-              input: Annotated[Path | None, typer.Option("--input", "-i", help="A file of sentences; - for standard input")] = None,
-              output: Annotated[Path | None, typer.Option("--output", "-o", help="Where translations of --input go")] = None,
-              prefix: Annotated[str | None, typer.Option(help="What every translation must begin with")] = None,
-              beam: int | None = None, length_penalty: float | None = None, n_best: int = 1,
-              samples: Annotated[int, typer.Option(help="Draw so many translations of each sentence instead of searching")] = 0,
-              temperature: Annotated[float, typer.Option(help="Of the draws")] = 1.0, seed: Annotated[int, typer.Option(help="Of the draws")] = 1,
-              trees: Annotated[bool, typer.Option(help="Record beam-search trees (with --test)")] = False,
-              ensemble: Annotated[bool, typer.Option(help="Decode --input with all the runs together")] = False,
-              device: Device = "cpu") -> None:
+def translate(
+    runs: RunPaths,
+    test: Annotated[str | None, typer.Option(help="A test set of the prepared data")] = None,
+    input: Annotated[
+        Path | None, typer.Option("--input", "-i", help="A file of sentences; - for standard input")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where translations of --input go")] = None,
+    prefix: Annotated[str | None, typer.Option(help="What every translation must begin with")] = None,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+    n_best: int = 1,
+    samples: Annotated[int, typer.Option(help="Draw so many translations of each sentence instead of searching")] = 0,
+    temperature: Annotated[float, typer.Option(help="Of the draws")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Of the draws")] = 1,
+    trees: Annotated[bool, typer.Option(help="Record beam-search trees (with --test)")] = False,
+    ensemble: Annotated[bool, typer.Option(help="Decode --input with all the runs together")] = False,
+    device: Device = "cpu",
+) -> None:
     """Translate a test set into each run's folder, or a file of sentences."""
     if (test is None) == (input is None):
         _refuse("give either --test NAME or --input FILE")
@@ -266,13 +334,19 @@ def _translate_test(runs: list[Path], test: str, trees: bool, device: str, **sea
         run = open_run(path)
         wanted, truth = test_set(run, test)
         with _bar(f"translating {test} with {run.name}") as bar:
-            done = translate_test(run, wanted, truth, trees, device, step=lambda done, total: bar(done, total, ""), **search)
+            done = translate_test(
+                run, wanted, truth, trees, device, step=lambda done, total: bar(done, total, ""), **search
+            )
         typer.echo(f"{done.folder}: {len(done)} sentences in {done.meta['seconds']} s", err=True)
 
 
 @app.command()
-def score(run: RunPath, source: Annotated[Path, typer.Option(help="Source sentences")],
-          target: Annotated[Path, typer.Option(help="Translations to score")], device: Device = "cpu") -> None:
+def score(
+    run: RunPath,
+    source: Annotated[Path, typer.Option(help="Source sentences")],
+    target: Annotated[Path, typer.Option(help="Translations to score")],
+    device: Device = "cpu",
+) -> None:
     """Force-decode given translations: one line each with its log-probability (nats) and its number of tokens."""
     import core_models
     from core_models.text.parallel import read_parallel
@@ -283,7 +357,9 @@ def score(run: RunPath, source: Annotated[Path, typer.Option(help="Source senten
 
 
 @app.command()
-def evaluate(runs: RunPaths, test: TestName = "test", metrics: str = "bleu,chrf,ter", samples: int = 1000, device: Device = "cpu") -> None:
+def evaluate(
+    runs: RunPaths, test: TestName = "test", metrics: str = "bleu,chrf,ter", samples: int = 1000, device: Device = "cpu"
+) -> None:
     """Score translations of a test set, translating first where that is still to do. Intervals: 95 % bootstrap."""
     from workbench.evaluation import score_table
     from workbench.runs import open_runs
@@ -308,8 +384,13 @@ def _metrics(text: str) -> list[str]:
 
 
 @app.command()
-def compare(runs: RunPaths, test: TestName = "test", baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
-            method: Annotated[str, typer.Option(help="bootstrap, randomization or sign")] = "bootstrap", metrics: str = "bleu") -> None:
+def compare(
+    runs: RunPaths,
+    test: TestName = "test",
+    baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
+    method: Annotated[str, typer.Option(help="bootstrap, randomization or sign")] = "bootstrap",
+    metrics: str = "bleu",
+) -> None:
     """Test runs against a baseline on the same test set; p-values also after Holm's correction."""
     from workbench.evaluation import TESTS, comparison_table
     from workbench.runs import open_runs
@@ -321,8 +402,13 @@ def compare(runs: RunPaths, test: TestName = "test", baseline: Annotated[str | N
 
 
 @app.command()
-def trace(run: RunPath, test: TestName = "test", names: Annotated[str, typer.Option(help="Arrays or patterns, with commas between")] = "*",
-          sentences: Annotated[str, typer.Option(help="e.g. 0-9,17; all when missing")] = "", device: Device = "cpu") -> None:
+def trace(
+    run: RunPath,
+    test: TestName = "test",
+    names: Annotated[str, typer.Option(help="Arrays or patterns, with commas between")] = "*",
+    sentences: Annotated[str, typer.Option(help="e.g. 0-9,17; all when missing")] = "",
+    device: Device = "cpu",
+) -> None:
     """Force a run's own translations of a test set and keep what happened inside (attention, gates, costs, ...)."""
     from workbench.evaluation import trace_test
     from workbench.runs import open_run
@@ -330,7 +416,14 @@ def trace(run: RunPath, test: TestName = "test", names: Annotated[str, typer.Opt
     opened = open_run(run)
     rows = [number for part in filter(None, sentences.split(",")) for number in _range(part)] or None
     with _bar(f"tracing {test}") as bar:
-        folder = trace_test(opened, opened.translations(test), names.split(","), rows, device, step=lambda done, total: bar(done, total, ""))
+        folder = trace_test(
+            opened,
+            opened.translations(test),
+            names.split(","),
+            rows,
+            device,
+            step=lambda done, total: bar(done, total, ""),
+        )
     typer.echo(str(folder))
 
 
@@ -355,21 +448,32 @@ def runs_command(root: RunsRoot = Path("runs")) -> None:
 
 
 @app.command()
-def systems(sizes: Annotated[bool, typer.Option(help="Also count parameters (a vocabulary of 8,000 pieces)")] = False) -> None:
+def systems(
+    sizes: Annotated[bool, typer.Option(help="Also count parameters (a vocabulary of 8,000 pieces)")] = False,
+) -> None:
     """List the catalogue; change any of them as NAME:key=value,key=value."""
     from core_models.systems import SYSTEMS, build, parameters
 
     for name, entry in SYSTEMS.items():
         counts = parameters(build(name)) if sizes else {}
-        typer.echo(f"{name:16} {entry.title:26} {entry.paper:34}" + "".join(f" {key.replace('_', ' ')} {value:,}" for key, value in counts.items()))
+        typer.echo(
+            f"{name:16} {entry.title:26} {entry.paper:34}"
+            + "".join(f" {key.replace('_', ' ')} {value:,}" for key, value in counts.items())
+        )
 
 
 @app.command()
-def figure(name: Annotated[str, typer.Argument(help="What to draw; `workbench figure list` names all")],
-           run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
-           out: Annotated[Path, typer.Option(help="figure.pdf, .svg, .png, .csv or .json; a folder gets all of them and a .tex")] = Path("figure.pdf"),
-           test: TestName = "test", sentence: Annotated[int, typer.Option(help="Counting from 0")] = 0, settings: Settings = None,
-           width: Annotated[str | None, typer.Option(help="column, page, or inches")] = None) -> None:
+def figure(
+    name: Annotated[str, typer.Argument(help="What to draw; `workbench figure list` names all")],
+    run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
+    out: Annotated[
+        Path, typer.Option(help="figure.pdf, .svg, .png, .csv or .json; a folder gets all of them and a .tex")
+    ] = Path("figure.pdf"),
+    test: TestName = "test",
+    sentence: Annotated[int, typer.Option(help="Counting from 0")] = 0,
+    settings: Settings = None,
+    width: Annotated[str | None, typer.Option(help="column, page, or inches")] = None,
+) -> None:
     """Draw what a page shows, into a file."""
     from workbench.drawing import DRAWINGS, Request, draw
     from workbench.runs import open_runs
@@ -389,12 +493,15 @@ def figure(name: Annotated[str, typer.Argument(help="What to draw; `workbench fi
 
 
 @app.command()
-def bench(systems: Annotated[list[str] | None, typer.Argument(help="Systems of the catalogue, the baseline first")] = None,
-          precision: Annotated[str, typer.Option(help="float32 or bfloat16")] = "float32", device: Device = "cpu",
-          threads: Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice")] = 0,
-          steps: Annotated[int, typer.Option(help="Training steps that are timed")] = 12,
-          as_json: Annotated[bool, typer.Option("--json", help="One JSON record a system, without ratios")] = False) -> None:
-    """Measure systems on one shape: parameters, multiply-adds, speed, memory, and the ratio to the first beside its ceiling.
+def bench(
+    systems: Annotated[list[str] | None, typer.Argument(help="Systems of the catalogue, the baseline first")] = None,
+    precision: Annotated[str, typer.Option(help="float32 or bfloat16")] = "float32",
+    device: Device = "cpu",
+    threads: Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice")] = 0,
+    steps: Annotated[int, typer.Option(help="Training steps that are timed")] = 12,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON record a system, without ratios")] = False,
+) -> None:
+    """Measure systems on one shape: parameters, multiply-adds, speed, memory; ratios to the first beside their ceilings.
 
     Each is measured in a process of its own, one after the other. Speeds hold for a quiet machine.
     """
@@ -417,9 +524,13 @@ ExperimentFile = Annotated[Path, typer.Argument(help="e.g. data/experiments/mult
 
 
 @experiment_app.command("run")
-def experiment_run(file: ExperimentFile, data: Annotated[Path | None, typer.Option(help="Folder of the files that it names")] = None,
-                   root: RunsRoot = Path("runs"), minutes: Annotated[float | None, typer.Option(help="For each training, in this call")] = None,
-                   device: Device = "auto") -> None:
+def experiment_run(
+    file: ExperimentFile,
+    data: Annotated[Path | None, typer.Option(help="Folder of the files that it names")] = None,
+    root: RunsRoot = Path("runs"),
+    minutes: Annotated[float | None, typer.Option(help="For each training, in this call")] = None,
+    device: Device = "auto",
+) -> None:
     """Train, translate and trace every cell that is not done; can be stopped and started again at any time."""
     from workbench.experiments import read_experiment, run_experiment
 
@@ -427,7 +538,9 @@ def experiment_run(file: ExperimentFile, data: Annotated[Path | None, typer.Opti
     with _bar(experiment.name) as bar:
 
         def report(name: str) -> Callable[[Any, int, dict[str, float]], None]:
-            return lambda progress, total, values: bar(progress.step, total, f"{name}, loss {values.get('main_loss', float('nan')):.3f}")
+            return lambda progress, total, values: bar(
+                progress.step, total, f"{name}, loss {values.get('main_loss', float('nan')):.3f}"
+            )
 
         run_experiment(experiment, root, data, typer.echo, report, device, minutes)
 
@@ -442,7 +555,11 @@ def experiment_status(file: ExperimentFile, root: RunsRoot = Path("runs")) -> No
 
 
 @experiment_app.command("table")
-def experiment_table(file: ExperimentFile, root: RunsRoot = Path("runs"), out: Annotated[Path | None, typer.Option(help="CSV file to write")] = None) -> None:
+def experiment_table(
+    file: ExperimentFile,
+    root: RunsRoot = Path("runs"),
+    out: Annotated[Path | None, typer.Option(help="CSV file to write")] = None,
+) -> None:
     """Scores of all cells that are done; the others stand there with their state."""
     from workbench.experiments import read_experiment, table
 
@@ -462,9 +579,14 @@ def demo(root: RunsRoot = Path("runs"), device: Device = "cpu") -> None:
 
 
 @app.command("app")
-def app_command(root: RunsRoot = Path("runs"), port: int = 8501, host: Annotated[str, typer.Option(help="There is no login: "
-                "anything but the loopback address lets others in")] = "127.0.0.1",
-                demo: Annotated[bool, typer.Option(help="Build the demo first where there is no run yet")] = False) -> None:
+def app_command(
+    root: RunsRoot = Path("runs"),
+    port: int = 8501,
+    host: Annotated[
+        str, typer.Option(help="There is no login: anything but the loopback address lets others in")
+    ] = "127.0.0.1",
+    demo: Annotated[bool, typer.Option(help="Build the demo first where there is no run yet")] = False,
+) -> None:
     """Open the workbench in the browser."""
     from workbench.demo import build
     from workbench.runs import list_runs
@@ -475,10 +597,29 @@ def app_command(root: RunsRoot = Path("runs"), port: int = 8501, host: Annotated
     if host != "127.0.0.1":
         typer.echo(f"warning: listening on {host}; everybody who reaches this address can use the workbench", err=True)
     typer.echo(f"The workbench is at http://{host}:{port}")
-    hosts = [part for name in dict.fromkeys(("localhost", "127.0.0.1", host)) for part in ("--server.allowedHosts", name)]
-    arguments = [sys.executable, "-m", "streamlit", "run", str(_app_file()), "--server.address", host, "--server.port", str(port), *hosts,
-                 "--browser.gatherUsageStats", "false", "--server.headless", "false" if _has_display() else "true",
-                 "--server.showEmailPrompt", "false", "--server.fileWatcherType", "none"]
+    hosts = [
+        part for name in dict.fromkeys(("localhost", "127.0.0.1", host)) for part in ("--server.allowedHosts", name)
+    ]
+    arguments = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        str(_app_file()),
+        "--server.address",
+        host,
+        "--server.port",
+        str(port),
+        *hosts,
+        "--browser.gatherUsageStats",
+        "false",
+        "--server.headless",
+        "false" if _has_display() else "true",
+        "--server.showEmailPrompt",
+        "false",
+        "--server.fileWatcherType",
+        "none",
+    ]
     os.execve(sys.executable, arguments, {**os.environ, "WORKBENCH_RUNS": str(root.resolve())})
 
 
@@ -513,7 +654,15 @@ def _refuse(message: str) -> NoReturn:
 
 
 # Errors that are a sentence for the user, by name, so that none of their modules is imported for --help.
-SENTENCES = {"TextError", "ConfigError", "CheckpointError", "RunError", "TranslatorError", "TrainingError", "MissingGlyphs"}
+SENTENCES = {
+    "TextError",
+    "ConfigError",
+    "CheckpointError",
+    "RunError",
+    "TranslatorError",
+    "TrainingError",
+    "MissingGlyphs",
+}
 ALLOCATING = {"train", "resume", "demo", "experiment", "bench"}
 
 
@@ -521,8 +670,16 @@ def main() -> None:
     """The `workbench` command."""
     from core_models.resources import allocator_settings
 
-    if sys.platform == "linux" and ALLOCATING.intersection(sys.argv[1:2]) and "MALLOC_TRIM_THRESHOLD_" not in os.environ:
-        os.execve(sys.executable, [sys.executable, "-m", "workbench.cli", *sys.argv[1:]], {**os.environ, **allocator_settings()})
+    if (
+        sys.platform == "linux"
+        and ALLOCATING.intersection(sys.argv[1:2])
+        and "MALLOC_TRIM_THRESHOLD_" not in os.environ
+    ):
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "workbench.cli", *sys.argv[1:]],
+            {**os.environ, **allocator_settings()},
+        )
     try:
         app()
     except SystemExit as end:

@@ -59,11 +59,22 @@ def prepare_data(folder: Path, say: Say) -> Path:
     corpus = controlled.generate(**SENTENCES)
     controlled.write(corpus, folder / "corpus")
     say(controlled.format_oracles(controlled.oracles(corpus)))
-    text = {name: read_parallel(folder / "corpus" / f"{name}.en", folder / "corpus" / f"{name}.de", name=name)
-            for name in ("train", "dev", "test")}
+    text = {
+        name: read_parallel(folder / "corpus" / f"{name}.en", folder / "corpus" / f"{name}.de", name=name)
+        for name in ("train", "dev", "test")
+    }
     truths = {name: folder / "corpus" / f"{name}.truth.jsonl" for name in ("dev", "test")}
-    prepare(data, text["train"], text["dev"], {"test": text["test"]}, pieces=PIECES, kind=KIND, source_language="en", target_language="de",
-            truths=truths)
+    prepare(
+        data,
+        text["train"],
+        text["dev"],
+        {"test": text["test"]},
+        pieces=PIECES,
+        kind=KIND,
+        source_language="en",
+        target_language="de",
+        truths=truths,
+    )
     return data
 
 

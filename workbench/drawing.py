@@ -74,8 +74,11 @@ def draw(name: str, request: Request) -> Figure:
 
 def _provenance(name: str, request: Request) -> dict[str, str]:
     """What travels in the metadata of an exported file, so that it can be drawn again."""
-    said = {"runs": ", ".join(run.name for run in request.runs), "test": request.test,
-            "options": json.dumps(request.options, sort_keys=True, ensure_ascii=False)}
+    said = {
+        "runs": ", ".join(run.name for run in request.runs),
+        "test": request.test,
+        "options": json.dumps(request.options, sort_keys=True, ensure_ascii=False),
+    }
     return {**said, "sentence": str(request.sentence)} if name in OF_A_SENTENCE else said
 
 
@@ -121,13 +124,17 @@ def _scores(request: Request) -> Figure:
     metrics = metrics.split(",") if isinstance(metrics, str) else metrics
     table = evaluation.score_table(request.runs, request.test, metrics)
     table = table.assign(metric=table["metric"].replace(evaluation.METRIC_NAMES))
-    return score_dots(_named(table, request), baseline=short_names(request.runs).get(request.base), styles=_styles(request))
+    return score_dots(
+        _named(table, request), baseline=short_names(request.runs).get(request.base), styles=_styles(request)
+    )
 
 
 def _lengths(request: Request) -> tuple[pd.DataFrame, pd.DataFrame | None, str, str]:
     options = request.options
     measure, metric = options.get("measure", "source"), options.get("metric", "bleu")
-    tables = evaluation.length_tables(request.runs, request.test, options.get("scheme", "gdr"), measure, metric, request.base)
+    tables = evaluation.length_tables(
+        request.runs, request.test, options.get("scheme", "gdr"), measure, metric, request.base
+    )
     return *tables, evaluation.METRIC_NAMES.get(metric, metric), f"{measure} length (words)"
 
 
@@ -146,8 +153,13 @@ def _length_differences(request: Request) -> Figure:
     _, table, metric, length = _lengths(request)
     if table is None:
         raise RunError("a difference needs two runs; choose another one beside the baseline")
-    return length_differences(_named(table.dropna(subset=["delta"]), request), metric, short_names(request.runs)[request.base], length,
-                              styles=_styles(request))
+    return length_differences(
+        _named(table.dropna(subset=["delta"]), request),
+        metric,
+        short_names(request.runs)[request.base],
+        length,
+        styles=_styles(request),
+    )
 
 
 @drawing("output-lengths")
@@ -183,8 +195,12 @@ def _beam_trees(request: Request) -> Figure:
 
     first, second = _pair(request)
     names = short_names((first, second))
-    return beam_trees_side_by_side(beam.tree(_tree(first, request)), beam.tree(_tree(second, request)),
-                                   (names[first.name], names[second.name]), **request.options)
+    return beam_trees_side_by_side(
+        beam.tree(_tree(first, request)),
+        beam.tree(_tree(second, request)),
+        (names[first.name], names[second.name]),
+        **request.options,
+    )
 
 
 @drawing("beam-diff", of_a_sentence=True)
@@ -195,8 +211,13 @@ def _beam_diff(request: Request) -> Figure:
     first, second = _pair(request)
     names = short_names((first, second))
     found = beam.diff(_tree(first, request), _tree(second, request))
-    return beam_diff(found.nodes, (names[first.name], names[second.name]), divergence_step=found.divergence_step,
-                     styles=_styles(request), **request.options)
+    return beam_diff(
+        found.nodes,
+        (names[first.name], names[second.name]),
+        divergence_step=found.divergence_step,
+        styles=_styles(request),
+        **request.options,
+    )
 
 
 def _future_traces(run: Run, test: str) -> TraceStore:
@@ -206,7 +227,9 @@ def _future_traces(run: Run, test: str) -> TraceStore:
     traces = run.traces(test)
     missing = [name for name in (FUTURE, "log_prob") if name not in traces.names]
     if missing:
-        raise RunError(f"{run.name}: {missing[0]} of {test!r} is not traced; trace it: workbench trace {run.folder} --test {test}")
+        raise RunError(
+            f"{run.name}: {missing[0]} of {test!r} is not traced; trace it: workbench trace {run.folder} --test {test}"
+        )
     return traces
 
 
@@ -217,8 +240,10 @@ def future_cost_table(run: Run, test: str, sentence: int) -> pd.DataFrame:
     traces = _future_traces(run, test)
     translations = run.translations(test)
     if sentence not in traces:
-        raise RunError(f"{run.name}: sentence {sentence} of {test!r} is not traced (of {len(translations)}, from 0); trace all of them: "
-                       f"workbench trace {run.folder} --test {test}")
+        raise RunError(
+            f"{run.name}: sentence {sentence} of {test!r} is not traced (of {len(translations)}, from 0); trace all: "
+            f"workbench trace {run.folder} --test {test}"
+        )
     trace = traces[sentence]
     tokens = translations.details[sentence]["tokens"]
     realised = trace["log_prob"].values
@@ -233,7 +258,9 @@ def _overlay(request: Request) -> Figure:
     from workbench.figures.future_cost import overlay
 
     run = request.runs[0]
-    return overlay(future_cost_table(run, request.test, request.sentence), f"Future cost along a translation: {run.name}")
+    return overlay(
+        future_cost_table(run, request.test, request.sentence), f"Future cost along a translation: {run.name}"
+    )
 
 
 def future_cost_pairs(run: Run, test: str) -> tuple[list[float], list[float]]:
@@ -257,5 +284,8 @@ def _calibration(request: Request) -> Figure:
     able = [run for run in request.runs if any("future_cost" in mechanism for mechanism in run.config.model.mechanisms)]
     if not able:
         raise RunError("none of the runs estimates a future cost; choose a run of future-cost-1 or future-cost-2")
-    tables = [calibration(*future_cost_pairs(run, request.test)).assign(system=short_names(request.runs)[run.name]) for run in able]
+    tables = [
+        calibration(*future_cost_pairs(run, request.test)).assign(system=short_names(request.runs)[run.name])
+        for run in able
+    ]
     return drawn(pd.concat(tables, ignore_index=True), styles=_styles(request))

@@ -1,4 +1,4 @@
-"""Translate, trace and score test sets with runs, and put the results beside them. Torch is imported when it is needed."""
+"""Translate, trace and score test sets with runs, and put the results beside them. Torch is imported when needed."""
 
 from __future__ import annotations
 
@@ -43,8 +43,16 @@ def test_set(run: Run, name: str) -> tuple[TestSet, Path | None]:
     return TestSet(name, text.sources, text.targets, text.documents), prepared.truth(name)
 
 
-def translate_test(run: Run, test: TestSet, truth: Path | None = None, trees: bool = False, device: str = "cpu",
-                   translator: Translator | None = None, step: Step | None = None, **search: Any) -> Translations:
+def translate_test(
+    run: Run,
+    test: TestSet,
+    truth: Path | None = None,
+    trees: bool = False,
+    device: str = "cpu",
+    translator: Translator | None = None,
+    step: Step | None = None,
+    **search: Any,
+) -> Translations:
     """Translate a test set with a run and write the result beside it. `search` changes the run's search settings."""
     if translator is None:
         import core_models
@@ -56,15 +64,30 @@ def translate_test(run: Run, test: TestSet, truth: Path | None = None, trees: bo
     for start in range(0, len(order), SLICE):
         rows = order[start : start + SLICE]
         documents = [test.documents[row] for row in rows] if test.documents else None
-        found.update(zip(rows, translator.translate([test.sources[row] for row in rows], documents, record=trees, **search), strict=True))
+        found.update(
+            zip(
+                rows,
+                translator.translate([test.sources[row] for row in rows], documents, record=trees, **search),
+                strict=True,
+            )
+        )
         if step is not None:
             step(len(found), len(order))
     settings = {**translator.search.model_dump(), **{key: value for key, value in search.items() if value is not None}}
-    return write_translations(run, test, [found[row] for row in range(len(order))], settings, time.perf_counter() - began, truth)
+    return write_translations(
+        run, test, [found[row] for row in range(len(order))], settings, time.perf_counter() - began, truth
+    )
 
 
-def trace_test(run: Run, translations: Translations, names: Sequence[str], sentences: Sequence[int] | None = None,
-               device: str = "cpu", translator: Translator | None = None, step: Step | None = None) -> Path:
+def trace_test(
+    run: Run,
+    translations: Translations,
+    names: Sequence[str],
+    sentences: Sequence[int] | None = None,
+    device: str = "cpu",
+    translator: Translator | None = None,
+    step: Step | None = None,
+) -> Path:
     """Force a run's own translations of a test set, piece by piece as the search found them, and write the traces of
     some sentences (None: all), whole or not at all."""
     from core_models.traces import write_traces
@@ -80,8 +103,11 @@ def trace_test(run: Run, translations: Translations, names: Sequence[str], sente
     traces: dict[int, Any] = {}
     for start in range(0, len(rows), SLICE):
         part = rows[start : start + SLICE]
-        found = translator.trace([translations.test_set.sources[row] for row in part],
-                                 [translations.details[row]["tokens"] for row in part], names)
+        found = translator.trace(
+            [translations.test_set.sources[row] for row in part],
+            [translations.details[row]["tokens"] for row in part],
+            names,
+        )
         traces.update(zip(part, found, strict=True))
         if step is not None:
             step(len(traces), len(rows))
@@ -101,7 +127,9 @@ def references(runs: Mapping[str, Translations]) -> list[str]:
         raise RunError(f"{first_name}: the test set {first.test} has no references; scores need them")
     for name, translations in runs.items():
         if translations.test_set.references != first.test_set.references:
-            raise RunError(f"{name} and {first_name} were tested on different versions of {first.test}; translate again")
+            raise RunError(
+                f"{name} and {first_name} were tested on different versions of {first.test}; translate again"
+            )
     return first.test_set.references
 
 
@@ -109,7 +137,9 @@ def statistics(run: Run, translations: Translations, metric: str, **options: Any
     """Segment statistics of a metric, from the run's cache where the same translations were scored before."""
     from analyses.scores import cached_extract
 
-    return cached_extract(run.statistics, translations.hypotheses, references({run.name: translations}), metric, **options)
+    return cached_extract(
+        run.statistics, translations.hypotheses, references({run.name: translations}), metric, **options
+    )
 
 
 def score_table(runs: Sequence[Run], test: str, metrics: Sequence[str] = METRICS, samples: int = 1000) -> pd.DataFrame:
@@ -125,16 +155,26 @@ def score_table(runs: Sequence[Run], test: str, metrics: Sequence[str] = METRICS
         for run in runs:
             found = statistics(run, opened[run.name], metric)
             interval = bootstrap_interval(found, samples)
-            rows.append({"system": run.name, "metric": found.metric, "score": interval.score, "low": interval.low, "high": interval.high,
-                         "signature": found.signature, "n": len(found)})
+            rows.append(
+                {
+                    "system": run.name,
+                    "metric": found.metric,
+                    "score": interval.score,
+                    "low": interval.low,
+                    "high": interval.high,
+                    "signature": found.signature,
+                    "n": len(found),
+                }
+            )
     return pd.DataFrame(rows)
 
 
 TESTS = {"bootstrap": "paired_bootstrap", "randomization": "approximate_randomization", "sign": "sign_test"}
 
 
-def comparison_table(runs: Sequence[Run], test: str, baseline: str, method: str = "bootstrap", metrics: Sequence[str] = ("bleu",)
-                     ) -> pd.DataFrame:
+def comparison_table(
+    runs: Sequence[Run], test: str, baseline: str, method: str = "bootstrap", metrics: Sequence[str] = ("bleu",)
+) -> pd.DataFrame:
     """Each run against the baseline: system, metric, score, delta, low, high (of the difference), p_value, p_holm."""
     import pandas as pd
 
@@ -148,12 +188,28 @@ def comparison_table(runs: Sequence[Run], test: str, baseline: str, method: str 
     rows = []
     for metric in metrics:
         base = statistics(by_name[baseline], opened[baseline], metric)
-        found = [getattr(significance, TESTS[method])(base, statistics(run, opened[run.name], metric)) for run in runs if run.name != baseline]
+        found = [
+            getattr(significance, TESTS[method])(base, statistics(run, opened[run.name], metric))
+            for run in runs
+            if run.name != baseline
+        ]
         adjusted = significance.holm([comparison.p_value for comparison in found])
         others = [run.name for run in runs if run.name != baseline]
-        rows += [{"system": name, "baseline": baseline, "metric": base.metric, "score": comparison.system_score, "delta": comparison.delta,
-                  "low": comparison.low, "high": comparison.high, "p_value": comparison.p_value, "p_holm": float(p), "method": comparison.method}
-                 for name, comparison, p in zip(others, found, adjusted, strict=True)]
+        rows += [
+            {
+                "system": name,
+                "baseline": baseline,
+                "metric": base.metric,
+                "score": comparison.system_score,
+                "delta": comparison.delta,
+                "low": comparison.low,
+                "high": comparison.high,
+                "p_value": comparison.p_value,
+                "p_holm": float(p),
+                "method": comparison.method,
+            }
+            for name, comparison, p in zip(others, found, adjusted, strict=True)
+        ]
     return pd.DataFrame(rows)
 
 
@@ -171,8 +227,15 @@ def length_buckets(test: TestSet, scheme: str, measure: str = "source") -> Any:
     return buckets.preset(lengths, kind)
 
 
-def length_tables(runs: Sequence[Run], test: str, scheme: str = "gdr", measure: str = "source", metric: str = "bleu",
-                  baseline: str | None = None, samples: int = 1000) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+def length_tables(
+    runs: Sequence[Run],
+    test: str,
+    scheme: str = "gdr",
+    measure: str = "source",
+    metric: str = "bleu",
+    baseline: str | None = None,
+    samples: int = 1000,
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """Scores by length bucket with bands, and paired differences to a baseline (None for a single run)."""
     from analyses import buckets
 
@@ -181,8 +244,14 @@ def length_tables(runs: Sequence[Run], test: str, scheme: str = "gdr", measure: 
     grouped = length_buckets(next(iter(opened.values())).test_set, scheme, measure)
     found = {run.name: statistics(run, opened[run.name], metric) for run in runs}
     outputs = {name: [len(line.split()) for line in translations.hypotheses] for name, translations in opened.items()}
-    table = buckets.scores(found, grouped, samples=samples, extra=outputs, reference_lengths=[len(line.split()) for line in wanted],
-                           baseline=baseline)
+    table = buckets.scores(
+        found,
+        grouped,
+        samples=samples,
+        extra=outputs,
+        reference_lengths=[len(line.split()) for line in wanted],
+        baseline=baseline,
+    )
     if len(runs) < 2:
         return table, None
     return table, buckets.paired_differences(found, grouped, baseline or runs[0].name, samples=samples)

@@ -80,7 +80,9 @@ def read_experiment(path: Path) -> Experiment:
     parse(TrainingConfig, experiment.training, f"{path}: training")
     parse(SearchConfig, experiment.search, f"{path}: search")
     if experiment.inspect is not None and experiment.inspect not in experiment.data.tests:
-        raise RunError(f"{path}: inspect: {experiment.inspect!r} is none of its tests: {', '.join(experiment.data.tests)}")
+        raise RunError(
+            f"{path}: inspect: {experiment.inspect!r} is none of its tests: {', '.join(experiment.data.tests)}"
+        )
     return experiment
 
 
@@ -103,7 +105,9 @@ def prepare_data(experiment: Experiment, root: Path, files: Path | None) -> Path
         return folder
     except TextError:
         if files is None:
-            raise RunError(f"{experiment.name}: its text is not prepared yet; give the folder of its files with --data") from None
+            raise RunError(
+                f"{experiment.name}: its text is not prepared yet; give the folder of its files with --data"
+            ) from None
     data = experiment.data
 
     def read(pair: Pair, name: str) -> Any:
@@ -111,7 +115,17 @@ def prepare_data(experiment: Experiment, root: Path, files: Path | None) -> Path
 
     tests = {name: read(pair, name) for name, pair in data.tests.items()}
     source, _, target = data.languages.partition("-")
-    prepare(folder, read(data.train, "train"), read(data.dev, "dev"), tests, data.pieces, data.kind, data.joint, source, target)
+    prepare(
+        folder,
+        read(data.train, "train"),
+        read(data.dev, "dev"),
+        tests,
+        data.pieces,
+        data.kind,
+        data.joint,
+        source,
+        target,
+    )
     return folder
 
 
@@ -119,7 +133,13 @@ def run_cell(cell: Cell, data: Path, report: Report | None, device: str, minutes
     """Train a cell as far as time allows and, when it is trained, translate its tests; True when it is done."""
     experiment = cell.experiment
     if cell.state == "missing":
-        new_run(cell.folder, experiment.systems[cell.system], data, {**experiment.training, "seed": cell.seed}, experiment.search)
+        new_run(
+            cell.folder,
+            experiment.systems[cell.system],
+            data,
+            {**experiment.training, "seed": cell.seed},
+            experiment.search,
+        )
     run = open_run(cell.folder)
     if cell.state == "begun":
         train(run, report, device, minutes)
@@ -142,8 +162,15 @@ def _translate(cell: Cell, run: Run, device: str) -> None:
             trace_test(run, run.translations(name), TRACES, translator=translator)
 
 
-def run_experiment(experiment: Experiment, root: Path, files: Path | None, say: Callable[[str], None],
-                   report: Callable[[str], Report] | None = None, device: str = "auto", minutes: float | None = None) -> None:
+def run_experiment(
+    experiment: Experiment,
+    root: Path,
+    files: Path | None,
+    say: Callable[[str], None],
+    report: Callable[[str], Report] | None = None,
+    device: str = "auto",
+    minutes: float | None = None,
+) -> None:
     """Run every cell that is not done, one after another; `minutes` bounds each cell's training in this call."""
     from core_models.systems import describe
 

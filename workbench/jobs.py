@@ -60,10 +60,17 @@ def start(folder: Path, title: str, arguments: Sequence[str], name: str) -> Job:
     own = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{name}"
     own.mkdir(parents=True)
     command = [sys.executable, "-m", "workbench.cli", *arguments]
-    script = f"{shlex.join(command)}; echo $? > {shlex.quote(str(own / 'exit.part'))}; mv {shlex.quote(str(own / 'exit.part'))} {shlex.quote(str(own / 'exit'))}"
+    part, result = (shlex.quote(str(own / name)) for name in ("exit.part", "exit"))
+    script = f"{shlex.join(command)}; echo $? > {part}; mv {part} {result}"
     with (own / "log.txt").open("wb") as log:
-        process = subprocess.Popen(["/bin/sh", "-c", script], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                   start_new_session=True, env={**os.environ, **allocator_settings(), "PYTHONUNBUFFERED": "1"})
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", script],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, **allocator_settings(), "PYTHONUNBUFFERED": "1"},
+        )
     job = Job(own, title, tuple(command), process.pid, time.time())
     described = {**asdict(job), "folder": own.name}
     (own / "job.json").write_text(json.dumps(described), encoding="utf-8")
@@ -76,7 +83,15 @@ def list_jobs(folder: Path) -> list[Job]:
     for path in sorted(folder.glob("*/job.json"), reverse=True):
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
-            found.append(Job(path.parent, stored["title"], tuple(stored["command"]), int(stored["process"]), float(stored["started"])))
+            found.append(
+                Job(
+                    path.parent,
+                    stored["title"],
+                    tuple(stored["command"]),
+                    int(stored["process"]),
+                    float(stored["started"]),
+                )
+            )
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return found

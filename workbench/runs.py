@@ -64,7 +64,9 @@ class Translations:
 
     @cached_property
     def test_set(self) -> TestSet:
-        return TestSet(self.test, self._lines("sources.txt") or [], self._lines("references.txt"), self._lines("documents.txt"))
+        return TestSet(
+            self.test, self._lines("sources.txt") or [], self._lines("references.txt"), self._lines("documents.txt")
+        )
 
     @cached_property
     def hypotheses(self) -> list[str]:
@@ -87,8 +89,10 @@ class Translations:
     def tree(self, sentence: int) -> dict[str, Any]:
         """The recorded search of a sentence; raises RunError with the command that records it."""
         if not self.has_trees:
-            raise RunError(f"{self.folder.parent.parent} has no beam trees for {self.test}; record them: "
-                           f"workbench translate {self.folder.parent.parent} --test {self.test} --trees")
+            raise RunError(
+                f"{self.folder.parent.parent} has no beam trees for {self.test}; record them: "
+                f"workbench translate {self.folder.parent.parent} --test {self.test} --trees"
+            )
         starts = np.load(self.folder / "trees.npy", allow_pickle=False)
         if not 0 <= sentence < len(starts) - 1:
             raise RunError(f"{self.test} has sentences 0 to {len(starts) - 2}, not {sentence}")
@@ -134,13 +138,17 @@ class Run:
 
     def translations(self, test: str) -> Translations:
         if test not in self.tests():
-            raise RunError(f"{self.name} has not translated {test!r} yet; do it: workbench translate {self.folder} --test {test}")
+            raise RunError(
+                f"{self.name} has not translated {test!r} yet; do it: workbench translate {self.folder} --test {test}"
+            )
         return Translations(self.folder / "translations" / test)
 
     def traces(self, test: str) -> TraceStore:
         folder = self.folder / "traces" / test
         if not (folder / "index.json").is_file():
-            raise RunError(f"{self.name} has no traces of {test!r} yet; make them: workbench trace {self.folder} --test {test}")
+            raise RunError(
+                f"{self.name} has no traces of {test!r} yet; make them: workbench trace {self.folder} --test {test}"
+            )
         return TraceStore(folder)
 
     @property
@@ -202,8 +210,14 @@ def _examine(folder: Path, name: str) -> Run:
     return Run(folder, name)
 
 
-def write_translations(run: Run, test: TestSet, found: Sequence[Translation], search: Mapping[str, Any], seconds: float,
-                       truth: Path | None = None) -> Translations:
+def write_translations(
+    run: Run,
+    test: TestSet,
+    found: Sequence[Translation],
+    search: Mapping[str, Any],
+    seconds: float,
+    truth: Path | None = None,
+) -> Translations:
     """Put translations of a test set beside the run, whole or not at all; traces of other translations go."""
     final = run.folder / "translations" / test.name
     part = final.with_name(f".{test.name}.part")
@@ -220,8 +234,13 @@ def write_translations(run: Run, test: TestSet, found: Sequence[Translation], se
     if found and all(translation.tree is not None for translation in found):
         starts = _write_jsonl(part / "trees.jsonl", (translation.tree for translation in found))
         np.save(part / "trees.npy", np.array(starts, dtype=np.int64), allow_pickle=False)
-    meta = {"test": test.name, "sentences": len(found), "search": dict(search), "seconds": round(seconds, 3),
-            "output_tokens": sum(len(translation.tokens) for translation in found)}
+    meta = {
+        "test": test.name,
+        "sentences": len(found),
+        "search": dict(search),
+        "seconds": round(seconds, 3),
+        "output_tokens": sum(len(translation.tokens) for translation in found),
+    }
     (part / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
     if _hypotheses(final) != _hypotheses(part):
         shutil.rmtree(run.folder / "traces" / test.name, ignore_errors=True)
@@ -241,9 +260,17 @@ def one_line(text: str) -> str:
 
 
 def _detail(translation: Translation) -> dict[str, Any]:
-    return {"tokens": translation.tokens, "source_tokens": translation.source_tokens, "score": translation.score,
-            "log_prob": translation.log_prob, "token_log_probs": translation.token_log_probs, "finished": translation.finished,
-            "n_best": [{"text": other.text, "score": other.score, "log_prob": other.log_prob} for other in translation.n_best]}
+    return {
+        "tokens": translation.tokens,
+        "source_tokens": translation.source_tokens,
+        "score": translation.score,
+        "log_prob": translation.log_prob,
+        "token_log_probs": translation.token_log_probs,
+        "finished": translation.finished,
+        "n_best": [
+            {"text": other.text, "score": other.score, "log_prob": other.log_prob} for other in translation.n_best
+        ],
+    }
 
 
 def _write_jsonl(path: Path, records: Iterable[Any]) -> list[int]:
@@ -284,5 +311,7 @@ def training_table(runs: Iterable[Run]) -> pd.DataFrame:
             for name, value in event.items():
                 if isinstance(value, int | float) and name not in ("step", "epoch", "tokens", "seconds", "time"):
                     shared = name in ("learning_rate", "gradient_norm", "tokens_per_second")
-                    rows.append({"run": run.name, **place, "name": name if shared else prefix + name, "value": float(value)})
+                    rows.append(
+                        {"run": run.name, **place, "name": name if shared else prefix + name, "value": float(value)}
+                    )
     return pd.DataFrame(rows, columns=["run", "step", "epoch", "tokens", "seconds", "name", "value"])

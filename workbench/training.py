@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 Report = Callable[["Progress", int, dict[str, float]], None]
 
 
-def new_run(folder: Path, system: str, data: Path, training: Mapping[str, Any], search: Mapping[str, Any] | None = None,
-            model: Mapping[str, Any] | None = None) -> Run:
+def new_run(
+    folder: Path,
+    system: str,
+    data: Path,
+    training: Mapping[str, Any],
+    search: Mapping[str, Any] | None = None,
+    model: Mapping[str, Any] | None = None,
+) -> Run:
     """Lay out a run of a catalogue system on prepared data; refuses a folder that is a run already.
 
     model: fields that replace those of the catalogue's configuration.
@@ -29,7 +35,9 @@ def new_run(folder: Path, system: str, data: Path, training: Mapping[str, Any], 
     from core_models.text.binary import Prepared
 
     if (folder / "config.yaml").is_file():
-        raise RunError(f"{folder}: a run is here already; go on with it (workbench resume {folder}) or choose another folder")
+        raise RunError(
+            f"{folder}: a run is here already; go on with it (workbench resume {folder}) or choose another folder"
+        )
     prepared = Prepared.open(data)
     described = describe(system)
     if not prepared.joint and described.tied == "all":
@@ -37,9 +45,17 @@ def new_run(folder: Path, system: str, data: Path, training: Mapping[str, Any], 
     if model:
         described = parse(ModelConfig, {**described.model_dump(), **model}, where=system)
     relative = os.path.relpath(data.resolve(), folder.resolve())
-    config = RunConfig(name=folder.name, system=system, data=relative, model=described,
-                       training=parse(TrainingConfig, training, "training"), search=parse(SearchConfig, search or {}, "search"))
-    build(config.model, len(prepared.source_vocabulary), len(prepared.target_vocabulary))  # refuse now what cannot be built
+    config = RunConfig(
+        name=folder.name,
+        system=system,
+        data=relative,
+        model=described,
+        training=parse(TrainingConfig, training, "training"),
+        search=parse(SearchConfig, search or {}, "search"),
+    )
+    build(
+        config.model, len(prepared.source_vocabulary), len(prepared.target_vocabulary)
+    )  # refuse now what cannot be built
     begin_run(folder, config, prepared.source_vocabulary, prepared.target_vocabulary)
     return Run(folder, folder.name)
 
@@ -48,7 +64,13 @@ def train(run: Run, report: Report | None = None, device: str = "auto", minutes:
     """Train a run, or go on with it; BLEU or chrF for early stopping come from `analyses`."""
     from core_models.training.loop import fit
 
-    return fit(run.folder, score=score_function(run.config.training.early_stopping.metric), report=report, device=device, minutes=minutes)
+    return fit(
+        run.folder,
+        score=score_function(run.config.training.early_stopping.metric),
+        report=report,
+        device=device,
+        minutes=minutes,
+    )
 
 
 def score_function(metric: str) -> Callable[[list[str], list[str]], float] | None:

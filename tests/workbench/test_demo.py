@@ -87,9 +87,7 @@ def test_the_same_seed_gives_the_same_bytes_killed_or_not(small, tmp_path):
         "trees.jsonl",
         "index.json",
     }
-    assert [line.split()[0] for line in said if " bleu " in line][-3:] == list(
-        demo.SYSTEMS
-    )
+    assert [line.split()[0] for line in said if " bleu " in line][-3:] == list(demo.SYSTEMS)
 
     process = _start(tmp_path / "two", 0.2, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     first = tmp_path / "two" / "demo" / demo.SYSTEMS[0]

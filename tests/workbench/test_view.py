@@ -1,4 +1,4 @@
-"""The query string of a view: round trips, unknown keys, invalid values with a warning and the default. No Streamlit."""
+"""The query string of a view: round trips, unknown keys, invalid values and their defaults."""
 
 from urllib.parse import parse_qs
 

@@ -26,7 +26,9 @@ def score_table_latex(
         columns = zip(values, row, best, strict=True)
         cells = [_cell(score, top, (system, metric) in found) for metric, score, top in columns]
         rows.append(" & ".join([tex_text(str(system)), *cells]) + r" \\")
-    arrows = [tex_text(str(metric)) + (r" $\downarrow$" if low else "") for metric, low in zip(values, lower, strict=True)]
+    arrows = [
+        tex_text(str(metric)) + (r" $\downarrow$" if low else "") for metric, low in zip(values, lower, strict=True)
+    ]
     signatures = scores.drop_duplicates("metric")
     said = [f"% {metric}: {text}" for metric, text in zip(signatures["metric"], signatures["signature"], strict=True)]
     if tests is not None and found:

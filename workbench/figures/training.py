@@ -70,5 +70,10 @@ def _curve(rows: pd.DataFrame, run: str, x: str, smoothing: float, style: Series
 
 def _last_values(table: pd.DataFrame, names: Sequence[str], runs: Sequence[str]) -> str:
     last = table.dropna(subset=["value"]).sort_values("step").groupby(["run", "name"])["value"].last()
-    said = [f"{run} {name.replace('_', ' ')} {last[run, name]:.4g}" for run in runs for name in names if (run, name) in last.index]
+    said = [
+        f"{run} {name.replace('_', ' ')} {last[run, name]:.4g}"
+        for run in runs
+        for name in names
+        if (run, name) in last.index
+    ]
     return f"Last logged values: {', '.join(said)}."
