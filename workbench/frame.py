@@ -204,7 +204,12 @@ def sentence_texts(frame: Frame) -> None:
     rows = [("source", first.test_set.sources[number])]
     if first.test_set.references is not None:
         rows.append(("reference", first.test_set.references[number]))
-    rows += [(names[name], found.hypotheses[number] or "(empty)") for name, found in opened.items() if number < len(found)]
+    for name, found in opened.items():
+        same = found.test_set.sources[number] == rows[0][1]
+        said = (
+            found.hypotheses[number] or "(empty)" if same else f"(another sentence: its test set {first.test} differs)"
+        )
+        rows.append((names[name], said))
     with st.container(border=True):
         for label, text in rows:
             side, wide = st.columns([1, 6], gap="small")

@@ -15,7 +15,8 @@ from workbench.figure_view import stamp
 from workbench.frame import Frame, as_typed
 from workbench.runs import Run
 
-METHOD_NAMES = {"bootstrap": "Paired bootstrap", "randomization": "Approximate randomization", "sign": "Sign test"}
+METHOD_NAMES = {"bootstrap": "Bootstrap", "randomization": "Randomization", "sign": "Sign test"}
+_SAID = {"bootstrap": "Paired bootstrap", "randomization": "Approximate randomization", "sign": "Sign test"}
 Key = tuple[tuple[object, ...], ...]
 Number = st.column_config.NumberColumn
 
@@ -62,7 +63,7 @@ def show(frame: Frame, metrics: list[str], method: str) -> None:
         st.text("A test needs a second run that has translated this test set: choose one in the sidebar.")
     else:
         tests = _named(_comparison(key, test, tuple(metrics), method, runs), runs)
-        said = f"Baseline: {baseline}. {METHOD_NAMES[method]} over the same sentences, two-sided; Holm's correction runs"
+        said = f"Baseline: {baseline}. {_SAID[method]} over the same sentences, two-sided; Holm's correction runs"
         st.caption(as_typed(f"{said} over the systems of one metric."))
         _table(tests, _TESTS, "Differences to the baseline", ["compare", "--method", method], runs, test, metrics)
     with st.expander("LaTeX table"):

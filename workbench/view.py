@@ -115,5 +115,5 @@ def baseline_first(runs: Sequence[str], baseline: str) -> tuple[str, ...]:
 
 
 def sentences(runs: Sequence[str], test: str, known: Sequence[Known]) -> int:
-    """How many sentences the test set has; 0 where no run has translated it."""
-    return max((run.tests.get(test, 0) for run in known if run.name in runs), default=0)
+    """How many sentences all runs that have translated the test set have; 0 where none has translated it."""
+    return min((run.tests[test] for run in known if run.name in runs and test in run.tests), default=0)

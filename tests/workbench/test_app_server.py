@@ -114,9 +114,9 @@ def test_the_configuration_beside_the_app_says_the_same():
     """For `streamlit run app.py`, which passes no arguments."""
     import tomllib
 
-    from workbench.cli import _app_file
+    from workbench.cli.opening import app_file
 
-    settings = tomllib.loads((_app_file().parent / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    settings = tomllib.loads((app_file().parent / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
     assert settings["browser"]["gatherUsageStats"] is False
     assert settings["server"]["address"] == "127.0.0.1"
     assert settings["server"]["allowedHosts"] == ["localhost", "127.0.0.1"]

@@ -81,20 +81,27 @@ def beam_diff(
     names: tuple[str, str] = ("A", "B"),
     title: str = "Where two beams part",
     divergence_step: int | None = None,
+    steps: tuple[int, int] | None = None,
+    minimum_probability: float = 0.0,
     node_cap: int = NODE_CAP,
+    pruned: bool = True,
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
     """One tree of all prefixes that either search reached; equal prefixes are one node, its id the row unless given.
 
     Grey circles: both; the systems' own colour and marker: one only; a ring of the one around a dot of the other: both
     reached it but only the ring's system kept it. A rule stands where the best paths part (`divergence_step`), or,
-    where that is not given, at the first prefix that differs.
+    where that is not given, at the first prefix that differs. `steps` is a window, both ends in; words below
+    `minimum_probability` in every search that reached them are hidden with all that follows them, without `pruned`
+    also what no search kept; best paths stay. What exceeds `node_cap` goes from the last step backwards.
     """
     require_columns(nodes, _DIFF, "nodes")
     nodes = nodes.assign(prefix=[_prefix_text(prefix) for prefix in nodes["prefix"]])
     if "id" not in nodes:
         nodes = nodes.assign(id=range(len(nodes)))
-    shown = _dense(nodes.nsmallest(node_cap, "step")) if len(nodes) > node_cap else nodes
+    shown = _visible_diff(nodes, steps, minimum_probability, pruned)
+    shown = shown.nsmallest(node_cap, "step") if len(shown) > node_cap else shown
+    shown = _dense(shown) if len(shown) < len(nodes) else shown
     chosen_by_name = _diff_classes(shown, names)
     looks = _diff_looks(names, theme.styles(names, styles))
     marks: list[Mark] = []
@@ -117,7 +124,7 @@ def beam_diff(
                 for number, look in enumerate(looks[name])
             ]
     marks += _words(shown, shown, SeriesStyle(theme.BLACK), 7.0)
-    hidden = f" {len(nodes) - len(shown)} later nodes are not drawn." if len(shown) < len(nodes) else ""
+    hidden = f" {len(nodes) - len(shown)} nodes are not drawn." if len(shown) < len(nodes) else ""
     counts = ", ".join(f"{int(chosen.sum())} {name}" for name, chosen in chosen_by_name.items())
     reached = f"Prefixes reached by {names[0]} and by {names[1]}, equal ones merged"
     caption = f"{reached}; a ring: kept by its system only.{hidden}"
@@ -176,6 +183,30 @@ def _visible(
     if not len(shown):
         raise ValueError(f"no node of the beam lies in steps {steps}; the search has {int(nodes['step'].max())} steps")
     return _dense(shown) if len(shown) < len(nodes) else shown
+
+
+def _visible_diff(
+    nodes: pd.DataFrame, steps: tuple[int, int] | None, minimum_probability: float, pruned: bool
+) -> pd.DataFrame:
+    sides = [side for side in "ab" if f"score_{side}" in nodes and f"best_{side}" in nodes]
+    nodes = nodes.assign(on_best=nodes[[f"best_{side}" for side in sides]].any(axis=1) if sides else False)
+    hidden = pd.Series(False, index=nodes.index)
+    if not pruned:
+        hidden |= ~(nodes["fate_a"].isin(["kept", "finished"]) | nodes["fate_b"].isin(["kept", "finished"]))
+    if minimum_probability > 0 and sides:
+        log_probs = pd.DataFrame({side: _log_prob(nodes, f"score_{side}") for side in sides})
+        hidden |= np.exp(log_probs.max(axis=1)) < minimum_probability
+    shown = _without_descendants(nodes, set(nodes.loc[hidden & ~nodes["on_best"], "id"]))
+    shown = shown if steps is None else shown[shown["step"].between(*steps)]
+    if not len(shown):
+        raise ValueError(f"no node of the beams lies in steps {steps}; the searches have {int(nodes['step'].max())} steps")
+    return shown
+
+
+def _log_prob(nodes: pd.DataFrame, score: str) -> pd.Series:
+    """log P of each node's word: its cumulative score less its parent's, NaN where a search did not reach it."""
+    scores = nodes.set_index("id")[score].astype(float)
+    return nodes[score].astype(float) - nodes["parent"].map(scores).where(nodes["parent"] >= 0, 0.0)
 
 
 def _without_descendants(nodes: pd.DataFrame, gone: set) -> pd.DataFrame:

@@ -37,12 +37,7 @@ second = (
 pair = [next(run for run in able if run.name == name) for name in (first, second) if name]
 
 with frame.sentences_for_errors():
-    longest = findings.longest_search(here.request(pair))
+    request = here.request(pair, **beam_controls.options(findings.longest_search(here.request(pair))))
+    figure_view.show({"both": "beam-trees", "difference": "beam-diff", "one": "beam-tree"}[view], request)
     if view == "difference":
-        cap = st.slider("Most nodes", 50, 800, 400, 50, key="most", bind="query-params")
-        figure_view.show("beam-diff", here.request(pair, node_cap=cap))
-        beam_controls.only_lists(here.request(pair), names)
-    else:
-        figure_view.show(
-            "beam-trees" if view == "both" else "beam-tree", here.request(pair, **beam_controls.options(longest))
-        )
+        beam_controls.only_lists(request, names)

@@ -1,16 +1,22 @@
-"""Future cost: what a system expected the next word to cost beside what it cost, in one sentence and over a test set."""
+"""Future cost: what a system expected its next word to cost beside what it cost, in a sentence and a test set."""
 
 import streamlit as st
 
 from workbench import drawing, figure_view, findings, frame
 
+Number = st.column_config.NumberColumn
 COLUMNS = {
-    "system": "System", "pearson": st.column_config.NumberColumn("Pearson r", format="%.3f"),
-    "spearman": st.column_config.NumberColumn("Spearman ρ", format="%.3f"),
-    "mean_absolute_error": st.column_config.NumberColumn("Mean absolute error (nats)", format="%.3f"),
-    "bias": st.column_config.NumberColumn("Bias (nats)", format="%+.3f", help="Mean of estimated minus realised log P; positive: the words were costlier than foreseen"),
-    "n": st.column_config.NumberColumn("Words", format="localized"),
-}  # fmt: skip
+    "system": "System",
+    "pearson": Number("Pearson r", format="%.3f"),
+    "spearman": Number("Spearman ρ", format="%.3f"),
+    "mean_absolute_error": Number("Mean absolute error (nats)", format="%.3f"),
+    "bias": Number(
+        "Bias (nats)",
+        format="%+.3f",
+        help="Mean of estimated minus realised log P; positive: the words were costlier than foreseen",
+    ),
+    "n": Number("Words", format="localized"),
+}
 
 frame.heading(
     "Future cost",
@@ -20,7 +26,8 @@ here = frame.needs_runs()
 able = findings.estimating(here.tested)
 if not able:
     frame.empty(
-        "None of the chosen runs estimates a future cost. Choose a run of future-cost-1 or future-cost-2 in the sidebar, or train one:",
+        "None of the chosen runs estimates a future cost. Choose a run of future-cost-1 or future-cost-2 in the "
+        "sidebar, or train one:",
         f"workbench train future-cost-2 --data DATA --out {here.root}/NAME",
     )
     st.stop()

@@ -5,8 +5,14 @@ import streamlit as st
 from workbench import figure_view, frame
 from workbench.evaluation import METRIC_NAMES
 
-SCHEMES = {"gdr": "steps of ten to 50", "short": "steps of five to 25", "width:5": "width 5", "width:10": "width 10", "quantiles:4": "4 quantiles",
-           "quantiles:6": "6 quantiles"}  # fmt: skip
+SCHEMES = {
+    "gdr": "steps of ten to 50",
+    "short": "steps of five to 25",
+    "width:5": "width 5",
+    "width:10": "width 10",
+    "quantiles:4": "4 quantiles",
+    "quantiles:6": "6 quantiles",
+}
 
 frame.heading("Lengths", "How scores and output lengths change with the length of a sentence.")
 here = frame.needs_runs()

@@ -19,7 +19,7 @@ metrics = left.pills(
     bind="query-params",
 )
 method = right.segmented_control(
-    "Test against the baseline",
+    "Paired test against the baseline",
     list(score_tables.METHOD_NAMES),
     format_func=score_tables.METHOD_NAMES.__getitem__,
     default="bootstrap",

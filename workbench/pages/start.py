@@ -7,7 +7,7 @@ from workbench import demo, frame, job_view, overview
 here = frame.current()
 frame.heading(
     "NMT workbench",
-    "Look inside neural machine translation: compare systems, follow a sentence through the search, export the figures.",
+    "Look inside neural machine translation: compare systems, follow a sentence through the search, export figures.",
 )
 
 broken = [run for run in here.runs if run.problem]
@@ -42,8 +42,8 @@ else:
 st.subheader("Demo")
 systems = ", ".join(demo.SYSTEMS)
 st.text(
-    f"{systems}, trained on the controlled corpus (sentences whose true translation is known), translated with their beams "
-    "recorded, and traced. It takes some minutes on a laptop; what is done already is not done again."
+    f"{systems}, trained on the controlled corpus (sentences whose true translation is known), translated with "
+    "their beams recorded, and traced. It takes some minutes on a laptop; what is done already is not done again."
 )
 job_view.demo_job(here.root)
 

@@ -1,13 +1,21 @@
-"""Translate: any run, live; a forced prefix, beam and length penalty; n-best, token log-probabilities, the beam tree."""
+"""Translate: any run, live, with a forced prefix, beam and length penalty; n-best, tokens and the beam tree."""
 
 import streamlit as st
 
 from workbench import beam_controls, drawing, figure_view, findings, frame, live
 
-N_BEST = {"text": st.column_config.TextColumn("Translation", width="large"), "score": st.column_config.NumberColumn("Score", format="%.3f"),
-          "log_prob": st.column_config.NumberColumn("log P (nats)", format="%.3f")}  # fmt: skip
-TOKENS = {"step": "Step", "token": "Token", "log_prob": st.column_config.NumberColumn("log P (nats)", format="%.3f"),
-          "probability": st.column_config.ProgressColumn("P", format="%.3f", min_value=0.0, max_value=1.0)}  # fmt: skip
+Number = st.column_config.NumberColumn
+N_BEST = {
+    "text": st.column_config.TextColumn("Translation", width=430),
+    "score": Number("Score", format="%.3f"),
+    "log_prob": Number("log P (nats)", format="%.3f"),
+}
+TOKENS = {
+    "step": Number("Step", width=60),
+    "token": "Token",
+    "log_prob": Number("log P (nats)", format="%.3f"),
+    "probability": st.column_config.ProgressColumn("P", format="%.3f", min_value=0.0, max_value=1.0),
+}
 
 frame.heading("Translate", "Translate a sentence with any run; a forced prefix asks what would follow it.")
 here = frame.needs_runs(translated=False)
@@ -46,7 +54,7 @@ with frame.sentences_for_errors():
     with st.container(border=True):
         st.text(source)
         st.text(found.text or "(empty)")
-    left, right = st.columns(2)
+    left, right = st.columns([3, 2])
     left.subheader("n-best")
     left.dataframe(
         [{"text": one.text, "score": one.score, "log_prob": one.log_prob} for one in (found, *found.n_best)],

@@ -80,7 +80,9 @@ def test_a_single_run_has_no_differences_to_draw(with_demo):
 
 
 def test_curves_draw_what_was_logged(runs):
-    at = open_page("curves", quantities=["train main loss", "learning rate"], against="target tokens", log=["learning rate"])
+    at = open_page(
+        "curves", quantities=["train main loss", "learning rate"], against="target tokens", log=["learning rate"]
+    )
     (chart,) = charts(at)
     assert {"train main loss", "learning rate", "target tokens"} <= axis_titles(chart)
     table = training_table(runs)

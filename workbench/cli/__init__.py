@@ -1,0 +1,50 @@
+"""The command line: thin commands, each calls one function. Heavy imports happen inside: --help is quick."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from workbench.cli import comparing, data, opening, training, translating
+from workbench.cli.shared import app, refuse
+
+__all__ = ["app", "comparing", "data", "main", "opening", "training", "translating"]
+
+SENTENCES = {
+    "TextError",
+    "ConfigError",
+    "CheckpointError",
+    "RunError",
+    "TranslatorError",
+    "TrainingError",
+    "MissingGlyphs",
+}
+ALLOCATING = {"train", "resume", "demo", "experiment", "bench"}
+
+
+def main() -> None:
+    """The `workbench` command."""
+    from core_models.resources import allocator_settings
+
+    if (
+        sys.platform == "linux"
+        and ALLOCATING.intersection(sys.argv[1:2])
+        and "MALLOC_TRIM_THRESHOLD_" not in os.environ
+    ):
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "workbench.cli", *sys.argv[1:]],
+            {**os.environ, **allocator_settings()},
+        )
+    try:
+        app()
+    except SystemExit as end:
+        if end.code == 130:  # what typer makes of Ctrl-C
+            typer.echo("\nstopped; nothing is half-written, and a run in training can be resumed", err=True)
+        raise
+    except Exception as error:
+        if type(error).__name__ not in SENTENCES or os.environ.get("WORKBENCH_DEBUG"):
+            raise
+        refuse(str(error))

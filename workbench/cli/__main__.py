@@ -1,0 +1,5 @@
+"""`python -m workbench.cli` is `workbench`."""
+
+from workbench.cli import main
+
+main()

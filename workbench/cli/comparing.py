@@ -1,0 +1,124 @@
+"""workbench evaluate, compare, runs, systems and figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli.shared import (
+    Device,
+    RunPaths,
+    RunsRoot,
+    Settings,
+    TestName,
+    app,
+    pairs,
+    print_table,
+    refuse,
+)
+from workbench.cli.translating import translate_test_set
+
+
+@app.command()
+def evaluate(
+    runs: RunPaths, test: TestName = "test", metrics: str = "bleu,chrf,ter", samples: int = 1000, device: Device = "cpu"
+) -> None:
+    """Score translations of a test set, translating first where that is still to do. Intervals: 95 % bootstrap."""
+    from workbench.evaluation import score_table
+    from workbench.runs import open_runs
+
+    wanted = _metrics(metrics)
+    opened = open_runs(runs)
+    missing = [run.folder for run in opened if test not in run.tests()]
+    if missing:
+        translate_test_set(missing, test, False, device)
+    print_table(score_table(opened, test, wanted, samples))
+
+
+def _metrics(text: str) -> list[str]:
+    from analyses.scores import METRICS
+    from core_models.config import nearest
+
+    found = text.split(",")
+    unknown = [name for name in found if name not in METRICS]
+    if unknown:
+        refuse(f"there is no metric {unknown[0]!r}; {nearest(unknown[0], METRICS)}")
+    return found
+
+
+@app.command()
+def compare(
+    runs: RunPaths,
+    test: TestName = "test",
+    baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
+    method: Annotated[str, typer.Option(help="bootstrap, randomization or sign")] = "bootstrap",
+    metrics: str = "bleu",
+) -> None:
+    """Test runs against a baseline on the same test set; p-values also after Holm's correction."""
+    from workbench.evaluation import TESTS, comparison_table
+    from workbench.runs import open_runs
+
+    if method not in TESTS:
+        refuse(f"--method {method!r}: choose {', '.join(TESTS)}")
+    opened = open_runs(runs)
+    print_table(comparison_table(opened, test, baseline or opened[0].name, method, _metrics(metrics)))
+
+
+@app.command("runs")
+def runs_command(root: RunsRoot = Path("runs")) -> None:
+    """List the runs below a folder, broken ones with their reason."""
+    from workbench.runs import list_runs
+
+    for run in list_runs(root):
+        if run.problem:
+            typer.echo(f"{run.name:40} broken: {run.problem}")
+        else:
+            state = "trained" if run.trained else "not trained"
+            typer.echo(f"{run.name:40} {run.system:40} {state:12} tests: {', '.join(run.tests()) or 'none'}")
+
+
+@app.command()
+def systems(
+    sizes: Annotated[bool, typer.Option(help="Also count parameters (a vocabulary of 8,000 pieces)")] = False,
+) -> None:
+    """List the catalogue; change any of them as NAME:key=value,key=value."""
+    from core_models.systems import SYSTEMS, build, parameters
+
+    for name, entry in SYSTEMS.items():
+        counts = parameters(build(name)) if sizes else {}
+        typer.echo(
+            f"{name:16} {entry.title:26} {entry.paper:34}"
+            + "".join(f" {key.replace('_', ' ')} {value:,}" for key, value in counts.items())
+        )
+
+
+@app.command()
+def figure(
+    name: Annotated[str, typer.Argument(help="What to draw; `workbench figure list` names all")],
+    run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
+    out: Annotated[
+        Path, typer.Option(help="figure.pdf, .svg, .png, .csv or .json; a folder gets all of them and a .tex")
+    ] = Path("figure.pdf"),
+    test: TestName = "test",
+    sentence: Annotated[int, typer.Option(help="Counting from 0")] = 0,
+    settings: Settings = None,
+    width: Annotated[str | None, typer.Option(help="column, page, or inches")] = None,
+) -> None:
+    """Draw what a page shows, into a file."""
+    from workbench.drawing import DRAWINGS, Request, draw
+    from workbench.runs import open_runs
+
+    if name == "list":
+        typer.echo("\n".join(DRAWINGS))
+        return
+    opened = open_runs(run or [])
+    from workbench.export.files import DRAWN, WRITTEN, bundle, save
+
+    if out.suffix and out.suffix.lower() not in (*DRAWN, *WRITTEN):
+        refuse(f"--out {out}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}, or into a folder; choose one")
+    drawn = draw(name, Request(tuple(opened), test, sentence, options=pairs(settings)))
+    size = float(width) if width and width.replace(".", "", 1).isdigit() else width
+    written = [save(drawn, out, size)] if out.suffix else bundle(drawn, out, size)
+    typer.echo("\n".join(map(str, written)))

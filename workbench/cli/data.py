@@ -1,0 +1,108 @@
+"""workbench data: make, import and prepare parallel text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from workbench.cli.shared import (
+    data_app,
+    refuse,
+)
+
+
+@data_app.command("controlled")
+def data_controlled(
+    out: Annotated[Path, typer.Option(help="Folder to write to")],
+    sentences: Annotated[int, typer.Option(help="Training sentences")] = 12000,
+    dev: int = 500,
+    test: int = 500,
+    seed: int = 1,
+) -> None:
+    """Write the controlled corpus: parallel documents whose truth is known, and the oracles that bound a system."""
+    from core_models.text import controlled
+
+    corpus = controlled.generate(sentences, dev, test, seed)
+    controlled.write(corpus, out)
+    typer.echo(controlled.format_oracles(controlled.oracles(corpus)))
+
+
+TextFiles = Annotated[str, typer.Option(help="SOURCE,TARGET (plain or .gz), or one FILE.tsv")]
+
+
+def _read_text(files: str, name: str) -> Any:
+    """Parallel text from SOURCE,TARGET or FILE.tsv; `.docids` beside the source are taken along."""
+    from core_models.text.parallel import TextError, read_parallel, read_tsv
+
+    source, comma, target = files.partition(",")
+    if comma:
+        return read_parallel(source, target, name=name)
+    if not source.endswith((".tsv", ".tsv.gz")):
+        raise TextError(f"{files!r}: write SOURCE,TARGET or FILE.tsv")
+    return read_tsv(source, name=name)
+
+
+@data_app.command("prepare")
+def data_prepare(
+    train: TextFiles,
+    dev: TextFiles,
+    out: Annotated[Path, typer.Option(help="Folder to write to")],
+    test: Annotated[list[str] | None, typer.Option(help="NAME=SOURCE,TARGET or NAME=FILE.tsv; may be repeated")] = None,
+    pieces: Annotated[int, typer.Option(help="Pieces of the vocabulary (of each side's without --joint)")] = 8000,
+    kind: Annotated[str, typer.Option(help="unigram or bpe")] = "unigram",
+    joint: bool = True,
+    languages: Annotated[str, typer.Option(help="e.g. en-de")] = "",
+    max_length: int = 256,
+    seed: int = 1,
+) -> None:
+    """Train a SentencePiece vocabulary and binarise parallel text; `.docids` beside a source file are taken along."""
+    from core_models.text.binary import prepare
+
+    tests = {}
+    for one in test or []:
+        name, sign, files = one.partition("=")
+        if not sign:
+            refuse(f"--test {one!r}: write NAME=SOURCE,TARGET or NAME=FILE.tsv")
+        tests[name] = _read_text(files, name)
+    source_language, _, target_language = languages.partition("-")
+    prepared = prepare(
+        out,
+        _read_text(train, "train"),
+        _read_text(dev, "dev"),
+        tests,
+        pieces,
+        kind,
+        joint,
+        source_language,
+        target_language,
+        max_length,
+        seed=seed,
+    )
+    for name, split in prepared.manifest["splits"].items():
+        typer.echo(
+            f"{name}: {split['sentences']} sentences, {split['source_tokens']} + {split['target_tokens']} pieces, "
+            f"left out {split['left_out']}"
+        )
+
+
+@data_app.command("import")
+def data_import(
+    name: Annotated[str, typer.Argument(help="sacrebleu:wmt14, or a Hugging Face data set by name or local path")],
+    pair: Annotated[str, typer.Option(help="e.g. en-de")],
+    out: Annotated[Path, typer.Option(help="Prefix of the files to write")],
+    split: str = "train",
+) -> None:
+    """Write a test set of sacreBLEU or a translation set of Hugging Face `datasets` as plain parallel text."""
+    from core_models.text.imports import import_huggingface, import_sacrebleu
+    from core_models.text.parallel import write_lines
+
+    source, _, target = pair.partition("-")
+    kind, _, test_set = name.partition(":")
+    text = import_sacrebleu(test_set, pair) if kind == "sacrebleu" else import_huggingface(name, source, target, split)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for language, lines in ((source, text.sources), (target, text.targets), ("docids", text.documents)):
+        if lines is not None:
+            write_lines(Path(f"{out}.{language}"), lines)
+    typer.echo(f"{len(text)} sentence pairs: {out}.{source}, {out}.{target}")

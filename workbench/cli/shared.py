@@ -1,0 +1,123 @@
+"""What the commands share: the Typer apps, options by name, progress bars, tables, refusals."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+app = typer.Typer(
+    help="Look inside neural machine translation: train, translate, compare, draw.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(help="Make, import and prepare parallel text.", no_args_is_help=True)
+experiment_app = typer.Typer(help="Run grids of systems and seeds from a YAML file.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+app.add_typer(experiment_app, name="experiment")
+
+RunPath = Annotated[Path, typer.Argument(help="A run folder")]
+RunPaths = Annotated[list[Path], typer.Argument(help="Run folders")]
+Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N")]
+TestName = Annotated[
+    str, typer.Option("--test", help="A test set of the run's prepared data, or a name already translated")
+]
+RunsRoot = Annotated[Path, typer.Option("--runs", envvar="WORKBENCH_RUNS", help="The folder that holds the runs")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", "-s", help="key=value, e.g. max_epochs=10 or early_stopping.metric=bleu")
+]
+
+
+def pairs(settings: list[str] | None) -> dict[str, Any]:
+    """key=value options as nested mappings, values read as YAML."""
+    import yaml
+
+    from core_models.config import ConfigError
+
+    found: dict[str, Any] = {}
+    for setting in settings or []:
+        key, sign, value = setting.partition("=")
+        if not sign:
+            raise ConfigError(f"--set {setting!r}: write key=value")
+        *path, last = key.split(".")
+        place = found
+        for part in path:
+            place = place.setdefault(part, {})
+        try:
+            place[last] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise ConfigError(f"--set {setting!r}: the value is not readable as YAML; quote it") from None
+    return found
+
+
+@contextmanager
+def bar(description: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A progress bar on a terminal, a line every few seconds elsewhere: call it with (done, in all, note)."""
+    import time
+
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task(description, total=None, note="")
+
+            def draw(done: int, total: int, note: str = "") -> None:
+                progress.update(task, completed=done, total=total, note=note)
+
+            yield draw
+        return
+    last = [0.0]
+
+    def say(done: int, total: int, note: str = "") -> None:
+        if time.monotonic() - last[0] > 2 or done == total:
+            last[0] = time.monotonic()
+            print(f"{description} {done}/{total} {note}".rstrip(), file=sys.stderr, flush=True)
+
+    yield say
+
+
+def train_report(show: Callable[[int, int, str], None]) -> Callable[[Any, int, dict[str, float]], None]:
+    def report(progress: Any, total: int, values: dict[str, float]) -> None:
+        show(
+            progress.step,
+            total,
+            f"loss {values.get('main_loss', float('nan')):.3f}, {values.get('tokens_per_second', 0):.0f} tokens/s",
+        )
+
+    return report
+
+
+def print_table(table: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    if not sys.stdout.isatty():
+        typer.echo(table.to_csv(index=False, sep="\t", float_format="%.4f"), nl=False)
+        return
+    drawn = Table(*table.columns)
+    for row in table.itertuples(index=False):
+        drawn.add_row(*[f"{value:.4f}" if isinstance(value, float) else str(value) for value in row])
+    Console().print(drawn)
+
+
+def refuse(message: str) -> NoReturn:
+    typer.echo(f"workbench: {message}", err=True)
+    raise SystemExit(2)
+
+
+# Errors that are a sentence for the user, by name, so that none of their modules is imported for --help.

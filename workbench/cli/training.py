@@ -1,0 +1,179 @@
+"""workbench train, resume, average, bench and experiment."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from workbench.cli.shared import (
+    Device,
+    RunPath,
+    RunsRoot,
+    Settings,
+    app,
+    bar,
+    experiment_app,
+    pairs,
+    print_table,
+    refuse,
+    train_report,
+)
+
+
+@app.command()
+def train(
+    system: Annotated[
+        str, typer.Argument(help="A system of the catalogue, e.g. future-cost-2:preset=small,weight=0.7")
+    ],
+    data: Annotated[Path, typer.Option(help="Folder written by `workbench data prepare`")],
+    out: Annotated[Path, typer.Option(help="The run folder to make")],
+    settings: Settings = None,
+    search: Annotated[list[str] | None, typer.Option(help="key=value of the search, e.g. beam=5")] = None,
+    init_from: Annotated[str | None, typer.Option(help="A run, or RUN@step, to begin from")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes; resume later")] = None,
+    device: Device = "auto",
+) -> None:
+    """Train a system into a new run folder."""
+    from workbench.training import new_run
+    from workbench.training import train as train_run
+
+    training = {"max_epochs": 10, **pairs(settings)}
+    if "max_steps" in training and "max_epochs" not in pairs(settings):
+        del training["max_epochs"]
+    if init_from:
+        training["init_from"] = init_from
+    run = new_run(out, system, data, training, pairs(search))
+    with bar(f"training {run.name}") as show:
+        _say_end(train_run(run, train_report(show), device, minutes), out)
+
+
+@app.command()
+def resume(
+    run: RunPath,
+    minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes")] = None,
+    device: Device = "auto",
+) -> None:
+    """Go on training a run from its last state."""
+    from workbench.runs import open_run
+    from workbench.training import train as train_run
+
+    opened = open_run(run)
+    with bar(f"training {opened.name}") as show:
+        _say_end(train_run(opened, train_report(show), device, minutes), run)
+
+
+def _say_end(progress: Any, run: Path) -> None:
+    typer.echo(
+        f"step {progress.step}, epoch {progress.epoch}, {progress.seconds:.0f} s, best at step {progress.best_step}"
+        + (f" ({progress.reason})" if progress.finished else f"; not finished: workbench resume {run}")
+    )
+    if progress.unmatched:
+        typer.echo(f"not matched by init_from, freshly initialised: {', '.join(progress.unmatched)}")
+
+
+@app.command()
+def average(
+    run: RunPath,
+    last: Annotated[int, typer.Option(help="How many of the latest checkpoints")] = 5,
+    use: Annotated[bool, typer.Option(help="Make the average the run's weights")] = False,
+) -> None:
+    """Average the last checkpoints of a run into RUN@average-N."""
+    import shutil
+
+    from core_models.checkpoint import WEIGHTS
+    from core_models.checkpoint import average as average_checkpoints
+
+    if last < 1:
+        refuse(f"--last {last}: at least one checkpoint makes an average")
+    by_step = sorted(
+        (run / "checkpoints").glob("step-*.safetensors"), key=lambda path: int(path.stem.removeprefix("step-"))
+    )
+    found = by_step[-last:]
+    path = run / "checkpoints" / f"average-{len(found)}.safetensors"
+    average_checkpoints(found, path)
+    if use:
+        shutil.copyfile(path, run / f"{WEIGHTS}.part")
+        os.replace(run / f"{WEIGHTS}.part", run / WEIGHTS)
+    typer.echo(f"{path}: mean of {', '.join(one.stem for one in found)}")
+
+
+@app.command()
+def bench(
+    systems: Annotated[list[str] | None, typer.Argument(help="Systems of the catalogue, the baseline first")] = None,
+    precision: Annotated[str, typer.Option(help="float32 or bfloat16")] = "float32",
+    device: Device = "cpu",
+    threads: Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice")] = 0,
+    steps: Annotated[int, typer.Option(help="Training steps that are timed")] = 12,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON record a system, without ratios")] = False,
+) -> None:
+    """Measure systems on one shape: parameters, multiply-adds, speed, memory; ratios to the first beside ceilings.
+
+    Each is measured in a process of its own, one after the other. Speeds hold for a quiet machine.
+    """
+    names = systems or ["transformer", "future-cost-1", "future-cost-2"]
+    if as_json:
+        from workbench.bench import Shape, measure
+
+        for name in names:
+            typer.echo(json.dumps(measure(name, Shape(steps=steps), precision, device, threads=threads)))
+        return
+    import pandas as pd
+
+    from workbench.bench import measure_apart, ratios
+
+    measured = [measure_apart(name, precision, device, threads, steps) for name in names]
+    print_table(pd.DataFrame(ratios(measured)).set_index("system").T.reset_index(names="what"))
+
+
+ExperimentFile = Annotated[Path, typer.Argument(help="e.g. data/experiments/multi30k-en-de.yaml")]
+
+
+@experiment_app.command("run")
+def experiment_run(
+    file: ExperimentFile,
+    data: Annotated[Path | None, typer.Option(help="Folder of the files that it names")] = None,
+    root: RunsRoot = Path("runs"),
+    minutes: Annotated[float | None, typer.Option(help="For each training, in this call")] = None,
+    device: Device = "auto",
+) -> None:
+    """Train, translate and trace every cell that is not done; can be stopped and started again at any time."""
+    from workbench.experiments import read_experiment, run_experiment
+
+    experiment = read_experiment(file)
+    with bar(experiment.name) as show:
+
+        def report(name: str) -> Callable[[Any, int, dict[str, float]], None]:
+            return lambda progress, total, values: show(
+                progress.step, total, f"{name}, loss {values.get('main_loss', float('nan')):.3f}"
+            )
+
+        run_experiment(experiment, root, data, typer.echo, report, device, minutes)
+
+
+@experiment_app.command("status")
+def experiment_status(file: ExperimentFile, root: RunsRoot = Path("runs")) -> None:
+    """Say how far each cell is."""
+    from workbench.experiments import cells, read_experiment
+
+    for cell in cells(read_experiment(file), root):
+        typer.echo(f"{cell.folder}: {cell.state}")
+
+
+@experiment_app.command("table")
+def experiment_table(
+    file: ExperimentFile,
+    root: RunsRoot = Path("runs"),
+    out: Annotated[Path | None, typer.Option(help="CSV file to write")] = None,
+) -> None:
+    """Scores of all cells that are done; the others stand there with their state."""
+    from workbench.experiments import read_experiment, table
+
+    found = table(read_experiment(file), root)
+    print_table(found)
+    if out is not None:
+        found.to_csv(out, index=False, float_format="%.4f")

@@ -1,0 +1,132 @@
+"""workbench translate, score and trace."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from workbench.cli.shared import (
+    Device,
+    RunPath,
+    RunPaths,
+    TestName,
+    app,
+    bar,
+    refuse,
+)
+
+
+@app.command()
+def translate(
+    runs: RunPaths,
+    test: Annotated[str | None, typer.Option(help="A test set of the prepared data")] = None,
+    input: Annotated[
+        Path | None, typer.Option("--input", "-i", help="A file of sentences; - for standard input")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where translations of --input go")] = None,
+    prefix: Annotated[str | None, typer.Option(help="What every translation must begin with")] = None,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+    n_best: int = 1,
+    samples: Annotated[int, typer.Option(help="Draw so many translations of each sentence instead of searching")] = 0,
+    temperature: Annotated[float, typer.Option(help="Of the draws")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Of the draws")] = 1,
+    trees: Annotated[bool, typer.Option(help="Record beam-search trees (with --test)")] = False,
+    ensemble: Annotated[bool, typer.Option(help="Decode --input with all the runs together")] = False,
+    device: Device = "cpu",
+) -> None:
+    """Translate a test set into each run's folder, or a file of sentences."""
+    if (test is None) == (input is None):
+        refuse("give either --test NAME or --input FILE")
+    if test is not None:
+        translate_test_set(runs, test, trees, device, beam=beam, length_penalty=length_penalty, n_best=n_best)
+        return
+    import core_models
+    from core_models.text.parallel import read_lines, write_lines
+
+    if len(runs) > 1 and not ensemble:
+        refuse("several runs translate one file only as an --ensemble")
+    lines = _standard_input() if str(input) == "-" else read_lines(input)  # type: ignore[arg-type]
+    translator = core_models.load(runs[0] if len(runs) == 1 else list(runs), device)
+    if samples:
+        texts = [one.text for drawn in translator.sample(lines, samples, temperature, seed=seed) for one in drawn]
+    else:
+        prefixes = None if prefix is None else [prefix] * len(lines)
+        found = translator.translate(lines, beam=beam, length_penalty=length_penalty, n_best=n_best, prefix=prefixes)
+        texts = [one.text for translation in found for one in (translation, *translation.n_best)]
+    if output is None:
+        typer.echo("\n".join(texts))
+    else:
+        write_lines(output, texts)
+
+
+def _standard_input() -> list[str]:
+    """Lines of standard input, UTF-8 whatever the locale; an empty last line counts as one, as in a file."""
+    text = sys.stdin.buffer.read().decode("utf-8")
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+def translate_test_set(runs: list[Path], test: str, trees: bool, device: str, **search: Any) -> None:
+    from workbench.evaluation import test_set, translate_test
+    from workbench.runs import open_run
+
+    for path in runs:
+        run = open_run(path)
+        wanted, truth = test_set(run, test)
+        with bar(f"translating {test} with {run.name}") as show:
+            done = translate_test(
+                run, wanted, truth, trees, device, step=lambda done, total: show(done, total, ""), **search
+            )
+        typer.echo(f"{done.folder}: {len(done)} sentences in {done.meta['seconds']} s", err=True)
+
+
+@app.command()
+def score(
+    run: RunPath,
+    source: Annotated[Path, typer.Option(help="Source sentences")],
+    target: Annotated[Path, typer.Option(help="Translations to score")],
+    device: Device = "cpu",
+) -> None:
+    """Force-decode given translations: one line each with its log-probability (nats) and its number of tokens."""
+    import core_models
+    from core_models.text.parallel import read_parallel
+
+    text = read_parallel(source, target)
+    for one in core_models.load(run, device).score(text.sources, text.targets or []):
+        typer.echo(f"{one.log_prob:.4f}\t{len(one.tokens)}")
+
+
+@app.command()
+def trace(
+    run: RunPath,
+    test: TestName = "test",
+    names: Annotated[str, typer.Option(help="Arrays or patterns, with commas between")] = "*",
+    sentences: Annotated[str, typer.Option(help="e.g. 0-9,17; all when missing")] = "",
+    device: Device = "cpu",
+) -> None:
+    """Force a run's own translations of a test set and keep what happened inside (attention, gates, costs, ...)."""
+    from workbench.evaluation import trace_test
+    from workbench.runs import open_run
+
+    opened = open_run(run)
+    rows = [number for part in filter(None, sentences.split(",")) for number in _range(part)] or None
+    with bar(f"tracing {test}") as show:
+        folder = trace_test(
+            opened,
+            opened.translations(test),
+            names.split(","),
+            rows,
+            device,
+            step=lambda done, total: show(done, total, ""),
+        )
+    typer.echo(str(folder))
+
+
+def _range(part: str) -> range:
+    first, _, last = part.partition("-")
+    if not (first.isdigit() and (last or first).isdigit()):
+        refuse(f"--sentences {part!r}: write numbers from 0 such as 3 or 0-9")
+    return range(int(first), int(last or first) + 1)
