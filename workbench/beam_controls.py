@@ -13,7 +13,7 @@ WINDOW = 12
 
 def options(longest: int, key: str = "") -> dict[str, object]:
     """The window of steps, smallest P(word), most nodes and whether pruned ones are drawn, from widgets."""
-    columns = st.columns([3, 2, 2, 1], vertical_alignment="bottom")
+    columns = st.columns([3, 2, 2, 1.4], vertical_alignment="bottom")
     chosen: dict[str, object] = {}
     if longest > 1:
         chosen["steps"] = list(_window(columns[0], longest, f"steps{key}"))

@@ -1,4 +1,4 @@
-"""One figure on a page: the chart, its summary in words, its table, its files for a paper, and the command that draws it.
+"""One figure on a page: the chart, its summary in words, its table, its files for a paper, the command that draws it.
 
 Files are drawn when they are asked for. It computes nothing: `drawing.draw` makes the figure.
 """
@@ -65,7 +65,7 @@ def stamp(run: Run, test: str) -> tuple[float, ...]:
     return tuple(path.stat().st_mtime if (path := run.folder / name).is_file() else 0.0 for name in files)
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@st.cache_data(max_entries=64, show_spinner="Drawing")
 def _drawn(name: str, runs: tuple[tuple[object, ...], ...], asked: tuple[object, ...], _request: Request) -> Figure:
     return drawing.draw(name, _request)
 

@@ -53,7 +53,7 @@ def is_traced(run: Run, test: str) -> bool:
 
 
 def agreement_table(request: Request) -> pd.DataFrame:
-    """How estimated and realised log P agree over a test set: system, pearson, spearman, mean_absolute_error, bias, n."""
+    """How estimated and realised log P agree: system, pearson, spearman, mean_absolute_error, bias (nats), n words."""
     import pandas as pd
 
     from analyses.future_cost import summary

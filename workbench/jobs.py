@@ -19,10 +19,13 @@ from pathlib import Path
 
 from core_models.resources import allocator_settings
 
+CANCELLED = "cancelled"
+
 
 @dataclass(frozen=True)
 class Job:
-    """One command that was started. `state` is running, done, failed or lost (its process is gone without a result)."""
+    """One command that was started. `state` is running, done, failed, cancelled, or lost: its process is gone and
+    left no result."""
 
     folder: Path
     title: str
@@ -46,13 +49,14 @@ class Job:
         alive = _alive(self.process)  # asked first: a process that ends has written its result before
         path = self.folder / "exit"
         if path.is_file() and (text := path.read_text().strip()):
-            return "done" if text == "0" else "failed"
+            return {"0": "done", CANCELLED: CANCELLED}.get(text, "failed")
         return "running" if alive else "lost"
 
     def cancel(self) -> None:
         """End the command and everything it started."""
         if self.state == "running":
             os.killpg(self.process, signal.SIGTERM)
+            (self.folder / "exit").write_text(CANCELLED)
 
 
 def start(folder: Path, title: str, arguments: Sequence[str], name: str) -> Job:

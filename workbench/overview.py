@@ -56,7 +56,8 @@ def _row(run: Run, test: str) -> dict[str, object]:
         "step": events[-1].get("step") if events else None,
         "of": f"{plan.max_steps} steps" if plan.max_steps else f"{plan.max_epochs} epochs",
         "state": "trained" if ended else "in training" if run.trained or events else "new",
-        "dev_loss": losses[-1] if losses else None, "tests": ", ".join(run.tests()), "bleu": _bleu(run, test), "problem": "",
+        "dev_loss": losses[-1] if losses else None, "tests": ", ".join(run.tests()), "bleu": _bleu(run, test),
+        "problem": "",
     }  # fmt: skip
 
 
@@ -85,10 +86,11 @@ def health() -> list[Health]:
         for family in families()
         if any(part in family for part in ("CJK", "WenQuanYi", "Han Sans", "PingFang", "YaHei", "SimHei"))
     ]
+    advice = "Figures with Chinese words cannot be exported: install fonts-wqy-microhei or fonts-noto-cjk."
+    fonts = f"{families()[0]}; Chinese: {chinese[0] if chinese else 'none'}"
     return [
         Health("Device", _device()),
-        Health("Fonts", f"{families()[0]}; Chinese: {chinese[0] if chinese else 'none'}",
-               "" if chinese else "Figures with Chinese words cannot be exported: install fonts-wqy-microhei or fonts-noto-cjk."),
+        Health("Fonts", fonts, "" if chinese else advice),
         Health("Python", platform.python_version()),
         *(Health(name, found) for name in PACKAGES if (found := _version(name))),
     ]  # fmt: skip

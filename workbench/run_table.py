@@ -82,7 +82,7 @@ def _swatch(style: theme.SeriesStyle) -> str:
         "longdashdot": "12 3 2 3",
     }
     drawn = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="60" height="20"><path d="M2 10H58" stroke="{colour}" stroke-width="3" '
-        f'stroke-dasharray="{dashes[style.dash]}"/></svg>'
+        '<svg xmlns="http://www.w3.org/2000/svg" width="60" height="20"><path d="M2 10H58" stroke-width="3" '
+        f'stroke="{colour}" stroke-dasharray="{dashes[style.dash]}"/></svg>'
     )
     return f"data:image/svg+xml,{quote(drawn)}"

@@ -203,7 +203,10 @@ def test_a_file_and_standard_input_are_translated_line_by_line(demo_runs, tmp_pa
     assert printed.removesuffix("\n").split("\n") == found
     best = _run("translate", run, "--input", tmp_path / "in.txt", "--n-best", 2, "--beam", 2)
     expected = core_models.load(run).translate(lines, beam=2, n_best=2)
-    assert best.removesuffix("\n").split("\n") == [one.text for found in expected for one in (found, *found.n_best)]
+    lists = [(found, *found.n_best) for found in expected]
+    assert best.removesuffix("\n").split("\n") == [
+        f"{number}\t{one.score:.4f}\t{one.text}" for number, several in enumerate(lists) for one in several
+    ]
 
 
 def test_prefix_and_ensemble_reach_the_search(demo_runs, tmp_path):

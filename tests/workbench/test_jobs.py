@@ -59,7 +59,7 @@ def test_cancelling_ends_the_command_and_all_that_it_started(tmp_path, demo_runs
     job.cancel()
     _, alive = psutil.wait_procs(family, timeout=SECONDS)
     assert alive == []
-    assert _ended(job) == "lost"
+    assert _ended(job) == "cancelled"
     job.cancel()  # nothing is left to end: the process number may be somebody else's by now
     assert (tmp_path / "run" / "config.yaml").is_file()
 

@@ -38,7 +38,10 @@ def translate(
     ensemble: Annotated[bool, typer.Option(help="Decode --input with all the runs together")] = False,
     device: Device = "cpu",
 ) -> None:
-    """Translate a test set into each run's folder, or a file of sentences."""
+    """Translate a test set into each run's folder, or a file of sentences.
+
+    With --n-best or --samples each line of a file's output is NUMBER, SCORE and TEXT, the sentences numbered from 0.
+    """
     if (test is None) == (input is None):
         refuse("give either --test NAME or --input FILE")
     if test is not None:
@@ -52,11 +55,15 @@ def translate(
     lines = _standard_input() if str(input) == "-" else read_lines(input)  # type: ignore[arg-type]
     translator = core_models.load(runs[0] if len(runs) == 1 else list(runs), device)
     if samples:
-        texts = [one.text for drawn in translator.sample(lines, samples, temperature, seed=seed) for one in drawn]
+        lists = translator.sample(lines, samples, temperature, seed=seed)
     else:
         prefixes = None if prefix is None else [prefix] * len(lines)
         found = translator.translate(lines, beam=beam, length_penalty=length_penalty, n_best=n_best, prefix=prefixes)
-        texts = [one.text for translation in found for one in (translation, *translation.n_best)]
+        lists = [[one, *one.n_best] for one in found]
+    if (samples or n_best) == 1:
+        texts = [one.text for (one,) in lists]
+    else:  # a search may find fewer than asked for, so each line says whose it is
+        texts = [f"{number}\t{one.score:.4f}\t{one.text}" for number, several in enumerate(lists) for one in several]
     if output is None:
         typer.echo("\n".join(texts))
     else:

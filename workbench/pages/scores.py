@@ -8,7 +8,7 @@ from workbench.evaluation import METRIC_NAMES
 frame.heading("Scores", "Corpus scores with 95 % bootstrap intervals; every number carries its sacreBLEU signature.")
 here = frame.needs_runs()
 
-left, right = st.columns([3, 2])
+left, right = st.columns(2)
 metrics = left.pills(
     "Metrics",
     list(METRIC_NAMES),
