@@ -55,7 +55,7 @@ def _row(run: Run, test: str) -> dict[str, object]:
         "run": run.name, "system": run.system, "data": (run.folder / run.config.data).resolve().parent.name,
         "step": events[-1].get("step") if events else None,
         "of": f"{plan.max_steps} steps" if plan.max_steps else f"{plan.max_epochs} epochs",
-        "state": "trained" if ended else "in training" if run.trained or events else "new",
+        "state": "trained" if ended else "unfinished" if run.trained or events else "new",
         "dev_loss": losses[-1] if losses else None, "tests": ", ".join(run.tests()), "bleu": _bleu(run, test),
         "problem": "",
     }  # fmt: skip

@@ -14,11 +14,17 @@ from workbench.frame import Frame, as_typed
 from workbench.frame import stamp as stamp_of
 
 _COLUMNS = {
-    "line": st.column_config.ImageColumn("", width="small"), "run": "Run", "system": "Model", "data": "Data",
-    "step": st.column_config.NumberColumn("Step", format="localized"), "of": "Planned", "state": "State",
-    "dev_loss": st.column_config.NumberColumn("Dev loss (nats/token)", format="%.3f"), "tests": "Test sets",
-    "bleu": st.column_config.NumberColumn("BLEU", format="%.2f"), "problem": None,
-}  # fmt: skip
+    "line": st.column_config.ImageColumn("", width="small"),
+    "run": "Run",
+    "bleu": st.column_config.NumberColumn("BLEU", format="%.2f"),
+    "dev_loss": st.column_config.NumberColumn("Dev loss (nats/token)", format="%.3f"),
+    "step": st.column_config.NumberColumn("Step", format="localized"),
+    "of": "Planned",
+    "state": "State",
+    "data": "Data",
+    "tests": "Test sets",
+    "system": st.column_config.TextColumn("Model", width=330),
+}
 
 
 @st.cache_data(max_entries=8, show_spinner="Reading the runs")
@@ -43,6 +49,8 @@ def show(frame: Frame) -> None:
             usable,
             hide_index=True,
             column_config=_COLUMNS,
+            column_order=list(_COLUMNS),
+            placeholder="",
             key=key,
             on_select=lambda: select(key, names),
             selection_mode="multi-row",

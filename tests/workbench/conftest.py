@@ -18,7 +18,14 @@ def demo_runs(tmp_path_factory) -> Path:
     """A runs folder with the whole demo: three systems, a test set of 30 sentences with trees and traces."""
     root = tmp_path_factory.mktemp("demo-runs")
     # Hardly trained, the systems babble, but at length: that is what trees, traces and pages have to show.
-    training = {"max_steps": 6, "warmup": 1, "validate_every": 2, "log_every": 1, "batch_tokens": 256, "learning_rate": 3e-4}
+    training = {
+        "max_steps": 6,
+        "warmup": 1,
+        "validate_every": 2,
+        "log_every": 1,
+        "batch_tokens": 256,
+        "learning_rate": 3e-4,
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "SENTENCES", {"sentences": 300, "dev": 12, "test": 30})
         patch.setattr(demo, "PIECES", 160)

@@ -199,7 +199,9 @@ def _visible_diff(
     shown = _without_descendants(nodes, set(nodes.loc[hidden & ~nodes["on_best"], "id"]))
     shown = shown if steps is None else shown[shown["step"].between(*steps)]
     if not len(shown):
-        raise ValueError(f"no node of the beams lies in steps {steps}; the searches have {int(nodes['step'].max())} steps")
+        raise ValueError(
+            f"no node of the beams lies in steps {steps}; the searches have {int(nodes['step'].max())} steps"
+        )
     return shown
 
 

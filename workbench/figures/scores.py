@@ -77,5 +77,6 @@ def _summary(table: pd.DataFrame, metrics: list[str]) -> str:
     for metric in metrics:
         lower = metric.upper() in LOWER_IS_BETTER
         best = table[table["metric"] == metric].sort_values("score").iloc[0 if lower else -1]
-        said.append(f"{best['system']} is {'lowest' if lower else 'highest'} in {metric} ({best['score']:.2f})")
+        rank = f"is {'lowest' if lower else 'highest'}" if table["system"].nunique() > 1 else "stands alone"
+        said.append(f"{best['system']} {rank} in {metric} ({best['score']:.2f})")
     return f"{'; '.join(said)}."

@@ -111,6 +111,25 @@ def test_beam_diff_sorts_every_prefix_into_one_class():
     assert "the cat </s>" in figure.table["prefix"].tolist()
 
 
+def test_beam_diff_hides_what_no_search_kept_what_is_unlikely_and_what_lies_outside_the_window():
+    nodes = beam_analysis.diff(RECORD, OTHER).nodes
+    alive = nodes[nodes.fate_a.isin(["kept", "finished"]) | nodes.fate_b.isin(["kept", "finished"])]
+    best = nodes[nodes.best_a | nodes.best_b]
+
+    def drawn(**options):
+        return set(beam.beam_diff(nodes, **options).table.query("mark == 'points'")["prefix"])
+
+    def named(rows):
+        return {" ".join(prefix) for prefix in rows.prefix}
+
+    assert drawn() == named(nodes)
+    assert drawn(pruned=False) == named(alive) | named(best)
+    assert drawn(steps=(1, 1)) == named(nodes[nodes.step == 1])
+    assert drawn(minimum_probability=1.1) == named(best)
+    with pytest.raises(ValueError, match="the searches have 3 steps"):
+        beam.beam_diff(nodes, steps=(7, 9))
+
+
 def test_score_dots_are_sorted_with_the_baseline_as_a_rule():
     table = pd.DataFrame(
         {

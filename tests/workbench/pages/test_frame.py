@@ -2,11 +2,13 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 
 from core_models.translator import Translation
-from tests.workbench.pages.app_pages import charts, codes, open_page, read_as_markdown, runs_of, texts
+from tests.workbench.pages.app_pages import APP, charts, codes, open_page, read_as_markdown, runs_of, texts
 from workbench.frame import as_typed
 from workbench.runs import TestSet as TestedOn
 from workbench.runs import open_run, write_translations
@@ -147,6 +149,16 @@ def test_texts_show_as_typed(page, nasty):
             if key.startswith("xaxis") and axis.get("ticktext")
         ]
         assert not any("<script" in text or "$x$" in text for text in map(str, shown))
+
+
+def test_only_the_page_translate_loads_torch(with_demo):
+    """And that one only when it translates: Start opens at once."""
+    script = (
+        "import sys; from tests.workbench.pages.app_pages import open_page\n"
+        "for page in ('start', 'runs', 'scores', 'lengths', 'beam_trees', 'future_cost', 'curves'): open_page(page)\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=APP.parent)
 
 
 @pytest.mark.parametrize(
