@@ -20,7 +20,7 @@ TRACES = ("log_prob", "*.log_prob", "future_cost.gate")
 # A million parameters that see each sentence four times: nothing to regularise, and no time to wait for dropout.
 MODEL = "preset=demo,dropout=0,attention_dropout=0"
 TRAINING: dict[str, Any] = {
-    "max_steps": 1000,
+    "max_steps": 880,
     "batch_tokens": 832,
     "learning_rate": 4e-3,
     "warmup": 150,
