@@ -18,11 +18,17 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from core_models.assembly import System
-from core_models.config import CONFIG, ConfigError, RunConfig, read_config, write_yaml
+from core_models.config import (
+    CONFIG,
+    ConfigError,
+    RunConfig,
+    read_config,
+    split_reference,
+    weights_path,
+    write_yaml,
+)
 from core_models.systems import build
 from core_models.text.vocabulary import Vocabulary
-
-WEIGHTS = "weights.safetensors"
 
 
 class CheckpointError(ValueError):
@@ -100,17 +106,13 @@ def load_weights(path: Path, system: System) -> None:
 
 
 def resolve(reference: str | Path) -> tuple[Path, Path]:
-    """A run, or RUN@step, as (folder, weights file)."""
-    text = str(reference)
-    folder, _, step = text.rpartition("@") if "@" in text and not Path(text).exists() else (text, "", "")
-    if not step:
-        return Path(folder), Path(folder) / WEIGHTS
-    name = f"step-{int(step):06d}" if step.isdigit() else step
-    path = Path(folder) / "checkpoints" / f"{name}.safetensors"
-    if not path.is_file():
+    """A run, or RUN@step, as (folder, weights file). Raises CheckpointError that names the checkpoints there are."""
+    folder, step = split_reference(reference)
+    path = weights_path(folder, step)
+    if step and not path.is_file():
         known = ", ".join(sorted(p.stem for p in path.parent.glob("*.safetensors"))) or "none"
         raise CheckpointError(f"{folder} has no checkpoint {step!r}; it has: {known}")
-    return Path(folder), path
+    return folder, path
 
 
 def open_trained(reference: str | Path, device: str | torch.device = "cpu") -> Trained:

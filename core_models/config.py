@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 CONFIG = "config.yaml"  # the file that makes a folder a run
+WEIGHTS = "weights.safetensors"
 
 
 class ConfigError(ValueError):
@@ -225,6 +226,23 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: must be a mapping of keys to values, not {type(content).__name__}")
     return content
+
+
+def split_reference(reference: str | Path) -> tuple[Path, str]:
+    """RUN or RUN@step as (folder, step): RUN@1250 is the checkpoint of a step, RUN@average-5 one by its name."""
+    text = str(reference)
+    if "@" not in text or Path(text).exists():
+        return Path(text), ""
+    folder, _, step = text.rpartition("@")
+    return Path(folder), step
+
+
+def weights_path(folder: Path, step: str = "") -> Path:
+    """Where the weights of a run, or of one of its checkpoints, lie."""
+    if not step:
+        return folder / WEIGHTS
+    name = f"step-{int(step):06d}" if step.isdigit() else step
+    return folder / "checkpoints" / f"{name}.safetensors"
 
 
 def read_config(folder: Path) -> RunConfig:

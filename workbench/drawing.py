@@ -228,7 +228,7 @@ def _future_traces(run: Run, test: str) -> TraceStore:
     missing = [name for name in (FUTURE, "log_prob") if name not in traces.names]
     if missing:
         raise RunError(
-            f"{run.name}: {missing[0]} of {test!r} is not traced; trace it: workbench trace {run.folder} --test {test}"
+            f"{run.name}: {missing[0]} of {test!r} is not traced; do it: workbench trace {run.reference} --test {test}"
         )
     return traces
 
@@ -242,7 +242,7 @@ def future_cost_table(run: Run, test: str, sentence: int) -> pd.DataFrame:
     if sentence not in traces:
         raise RunError(
             f"{run.name}: sentence {sentence} of {test!r} is not traced (of {len(translations)}, from 0); trace all: "
-            f"workbench trace {run.folder} --test {test}"
+            f"workbench trace {run.reference} --test {test}"
         )
     trace = traces[sentence]
     tokens = translations.details[sentence]["tokens"]

@@ -57,7 +57,7 @@ def translate_test(
     if translator is None:
         import core_models
 
-        translator = core_models.load(run.folder, device)
+        translator = core_models.load(run.reference, device)
     began = time.perf_counter()
     order = sorted(range(len(test.sources)), key=lambda row: len(test.sources[row]))
     found: dict[int, Any] = {}
@@ -95,7 +95,7 @@ def trace_test(
     if translator is None:
         import core_models
 
-        translator = core_models.load(run.folder, device)
+        translator = core_models.load(run.reference, device)
     rows = list(range(len(translations))) if sentences is None else list(sentences)
     outside = [row for row in rows if not 0 <= row < len(translations)]
     if outside:
@@ -111,7 +111,7 @@ def trace_test(
         traces.update(zip(part, found, strict=True))
         if step is not None:
             step(len(traces), len(rows))
-    folder = run.folder / "traces" / translations.test
+    folder = run.results / "traces" / translations.test
     unfinished = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(unfinished, ignore_errors=True)
     write_traces(unfinished, traces)

@@ -61,8 +61,8 @@ def drawn(name: str, request: Request) -> Figure:
 
 def stamp(run: Run, test: str) -> tuple[float, ...]:
     """Changes whenever what a run says about a test set does."""
-    files = (f"translations/{test}/meta.json", f"traces/{test}/index.json", "training.jsonl")
-    return tuple(path.stat().st_mtime if (path := run.folder / name).is_file() else 0.0 for name in files)
+    results = (run.results / f"translations/{test}/meta.json", run.results / f"traces/{test}/index.json")
+    return tuple(path.stat().st_mtime if path.is_file() else 0.0 for path in (*results, run.folder / "training.jsonl"))
 
 
 @st.cache_data(max_entries=64, show_spinner="Drawing")
@@ -74,7 +74,7 @@ def figure_command(name: str, request: Request) -> str:
     """The command line that draws the same figure."""
     words = ["workbench", "figure", name]
     for run in request.runs:
-        words += ["--run", str(run.folder)]
+        words += ["--run", run.reference]
     words += ["--test", request.test] if request.test else []
     words += ["--sentence", str(request.sentence)] if name in drawing.OF_A_SENTENCE else []
     for option, value in request.options.items():

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 MOST_WORDS = 150  # longer sources would keep the page waiting
 MOST_BEAMS = 16
-WEIGHTS = "weights.safetensors"
 
 
 @dataclass(frozen=True)
@@ -38,15 +37,15 @@ def stamp(run: Run) -> tuple[float, int]:
     """Changes whenever the weights do. Raises RunError where there are none."""
     if not run.trained:
         raise RunError(f"{run.name} has no weights yet; train it: workbench resume {run.folder}")
-    found = (run.folder / WEIGHTS).stat()
+    found = run.weights.stat()
     return found.st_mtime, found.st_size
 
 
 @st.cache_resource(max_entries=2, show_spinner="Loading the model")
-def _opened(folder: str, stamp: tuple[float, int]) -> tuple[Translator, threading.Lock]:
+def _opened(reference: str, stamp: tuple[float, int]) -> tuple[Translator, threading.Lock]:
     import core_models
 
-    return core_models.load(folder), threading.Lock()
+    return core_models.load(reference), threading.Lock()
 
 
 def translate(run: Run, asked: Asked) -> Translation:
@@ -55,9 +54,9 @@ def translate(run: Run, asked: Asked) -> Translation:
     if words > MOST_WORDS:
         raise RunError(
             f"the sentence has {words} words; the page translates up to {MOST_WORDS}: put longer ones into a file: "
-            f"workbench translate {run.folder} --input FILE"
+            f"workbench translate {run.reference} --input FILE"
         )
-    return _translated(str(run.folder), stamp(run), asked)
+    return _translated(run.reference, stamp(run), asked)
 
 
 @st.cache_data(max_entries=32, show_spinner="Translating")
@@ -94,7 +93,7 @@ def command(run: Run, asked: Asked) -> str:
     words = [
         "workbench",
         "translate",
-        str(run.folder),
+        run.reference,
         "--input",
         "-",
         "--beam",

@@ -14,14 +14,14 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core_models.config import CONFIG, ConfigError, RunConfig, read_config
+from core_models.config import CONFIG, ConfigError, RunConfig, read_config, split_reference, weights_path
 from core_models.text.parallel import read_lines, write_lines
 from core_models.traces import TraceStore
 
@@ -107,11 +107,29 @@ class Translations:
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder. `name` is its path below the runs folder, `problem` says why it cannot be used, if it cannot."""
+    """A run folder, or with a `step` one of its checkpoints as a system of its own (RUN@step).
+
+    `name` is its path below the runs folder, `problem` says why it cannot be used, if it cannot.
+    """
 
     folder: Path
     name: str
     problem: str | None = None
+    step: str = ""
+
+    @property
+    def reference(self) -> str:
+        """What `core_models.load` and the command line take: RUN or RUN@step."""
+        return f"{self.folder}@{self.step}" if self.step else str(self.folder)
+
+    @property
+    def weights(self) -> Path:
+        return weights_path(self.folder, self.step)
+
+    @property
+    def results(self) -> Path:
+        """Where translations, traces and scores lie: in the run, or in a folder beside the checkpoint."""
+        return self.weights.with_suffix("") if self.step else self.folder
 
     @cached_property
     def config(self) -> RunConfig:
@@ -124,7 +142,7 @@ class Run:
     @property
     def trained(self) -> bool:
         """Are there weights to translate with? A run that is being trained has them after its first validation."""
-        return (self.folder / "weights.safetensors").is_file()
+        return self.weights.is_file()
 
     def events(self) -> list[dict[str, Any]]:
         """What training logged; a last line that was cut short is left out."""
@@ -133,28 +151,28 @@ class Run:
 
     def tests(self) -> list[str]:
         """Names of the test sets that this run has translated."""
-        found = (path.parent.name for path in (self.folder / "translations").glob("*/meta.json"))
+        found = (path.parent.name for path in (self.results / "translations").glob("*/meta.json"))
         return sorted(name for name in found if not name.startswith("."))  # a leading dot: not finished
 
     def translations(self, test: str) -> Translations:
         if test not in self.tests():
             raise RunError(
-                f"{self.name} has not translated {test!r} yet; do it: workbench translate {self.folder} --test {test}"
+                f"{self.name} has not translated {test!r}; do it: workbench translate {self.reference} --test {test}"
             )
-        return Translations(self.folder / "translations" / test)
+        return Translations(self.results / "translations" / test)
 
     def traces(self, test: str) -> TraceStore:
-        folder = self.folder / "traces" / test
+        folder = self.results / "traces" / test
         if not (folder / "index.json").is_file():
             raise RunError(
-                f"{self.name} has no traces of {test!r} yet; make them: workbench trace {self.folder} --test {test}"
+                f"{self.name} has no traces of {test!r} yet; make them: workbench trace {self.reference} --test {test}"
             )
         return TraceStore(folder)
 
     @property
     def statistics(self) -> Path:
         """Where the statistics of metrics are cached, by content."""
-        return self.folder / "scores"
+        return self.results / "scores"
 
 
 def runs_folder() -> Path:
@@ -170,10 +188,10 @@ def list_runs(root: str | Path) -> list[Run]:
 
 
 def open_run(path: str | Path, root: str | Path | None = None) -> Run:
-    """Open one run; with a root, `path` is a name below it and may not lead out of it. Raises RunError."""
-    folder = Path(path)
+    """Open a run or RUN@step; with a root, `path` is a name below it and may not lead out of it. Raises RunError."""
+    folder, step = split_reference(path)
     if root is not None:
-        folder = (Path(root) / path).resolve()
+        folder = (Path(root) / folder).resolve()
         if not folder.is_relative_to(Path(root).resolve()):
             raise RunError(f"{path}: outside of the runs folder; only runs below it can be opened")
     if not (folder / CONFIG).is_file():
@@ -181,7 +199,10 @@ def open_run(path: str | Path, root: str | Path | None = None) -> Run:
     run = _examine(folder, str(path) if root is not None else Path(os.path.abspath(folder)).name)
     if run.problem:
         raise RunError(run.problem)
-    return run
+    if step and not weights_path(folder, step).is_file():
+        known = ", ".join(sorted(found.stem for found in (folder / "checkpoints").glob("*.safetensors"))) or "none"
+        raise RunError(f"{folder} has no checkpoint {step!r}; it has: {known}")
+    return replace(run, name=f"{run.name.removesuffix('@' + step)}@{step}", step=step) if step else run
 
 
 def open_runs(paths: Sequence[str | Path]) -> list[Run]:
@@ -189,7 +210,7 @@ def open_runs(paths: Sequence[str | Path]) -> list[Run]:
     opened = [open_run(path) for path in paths]
     names = [run.name for run in opened]
     if len(set(names)) < len(names):
-        opened = [Run(run.folder, f"{Path(os.path.abspath(run.folder)).parent.name}/{run.name}") for run in opened]
+        opened = [replace(run, name=f"{Path(os.path.abspath(run.folder)).parent.name}/{run.name}") for run in opened]
         names = [run.name for run in opened]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -219,7 +240,7 @@ def write_translations(
     truth: Path | None = None,
 ) -> Translations:
     """Put translations of a test set beside the run, whole or not at all; traces of other translations go."""
-    final = run.folder / "translations" / test.name
+    final = run.results / "translations" / test.name
     part = final.with_name(f".{test.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -243,7 +264,7 @@ def write_translations(
     }
     (part / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
     if _hypotheses(final) != _hypotheses(part):
-        shutil.rmtree(run.folder / "traces" / test.name, ignore_errors=True)
+        shutil.rmtree(run.results / "traces" / test.name, ignore_errors=True)
     shutil.rmtree(final, ignore_errors=True)
     os.replace(part, final)
     return Translations(final)

@@ -85,6 +85,6 @@ def _table(
 ) -> None:
     """A table with the command that prints it; the baseline is the first run of the command."""
     st.dataframe(table, hide_index=True, column_config=columns, column_order=list(columns), key=title, alt=title)
-    words = ["workbench", command[0], *(str(run.folder) for run in runs), "--test", test, *command[1:]]
+    words = ["workbench", command[0], *(run.reference for run in runs), "--test", test, *command[1:]]
     with st.popover("Copy as command"):
         st.code(shlex.join([*words, "--metrics", ",".join(metrics)]), language="bash", wrap_lines=True)

@@ -20,8 +20,8 @@ from accelerate.state import AcceleratorState
 from torch import Tensor, nn
 
 from core_models.assembly import System
-from core_models.checkpoint import WEIGHTS, initialise_from, write_weights
-from core_models.config import ConfigError, RunConfig, read_config
+from core_models.checkpoint import initialise_from, write_weights
+from core_models.config import WEIGHTS, ConfigError, RunConfig, read_config
 from core_models.systems import build, parameters
 from core_models.text.batches import Batch, BatchLoader
 from core_models.text.binary import Prepared

@@ -18,7 +18,8 @@ from typing import Any
 import torch
 
 from core_models.assembly import System
-from core_models.checkpoint import WEIGHTS, load_weights, write_weights
+from core_models.checkpoint import load_weights, write_weights
+from core_models.config import WEIGHTS
 
 KEPT_STATES = 2
 

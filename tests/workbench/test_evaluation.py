@@ -199,3 +199,27 @@ def test_data_that_has_gone_is_named(copied_runs):
     with pytest.raises(RunError, match=r"its data is not at hand .* give the test set as files"):
         evaluation.test_set(run, "test")
     assert isinstance(evaluation.score_table([run], "test", ["chrf"], 10), pd.DataFrame), "scores need the run alone"
+
+
+def test_a_checkpoint_is_a_system_of_its_own(copied_runs):
+    folder = copied_runs / "demo" / "transformer"
+    step = next(path.stem.removeprefix("step-") for path in (folder / "checkpoints").glob("step-*.safetensors"))
+    before = (folder / "translations" / "test" / "hypotheses.txt").read_bytes()
+    whole, part = open_run(folder), open_run(f"{folder}@{int(step)}")
+    test, _ = evaluation.test_set(part, "test")
+    evaluation.translate_test(part, test)
+
+    assert part.name == f"transformer@{int(step)}"
+    assert part.tests() == ["test"]
+    assert part.translations("test").hypotheses == [
+        found.text for found in core_models.load(f"{folder}@{step}").translate(test.sources, test.documents)
+    ]
+    assert (folder / "translations" / "test" / "hypotheses.txt").read_bytes() == before
+    table = evaluation.score_table([whole, part], "test", ("bleu",), samples=10)
+    assert list(table["system"]) == [whole.name, part.name]
+
+
+def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(copied_runs):
+    folder = copied_runs / "demo" / "transformer"
+    with pytest.raises(RunError, match=r"has no checkpoint '999'; it has: step-0"):
+        open_run(f"{folder}@999")

@@ -31,7 +31,7 @@ def evaluate(
 
     wanted = _metrics(metrics)
     opened = open_runs(runs)
-    missing = [run.folder for run in opened if test not in run.tests()]
+    missing = [Path(run.reference) for run in opened if test not in run.tests()]
     if missing:
         translate_test_set(missing, test, False, device)
     print_table(score_table(opened, test, wanted, samples))

@@ -85,8 +85,8 @@ def average(
     """Average the last checkpoints of a run into RUN@average-N."""
     import shutil
 
-    from core_models.checkpoint import WEIGHTS
     from core_models.checkpoint import average as average_checkpoints
+    from core_models.config import WEIGHTS
 
     if last < 1:
         refuse(f"--last {last}: at least one checkpoint makes an average")
