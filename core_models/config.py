@@ -173,6 +173,10 @@ class RunConfig(Section):
     training: TrainingConfig
     search: SearchConfig = SearchConfig()
 
+    def data_folder(self, run: Path) -> Path:
+        """The prepared data of the run in folder `run`: a relative path is relative to it."""
+        return Path(self.data) if Path(self.data).is_absolute() else (run / self.data).resolve()
+
 
 Model = TypeVar("Model", bound=BaseModel)
 

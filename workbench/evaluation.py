@@ -28,10 +28,8 @@ def prepared_of(run: Run) -> Any:
     from core_models.text.binary import Prepared
     from core_models.text.parallel import TextError
 
-    data = Path(run.config.data)
-    data = data if data.is_absolute() else (run.folder / data).resolve()
     try:
-        return Prepared.open(data)
+        return Prepared.open(run.config.data_folder(run.folder))
     except TextError as error:
         raise RunError(f"{run.name}: its data is not at hand ({error}); give the test set as files instead") from None
 

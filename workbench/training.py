@@ -62,7 +62,7 @@ def new_run(
 
 def train(run: Run, report: Report | None = None, device: str = "auto", minutes: float | None = None) -> Progress:
     """Train a run, or go on with it; BLEU or chrF for early stopping come from `analyses`."""
-    from core_models.training.loop import fit
+    from core_models.training.fit import fit
 
     return fit(
         run.folder,

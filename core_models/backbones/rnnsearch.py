@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from core_models.backbones.embeddings import embedding_tables
 from core_models.backbones.guests import Guests
 from core_models.backbones.recurrent import AdditiveAttention, GatedUnit
 from core_models.config import ModelConfig
@@ -26,14 +27,8 @@ class RNNSearch(nn.Module):
         super().__init__()
         self.config = config
         width, embedding = config.width, config.embedding
-        if config.tied == "all" and source_words != target_words:
-            raise ValueError(
-                f"tied: all needs one joint vocabulary, here are {source_words} source and {target_words} target "
-                "pieces; use tied: target, or prepare the data with a joint vocabulary"
-            )
-        self.source_table = nn.Embedding(source_words, embedding)
-        self.target_table = self.source_table if config.tied == "all" else nn.Embedding(target_words, embedding)
-        self.vocabulary = self.target_table if config.tied != "none" else nn.Embedding(target_words, embedding)
+        tables = embedding_tables(config, source_words, target_words, embedding)
+        self.source_table, self.target_table, self.vocabulary = tables
         self.vocabulary_bias = nn.Parameter(torch.zeros(target_words))
         self.forward_unit, self.backward_unit = GatedUnit(embedding, width), GatedUnit(embedding, width)
         self.first_state = nn.Linear(2 * width, width)

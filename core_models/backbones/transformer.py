@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from core_models.backbones.attention import CrossAttention, SelfAttention
+from core_models.backbones.embeddings import embedding_tables
 from core_models.backbones.guests import Guests
 from core_models.config import ModelConfig
 from core_models.mechanisms.base import Host, Place, View
@@ -94,14 +95,8 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         width = config.width
-        if config.tied == "all" and source_words != target_words:
-            raise ValueError(
-                f"tied: all needs one joint vocabulary, here are {source_words} source and {target_words} target "
-                "pieces; use tied: target, or prepare the data with a joint vocabulary"
-            )
-        self.source_table = nn.Embedding(source_words, width)
-        self.target_table = self.source_table if config.tied == "all" else nn.Embedding(target_words, width)
-        self.vocabulary = self.target_table if config.tied != "none" else nn.Embedding(target_words, width)
+        tables = embedding_tables(config, source_words, target_words, width)
+        self.source_table, self.target_table, self.vocabulary = tables
         self.source_positions = Positions(width, config.positions == "learned", config.max_positions)
         self.target_positions = Positions(width, config.positions == "learned", config.max_positions)
         self.encoder = nn.ModuleList(Block(config) for _ in range(config.encoder_layers))

@@ -16,18 +16,16 @@ from pathlib import Path
 
 import torch
 from accelerate import Accelerator
-from accelerate.state import AcceleratorState
 from torch import Tensor, nn
 
 from core_models.assembly import System
-from core_models.checkpoint import initialise_from, write_weights
-from core_models.config import WEIGHTS, ConfigError, RunConfig, read_config
-from core_models.systems import build, parameters
+from core_models.checkpoint import write_weights
+from core_models.config import WEIGHTS, ConfigError, RunConfig
 from core_models.text.batches import Batch, BatchLoader
 from core_models.text.binary import Prepared
 from core_models.training.log import TrainingLog
 from core_models.training.schedule import learning_rate
-from core_models.training.state import Progress, latest_state, load_state, save_state
+from core_models.training.state import Progress, save_state
 
 SKIPPED_IN_A_ROW = 10
 Score = Callable[[list[str], list[str]], float]  # (hypotheses, references) -> higher is better
@@ -50,14 +48,10 @@ class Objective(nn.Module):
         return self.system.losses(forced, batch, self.label_smoothing)
 
 
-def data_folder_of(folder: Path, config: RunConfig) -> Path:
-    """The prepared data of a run: a relative path is relative to the run."""
-    data = Path(config.data)
-    return data if data.is_absolute() else (folder / data).resolve()
-
-
 @dataclass
-class _Loop:
+class Loop:
+    """One run's training: `run` goes from where `progress` stands to the end, or to where time is up."""
+
     folder: Path
     config: RunConfig
     accelerator: Accelerator
@@ -281,79 +275,3 @@ class _Window:
         }
         self.__init__()  # type: ignore[misc]
         return latest
-
-
-def fit(
-    folder: str | Path,
-    score: Score | None = None,
-    report: Report | None = None,
-    device: str = "auto",
-    minutes: float | None = None,
-) -> Progress:
-    """Train the run in `folder` (made by `begin_run`), or go on from its last state.
-
-    score(hypotheses, references) is called where early stopping watches BLEU or chrF; report after every logged
-    step; minutes bounds this call, the run then stays resumable. Returns where training stands.
-    """
-    folder = Path(folder)
-    config = read_config(folder)
-    training = config.training
-    if (
-        not torch.distributed.is_initialized()
-    ):  # else a second call in one process would keep the first one's device and precision
-        AcceleratorState._reset_state(reset_partial_state=True)
-    accelerator = Accelerator(cpu=device == "cpu", mixed_precision="bf16" if training.precision == "bfloat16" else "no")
-    torch.manual_seed(training.seed)
-    prepared = Prepared.open(data_folder_of(folder, config))
-    system = build(config.model, len(prepared.source_vocabulary), len(prepared.target_vocabulary))
-    if training.precision == "float64":
-        system.double()
-    state = latest_state(folder / "state")
-    vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
-    unmatched = (
-        initialise_from(system, training.init_from, vocabularies) if training.init_from and state is None else []
-    )
-    system.to(accelerator.device)
-    optimizer = torch.optim.AdamW(
-        system.parameters(),
-        lr=training.learning_rate,
-        betas=training.betas,
-        eps=1e-9,
-        weight_decay=training.weight_decay,
-        fused=True,
-    )
-    loader = BatchLoader(
-        prepared.split("train"),
-        training.batch_tokens,
-        training.seed,
-        accelerator.process_index,
-        accelerator.num_processes,
-        vocabularies=vocabularies,
-        sampling_alpha=training.subword_alpha,
-        context_sentences=training.context_sentences,
-    )
-    progress = load_state(state, system, optimizer) if state is not None else Progress(unmatched=unmatched)
-    if progress.finished:
-        return progress
-    if state is None:
-        torch.manual_seed(training.seed + accelerator.process_index)
-    objective = accelerator.prepare_model(Objective(system, training.label_smoothing))
-    log = TrainingLog(folder, progress.step, training.tensorboard) if accelerator.is_main_process else None
-    loop = _Loop(
-        folder, config, accelerator, prepared, system, objective, optimizer, loader, progress, log, score, report
-    )
-    try:
-        loop.write(
-            "start",
-            device=str(accelerator.device),
-            processes=accelerator.num_processes,
-            threads=torch.get_num_threads(),
-            precision=training.precision,
-            torch=torch.__version__,
-            **parameters(system),
-            unmatched=progress.unmatched,
-        )
-        return loop.run(minutes or training.max_minutes)
-    finally:
-        if log is not None:
-            log.close()

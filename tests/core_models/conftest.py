@@ -7,7 +7,7 @@ import pytest
 from core_models import systems
 from core_models.checkpoint import begin_run
 from core_models.config import RunConfig
-from core_models.training.loop import fit
+from core_models.training.fit import fit
 from tests.core_models.toy_mechanism import Toy
 
 

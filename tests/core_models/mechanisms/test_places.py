@@ -151,9 +151,7 @@ def test_a_mechanism_that_replaces_what_another_changed_is_refused(toy, monkeypa
         replaces = (Place.READOUT,)
 
     monkeypatch.setitem(MECHANISMS, "replacing", Replacing)
-    with pytest.raises(
-        ConfigError, match="replacing replaces what stands on READOUT, which toy has changed before"
-    ):
+    with pytest.raises(ConfigError, match="replacing replaces what stands on READOUT, which toy has changed before"):
         build(model("transformer", {"toy": {"place": "READOUT"}}, {"replacing": {"place": "READOUT"}}), WORDS)
 
 

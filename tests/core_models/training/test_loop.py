@@ -10,9 +10,11 @@ from core_models.checkpoint import read_tensors
 from core_models.config import ConfigError, read_config
 from core_models.systems import build
 from core_models.text.batches import BatchLoader, collate
+from core_models.training import fit as fitting
 from core_models.training import loop
+from core_models.training.fit import fit
 from core_models.training.log import read_events
-from core_models.training.loop import TrainingError, fit
+from core_models.training.loop import TrainingError
 from core_models.training.state import Progress, latest_state, read_progress, save_state
 
 EXACT = "dropout=0,attention_dropout=0"
@@ -40,8 +42,8 @@ def weights_after_one_step(run: Path, groups, monkeypatch) -> torch.Tensor:
         def epoch(self, epoch, start=0):
             return iter(groups)
 
-    monkeypatch.setattr(loop, "BatchLoader", Given)
-    monkeypatch.setattr(loop._Loop, "validate", lambda self: {"main_loss": 1.0})
+    monkeypatch.setattr(fitting, "BatchLoader", Given)
+    monkeypatch.setattr(loop.Loop, "validate", lambda self: {"main_loss": 1.0})
     fit(run, device="cpu")
     return parameters_to_vector(read_tensors(run / "weights.safetensors").values())
 
@@ -182,16 +184,16 @@ def test_a_score_that_was_not_handed_in_is_asked_for(new_run):
 )
 def test_the_last_and_the_regular_checkpoints_are_kept(new_run, monkeypatch, keep, kept):
     monkeypatch.setattr(
-        loop._Loop, "step", lambda self, group: dict.fromkeys(("main", "tokens", "gradient_norm", "learning_rate"), 1.0)
+        loop.Loop, "step", lambda self, group: dict.fromkeys(("main", "tokens", "gradient_norm", "learning_rate"), 1.0)
     )
-    monkeypatch.setattr(loop._Loop, "validate", lambda self: {"main_loss": 1.0})
+    monkeypatch.setattr(loop.Loop, "validate", lambda self: {"main_loss": 1.0})
     run = new_run("run", max_steps=12, validate_every=2, **keep)
     fit(run, device="cpu")
     assert steps_on_disk(run) == kept
 
 
 def test_a_plateau_lowers_the_rate(new_run, monkeypatch):
-    monkeypatch.setattr(loop._Loop, "validate", lambda self: {"main_loss": 1.0})
+    monkeypatch.setattr(loop.Loop, "validate", lambda self: {"main_loss": 1.0})
     run = new_run(
         "run", max_steps=8, validate_every=1, warmup=0, schedule="plateau", plateau_patience=1, learning_rate=0.008
     )
@@ -203,7 +205,7 @@ def test_a_plateau_lowers_the_rate(new_run, monkeypatch):
 
 def test_gradients_that_are_not_finite_are_skipped_and_then_refused(new_run):
     run = new_run("run", "transformer", max_steps=50, precision="float32")
-    original = loop.build
+    original = fitting.build
 
     def broken(*given):
         system = original(*given)
@@ -212,7 +214,7 @@ def test_gradients_that_are_not_finite_are_skipped_and_then_refused(new_run):
         return system
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "build", broken)
+        patch.setattr(fitting, "build", broken)
         with pytest.raises(
             TrainingError, match=r"10 steps in a row had a gradient that is not finite.*lower the learning rate"
         ):

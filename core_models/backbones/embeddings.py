@@ -1,0 +1,24 @@
+"""The three tables of a translation system: source words, target words, and the vocabulary head's."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from core_models.config import ModelConfig
+
+
+def embedding_tables(
+    config: ModelConfig, source_words: int, target_words: int, width: int
+) -> tuple[nn.Embedding, nn.Embedding, nn.Embedding]:
+    """Source, target and output tables [words, width], one and the same where `config.tied` says so.
+
+    Raises ValueError where tables of different vocabularies should be one.
+    """
+    if config.tied == "all" and source_words != target_words:
+        raise ValueError(
+            f"tied: all needs one joint vocabulary, here are {source_words} source and {target_words} target pieces; "
+            "use tied: target, or prepare the data with a joint vocabulary"
+        )
+    source = nn.Embedding(source_words, width)
+    target = source if config.tied == "all" else nn.Embedding(target_words, width)
+    return source, target, target if config.tied != "none" else nn.Embedding(target_words, width)

@@ -1,0 +1,100 @@
+"""Train a run folder: put configuration, data, system, optimiser and state together, and let the loop run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+
+from core_models.assembly import System
+from core_models.checkpoint import initialise_from
+from core_models.config import TrainingConfig, read_config
+from core_models.systems import build, parameters
+from core_models.text.batches import BatchLoader
+from core_models.text.binary import Prepared
+from core_models.training.log import TrainingLog
+from core_models.training.loop import Loop, Objective, Report, Score
+from core_models.training.state import Progress, latest_state, load_state
+
+
+def fit(
+    folder: str | Path,
+    score: Score | None = None,
+    report: Report | None = None,
+    device: str = "auto",
+    minutes: float | None = None,
+) -> Progress:
+    """Train the run in `folder` (made by `begin_run`), or go on from its last state.
+
+    score(hypotheses, references) is called where early stopping watches BLEU or chrF; report after every logged
+    step; minutes bounds this call, the run then stays resumable. Returns where training stands.
+    """
+    folder = Path(folder)
+    config = read_config(folder)
+    training = config.training
+    accelerator = _accelerator(training, device)
+    torch.manual_seed(training.seed)
+    prepared = Prepared.open(config.data_folder(folder))
+    system = build(config.model, len(prepared.source_vocabulary), len(prepared.target_vocabulary))
+    if training.precision == "float64":
+        system.double()
+    state = latest_state(folder / "state")
+    vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
+    begins = training.init_from is not None and state is None
+    unmatched = initialise_from(system, training.init_from, vocabularies) if begins else []  # type: ignore[arg-type]
+    optimizer = _optimizer(system.to(accelerator.device), training)
+    progress = load_state(state, system, optimizer) if state is not None else Progress(unmatched=unmatched)
+    if progress.finished:
+        return progress
+    if state is None:
+        torch.manual_seed(training.seed + accelerator.process_index)
+    loader = BatchLoader(
+        prepared.split("train"),
+        training.batch_tokens,
+        training.seed,
+        accelerator.process_index,
+        accelerator.num_processes,
+        vocabularies=vocabularies,
+        sampling_alpha=training.subword_alpha,
+        context_sentences=training.context_sentences,
+    )
+    objective = accelerator.prepare_model(Objective(system, training.label_smoothing))
+    log = TrainingLog(folder, progress.step, training.tensorboard) if accelerator.is_main_process else None
+    loop = Loop(
+        folder, config, accelerator, prepared, system, objective, optimizer, loader, progress, log, score, report
+    )
+    try:
+        loop.write(
+            "start",
+            device=str(accelerator.device),
+            processes=accelerator.num_processes,
+            threads=torch.get_num_threads(),
+            precision=training.precision,
+            torch=torch.__version__,
+            **parameters(system),
+            unmatched=progress.unmatched,
+        )
+        return loop.run(minutes or training.max_minutes)
+    finally:
+        if log is not None:
+            log.close()
+
+
+def _accelerator(training: TrainingConfig, device: str) -> Accelerator:
+    # Accelerate keeps the first call's device and precision for the process; a second fit may ask for others.
+    if not torch.distributed.is_initialized():
+        AcceleratorState._reset_state(reset_partial_state=True)
+    return Accelerator(cpu=device == "cpu", mixed_precision="bf16" if training.precision == "bfloat16" else "no")
+
+
+def _optimizer(system: System, training: TrainingConfig) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(
+        system.parameters(),
+        lr=training.learning_rate,
+        betas=training.betas,
+        eps=1e-9,
+        weight_decay=training.weight_decay,
+        fused=True,
+    )
