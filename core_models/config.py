@@ -113,7 +113,9 @@ class TrainingConfig(Section):
     max_minutes: float | None = Field(None, gt=0, description="wall-clock time of one call; the run can be resumed")
     batch_tokens: int = Field(4096, gt=0, description="padded tokens of a batch, the larger of the two sides")
     accumulate: int = Field(1, gt=0, description="batches whose gradients are summed before a step")
-    precision: Literal["float32", "bfloat16", "float64"] = "float32"
+    precision: Literal["auto", "float32", "bfloat16", "float64"] = Field(
+        "auto", description="auto: bfloat16 autocast on a CUDA device that has it, where it is faster; else float32"
+    )
     optimizer: Literal["adamw"] = "adamw"
     learning_rate: float = Field(7e-4, gt=0)
     schedule: Literal["inverse_sqrt", "fixed", "plateau", "cosine"] = "inverse_sqrt"

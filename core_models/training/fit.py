@@ -34,11 +34,12 @@ def fit(
     folder = Path(folder)
     config = read_config(folder)
     training = config.training
-    accelerator = _accelerator(training, device)
+    precision = chosen_precision(training.precision, device)
+    accelerator = _accelerator(precision, device)
     torch.manual_seed(training.seed)
     prepared = Prepared.open(config.data_folder(folder))
     system = build(config.model, len(prepared.source_vocabulary), len(prepared.target_vocabulary))
-    if training.precision == "float64":
+    if precision == "float64":
         system.double()
     state = latest_state(folder / "state")
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
@@ -71,7 +72,7 @@ def fit(
             device=str(accelerator.device),
             processes=accelerator.num_processes,
             threads=torch.get_num_threads(),
-            precision=training.precision,
+            precision=precision,
             torch=torch.__version__,
             **parameters(system),
             unmatched=progress.unmatched,
@@ -82,11 +83,19 @@ def fit(
             log.close()
 
 
-def _accelerator(training: TrainingConfig, device: str) -> Accelerator:
+def chosen_precision(precision: str, device: str) -> str:
+    """What `auto` stands for on this machine: bfloat16 on CUDA where the chip has it, else float32."""
+    if precision != "auto":
+        return precision
+    cuda = device != "cpu" and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+    return "bfloat16" if cuda else "float32"
+
+
+def _accelerator(precision: str, device: str) -> Accelerator:
     # Accelerate keeps the first call's device and precision for the process; a second fit may ask for others.
     if not torch.distributed.is_initialized():
         AcceleratorState._reset_state(reset_partial_state=True)
-    return Accelerator(cpu=device == "cpu", mixed_precision="bf16" if training.precision == "bfloat16" else "no")
+    return Accelerator(cpu=device == "cpu", mixed_precision="bf16" if precision == "bfloat16" else "no")
 
 
 def _optimizer(system: System, training: TrainingConfig) -> torch.optim.Optimizer:

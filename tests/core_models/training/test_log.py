@@ -1,0 +1,37 @@
+"""The log of a training: what is read back, and its mirror in TensorBoard read by TensorBoard itself."""
+
+import pytest
+
+from core_models.training.fit import chosen_precision
+from core_models.training.log import TrainingLog, read_events
+
+
+def test_a_log_opened_at_a_step_forgets_what_came_after_it(tmp_path):
+    log = TrainingLog(tmp_path, 0)
+    for step in (10, 20, 30):
+        log.write("train", step, main_loss=1.0 / step)
+    log.close()
+    TrainingLog(tmp_path, 20).close()
+    assert [event["step"] for event in read_events(tmp_path / "training.jsonl")] == [10, 20]
+
+
+def test_tensorboard_reads_the_values_that_were_logged(tmp_path):
+    event_accumulator = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator", reason="needs the extra: nmt-workbench[tensorboard]"
+    )
+    log = TrainingLog(tmp_path, 0, tensorboard=True)
+    log.write("train", 10, main_loss=2.5, note="not a number")
+    log.write("valid", 10, main_loss=2.25)
+    log.close()
+    board = event_accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert [(event.step, event.value) for event in board.Scalars("train/main_loss")] == [(10, 2.5)]
+    assert [(event.step, event.value) for event in board.Scalars("valid/main_loss")] == [(10, 2.25)]
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
+def test_a_precision_that_is_asked_for_is_taken(precision):
+    assert chosen_precision(precision, "cpu") == precision
+
+
+def test_auto_is_float32_on_a_cpu():
+    assert chosen_precision("auto", "cpu") == "float32"
