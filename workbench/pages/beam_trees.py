@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from workbench import beam_controls, drawing, figure_view, findings, frame
+from workbench import drawing, findings, frame
+from workbench.widgets import beam_controls, figure_view
 
 VIEWS = {"both": "Side by side", "difference": "Difference", "one": "One system"}
 

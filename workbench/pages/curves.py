@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from workbench import figure_view, findings, frame
+from workbench import findings, frame
+from workbench.widgets import figure_view
 
 PLACES = {"step": "updates", "epoch": "epochs", "tokens": "target tokens", "seconds": "seconds"}
 

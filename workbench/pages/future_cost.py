@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from workbench import drawing, figure_view, findings, frame
+from workbench import drawing, findings, frame
+from workbench.widgets import figure_view
 
 Number = st.column_config.NumberColumn
 COLUMNS = {

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from workbench import figure_view, frame
+from workbench import frame
 from workbench.evaluation import METRIC_NAMES
+from workbench.widgets import figure_view
 
 SCHEMES = {
     "gdr": "steps of ten to 50",

@@ -1,6 +1,7 @@
 """Runs: all that are below the runs folder, how far they are, and which of them the other pages show."""
 
-from workbench import frame, run_table
+from workbench import frame
+from workbench.widgets import run_table
 
 frame.heading(
     "Runs",

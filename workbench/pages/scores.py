@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from workbench import figure_view, frame, score_tables
+from workbench import frame
 from workbench.evaluation import METRIC_NAMES
+from workbench.widgets import figure_view, score_tables
 
 frame.heading("Scores", "Corpus scores with 95 % bootstrap intervals; every number carries its sacreBLEU signature.")
 here = frame.needs_runs()

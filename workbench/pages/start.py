@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from workbench import demo, frame, job_view, overview
+from workbench import demo, frame, overview
+from workbench.widgets import job_view
 
 here = frame.current()
 frame.heading(

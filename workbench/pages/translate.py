@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from workbench import beam_controls, drawing, figure_view, findings, frame, live
+from workbench import drawing, findings, frame
+from workbench.widgets import beam_controls, figure_view, live
 
 Number = st.column_config.NumberColumn
 N_BEST = {

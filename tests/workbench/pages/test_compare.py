@@ -6,7 +6,7 @@ import pytest
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
 from workbench import evaluation
 from workbench.runs import training_table
-from workbench.score_tables import METHOD_NAMES
+from workbench.widgets.score_tables import METHOD_NAMES
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 

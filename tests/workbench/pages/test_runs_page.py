@@ -4,7 +4,7 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from tests.workbench.pages.app_pages import open_page, runs_of
-from workbench import run_table
+from workbench.widgets import run_table
 
 
 def test_the_table_says_how_far_each_run_is_and_its_score(with_demo):

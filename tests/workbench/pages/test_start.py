@@ -4,8 +4,9 @@ import time
 from importlib.metadata import version
 
 from tests.workbench.pages.app_pages import codes, open_page, texts
-from workbench import demo, job_view, jobs
+from workbench import demo, jobs
 from workbench.jobs import Job
+from workbench.widgets import job_view
 
 
 def test_it_counts_what_is_loaded_and_names_the_machine(with_demo):

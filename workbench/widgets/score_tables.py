@@ -11,9 +11,9 @@ from workbench import evaluation
 from workbench.drawing import short_names
 from workbench.evaluation import METRIC_NAMES
 from workbench.export.latex import score_table_latex
-from workbench.figure_view import stamp
 from workbench.frame import Frame, as_typed
 from workbench.runs import Run
+from workbench.widgets.figure_view import stamp
 
 METHOD_NAMES = {"bootstrap": "Bootstrap", "randomization": "Randomization", "sign": "Sign test"}
 _SAID = {"bootstrap": "Paired bootstrap", "randomization": "Approximate randomization", "sign": "Sign test"}
