@@ -20,7 +20,7 @@ def toy(monkeypatch) -> str:
 
 @pytest.fixture
 def new_run(prepared, tmp_path):
-    """new_run(name, system, **training) lays out a run folder on the tiny text, in float64 and without dropout."""
+    """new_run(name, system, **training) lays out a run folder on the tiny text, in float64."""
 
     def lay_out(name: str, system: str = "transformer", search: dict | None = None, **training) -> Path:
         return lay_out_run(tmp_path / name, prepared, system, search, **training)

@@ -68,6 +68,8 @@ def resume(
 
 
 def _say_end(progress: Any, run: Path) -> None:
+    if os.environ.get("RANK", "0") != "0":  # of several processes one speaks
+        return
     typer.echo(
         f"step {progress.step}, epoch {progress.epoch}, {progress.seconds:.0f} s, best at step {progress.best_step}"
         + (f" ({progress.reason})" if progress.finished else f"; not finished: workbench resume {run}")
