@@ -154,20 +154,25 @@ class System(nn.Module):
 
     def start(self, encoded: Encoded) -> State:
         """One empty hypothesis a sentence."""
-        hypothesis = {BACKBONE: self.backbone.start(encoded.sentence[BACKBONE])}
+        room, begun = self.backbone.start(encoded.sentence[BACKBONE])
+        hypothesis = {BACKBONE: begun}
         first = self._first(encoded)
         hypothesis.update(
             {name: {key: value.contiguous() for key, value in named.items()} for name, named in first.items() if named}
         )
-        return State(0, encoded.mask, encoded.sentence, hypothesis)
+        sentence = {**encoded.sentence, BACKBONE: {**encoded.sentence[BACKBONE], **room}}
+        return State(0, encoded.mask, sentence, hypothesis)
 
     def step(self, words: Tensor, state: State) -> tuple[Scores, State]:
-        """Extend every hypothesis by its last word: words [S, K] -> logits [S, K, V] of the next, and the new state."""
+        """Extend every hypothesis by its last word: words [S, K] -> logits [S, K, V] of the next, and the new state.
+
+        The old state is used up: a backbone may have written into its tensors.
+        """
         guests = Guests(self.named_mechanisms, state.sentence, state.hypothesis, forced=False)
-        output, caches, _ = self.backbone.step(
+        output, stepped, _ = self.backbone.step(
             words, state.position, state.sentence[BACKBONE], state.hypothesis[BACKBONE], state.mask, guests
         )
-        hypothesis = {BACKBONE: caches}
+        hypothesis = {BACKBONE: stepped}
         hypothesis.update({name: dict(own.after) for name, own in guests.owns.items() if own.after})
         scores = Scores(logits(output, *self.backbone.output_matrix), False)
         return scores, State(state.position + 1, state.mask, state.sentence, hypothesis)

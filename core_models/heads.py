@@ -7,47 +7,77 @@ logit of label smoothing is a dot product with an embedding row and needs no [po
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
-# Logits that training keeps for its backward pass, in numbers; above it they are computed a second time, in chunks.
+# Numbers over the vocabulary that training keeps for its backward pass; more are computed a second time, in chunks.
 KEPT_LOGITS = 1 << 27
+# On a CPU a chunk of logits stays in the cache while it is made, exponentiated and summed.
+CACHED_LOGITS = 1 << 20
 
 
 class _LogPartition(torch.autograd.Function):
-    """log sum exp of vectors @ matrix.T + bias along the vocabulary, keeping at most KEPT_LOGITS numbers."""
+    """log sum exp of vectors @ matrix.T + bias along the vocabulary, keeping at most KEPT_LOGITS numbers.
+
+    Kept are exp(logit - the row's largest), in the type of the vectors. The softmax is that divided by the row's sum,
+    and the division is done on the [P, d] side of both products of the backward pass, never on [P, V].
+    """
 
     @staticmethod
     def forward(ctx, vectors: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-        rows = max(1, min(len(vectors), KEPT_LOGITS // len(matrix)))
-        keep = len(vectors) <= rows and any(ctx.needs_input_grad)
-        parts, energies = [], vectors.new_empty(0)
-        for chunk in vectors.split(rows):
-            energies = logits(chunk, matrix, bias)
-            parts.append(torch.logsumexp(energies, dim=-1))
-        partition = (
-            torch.cat(parts) if parts else vectors.new_empty(0, dtype=torch.promote_types(vectors.dtype, torch.float32))
-        )
-        ctx.rows, ctx.biased = rows, bias is not None
-        ctx.save_for_backward(vectors, matrix, bias, partition, energies if keep else None)
-        return partition
+        keep = any(ctx.needs_input_grad) and vectors.shape[0] * len(matrix) <= KEPT_LOGITS
+        kept = vectors.new_empty(len(vectors), len(matrix)) if keep else None
+        wide = torch.promote_types(vectors.dtype, torch.float32)
+        largest, sums = vectors.new_empty(2, len(vectors), dtype=wide)
+        for part in _chunks(vectors, matrix):
+            out = kept[part] if kept is not None and kept.dtype == wide else None
+            powers, largest[part] = _powers(vectors[part], matrix, bias, out)
+            torch.sum(powers, dim=-1, out=sums[part])
+            if kept is not None and out is None:
+                kept[part] = powers
+        ctx.save_for_backward(vectors, matrix, bias, sums, kept)
+        return largest + sums.log()
 
     @staticmethod
     def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        vectors, matrix, bias, partition, kept = ctx.saved_tensors
-        grad_vectors = torch.empty_like(vectors)
-        grad_matrix = torch.zeros_like(matrix)
-        grad_bias = torch.zeros_like(bias) if ctx.biased else None
-        for start in range(0, len(vectors), ctx.rows):
-            part = slice(start, start + ctx.rows)
-            energies = logits(vectors[part], matrix, bias) if kept is None else kept
-            share = energies.sub_(partition[part, None]).exp_().mul_(grad[part, None])  # the softmax, scaled  [n, V]
-            low = share.to(vectors.dtype)
-            torch.mm(low, matrix.to(low.dtype), out=grad_vectors[part])
-            grad_matrix += low.t() @ vectors[part]
+        vectors, matrix, bias, sums, kept = ctx.saved_tensors
+        weight = grad / sums  # [P]
+        weighted = vectors * weight[:, None].to(vectors.dtype)
+        low = matrix.to(vectors.dtype)
+        if kept is not None:
+            grad_vectors = (kept @ low) * weight[:, None]
+            grad_bias = None if bias is None else (weight.to(kept.dtype) @ kept).to(bias.dtype)
+            return grad_vectors.to(vectors.dtype), (kept.t() @ weighted).to(matrix.dtype), grad_bias
+        grad_vectors, grad_matrix = torch.empty_like(vectors), torch.zeros_like(matrix)
+        grad_bias = None if bias is None else torch.zeros_like(bias)
+        for part in _chunks(vectors, matrix):
+            powers = _powers(vectors[part], matrix, bias)[0].to(vectors.dtype)
+            grad_vectors[part] = (powers @ low) * weight[part, None]
+            grad_matrix += powers.t() @ weighted[part]
             if grad_bias is not None:
-                grad_bias += share.sum(0)
+                grad_bias += weight[part].to(powers.dtype) @ powers
         return grad_vectors, grad_matrix, grad_bias
+
+
+def _chunks(vectors: Tensor, matrix: Tensor) -> Iterator[slice]:
+    """Rows of the vectors whose logits are held at once."""
+    held = CACHED_LOGITS if vectors.device.type == "cpu" else KEPT_LOGITS
+    rows = max(1, held // len(matrix))
+    return (slice(start, start + rows) for start in range(0, len(vectors), rows))
+
+
+def _powers(vectors: Tensor, matrix: Tensor, bias: Tensor | None, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """exp(logit - the row's largest) [n, V], and the largest [n]; into `out` where it is given."""
+    if out is None:
+        energies = logits(vectors, matrix, bias)
+    elif bias is None:
+        energies = torch.mm(vectors, matrix.t(), out=out)
+    else:
+        energies = torch.addmm(bias, vectors, matrix.t(), out=out)
+    largest = energies.amax(-1)
+    return energies.sub_(largest[:, None]).exp_(), largest
 
 
 def logits(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -5,10 +5,13 @@ Knows tensors and masks, nothing of encoders, decoders or beams. Masks are boole
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
+
+from core_models.backbones.dropout import dropout as drop
+
+# Finite, so that a query with nowhere to look has no NaN; so far below any energy that what is masked weighs 0.
+NOWHERE = -1e30
 
 
 def attend(
@@ -23,22 +26,22 @@ def attend(
     """Scaled dot-product attention: query [B, H, N, e], key and value [B, H, M, e] -> [B, H, N, e].
 
     mask broadcasts to [B, H, N, M]. With `weights` the distribution [B, H, N, M] is returned too, computed in the open;
-    otherwise PyTorch's fused kernel does the work. A query that may attend nowhere gets zeros in both.
+    otherwise PyTorch's fused kernel does the work, except with dropout on a CPU, where it has none.
+    A query that may attend nowhere gets zeros in both.
     """
-    if not weights:
+    if not weights and not (dropout and query.device.type == "cpu"):
         fused = nn.functional.scaled_dot_product_attention(query, key, value, mask, dropout, is_causal=causal)
         return fused, None
-    energy = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
+    energy = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
     if causal:
         allowed = torch.ones(energy.shape[-2:], dtype=torch.bool, device=energy.device).tril()
         mask = allowed if mask is None else mask & allowed
     if mask is not None:
-        energy = energy.masked_fill(~mask, float("-inf"))
-        energy = energy.masked_fill(~mask.any(-1, keepdim=True), 0.0)
+        energy = energy + torch.where(mask, 0.0, NOWHERE).to(energy.dtype)
     share = torch.softmax(energy, dim=-1)
     if mask is not None:
-        share = share * mask
-    return nn.functional.dropout(share, dropout) @ value, share
+        share = share * mask.any(-1, keepdim=True)
+    return drop(share, dropout) @ value, share
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -70,13 +73,14 @@ class SelfAttention(nn.Module):
         mixed, share = attend(query, key, value, seen, causal, self.dropout if self.training else 0.0, weights)
         return self.output(join_heads(mixed)), share
 
-    def step(self, x: Tensor, cache: Tensor, position: int) -> Tensor:
-        """One position of every hypothesis: x [R, d]; cache [R, capacity, 2, d], written in place at `position`."""
-        query, memory = self.project(x).split([x.shape[-1], 2 * x.shape[-1]], dim=-1)
-        cache[:, position] = memory.unflatten(-1, (2, -1))
-        key, value = (split_heads(cache[:, : position + 1, part], self.heads) for part in (0, 1))
-        mixed, _ = attend(split_heads(query[:, None], self.heads), key, value)
-        return self.output(join_heads(mixed)[:, 0])
+    def step(self, x: Tensor, slots: Tensor, used: int, seen: Tensor) -> Tensor:
+        """One position of K hypotheses a sentence: x [S, K, d]; slots [S, 2, H, capacity, e], of which the K after
+        `used` are filled; seen [S, K, used + K]: the slots that are a hypothesis's own past -> [S, K, d]."""
+        query, key, value = (split_heads(part, self.heads) for part in self.project(x).chunk(3, dim=-1))
+        filled = slots[:, :, :, : used + x.shape[1]]
+        filled[:, 0, :, used:], filled[:, 1, :, used:] = key, value
+        mixed, _ = attend(query, filled[:, 0], filled[:, 1], seen[:, None])
+        return self.output(join_heads(mixed))
 
 
 class CrossAttention(nn.Module):

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from core_models.backbones.dropout import Dropout
 from core_models.backbones.embeddings import embedding_tables
 from core_models.backbones.guests import Guests
 from core_models.backbones.recurrent import AdditiveAttention, GatedUnit
@@ -37,7 +38,7 @@ class RNNSearch(nn.Module):
         self.read_state = nn.Linear(width, embedding)
         self.read_word = nn.Linear(embedding, embedding, bias=False)
         self.read_context = nn.Linear(2 * width, embedding, bias=False)
-        self.drop = nn.Dropout(config.dropout)
+        self.drop = Dropout(config.dropout)
         self._initialise()
 
     def _initialise(self) -> None:
@@ -112,8 +113,9 @@ class RNNSearch(nn.Module):
         first = torch.tanh(self.first_state((memory * real).sum(1) / real.sum(1).clamp(min=1)))
         return {"memory": memory, "keys": self.attention.keys(memory), "first": first[:, None]}
 
-    def start(self, sentence: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {"state": sentence["first"]}
+    def start(self, sentence: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """No further sentence tensors, and the first state [S, 1, d]."""
+        return {}, {"state": sentence["first"]}
 
     def _advance(
         self,

@@ -12,12 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from core_models.backbones.attention import CrossAttention, SelfAttention
+from core_models.backbones.dropout import Dropout
 from core_models.backbones.embeddings import embedding_tables
 from core_models.backbones.guests import Guests
-from core_models.config import ModelConfig
+from core_models.config import ConfigError, ModelConfig
 from core_models.mechanisms.base import Host, Place, View
 
-FIRST_CACHE = 32  # positions a new hypothesis has room for; the room doubles when it is used up
+FIRST_SLOTS = 128  # keys and values a sentence's search has room for at first; the room doubles when it is used up
 
 
 class Positions(nn.Module):
@@ -38,10 +39,10 @@ class Positions(nn.Module):
         return table.to(torch.get_default_dtype())
 
     def forward(self, start: int, stop: int) -> Tensor:
-        """Rows [stop - start, width]. Raises ValueError past the end of a learned table."""
+        """Rows [stop - start, width]. Raises ConfigError past the end of a learned table."""
         if self.learned is not None:
             if stop > len(self.learned):
-                raise ValueError(
+                raise ConfigError(
                     f"a sequence of {stop} positions does not fit the {len(self.learned)} learned ones of this "
                     "model; shorten it or train with larger max_positions"
                 )
@@ -62,8 +63,8 @@ class Block(nn.Module):
         self.expand = nn.Linear(config.width, config.feed_forward)
         self.contract = nn.Linear(config.feed_forward, config.width)
         self.feed_forward_norm = nn.LayerNorm(config.width)
-        self.drop = nn.Dropout(config.dropout)
-        self.activation_drop = nn.Dropout(config.activation_dropout)
+        self.drop = Dropout(config.dropout)
+        self.activation_drop = Dropout(config.activation_dropout)
 
     def enter(self, x: Tensor, norm: nn.Module) -> Tensor:
         return norm(x) if self.pre_norm else x
@@ -103,7 +104,7 @@ class Transformer(nn.Module):
         self.decoder = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
         final = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = final(width), final(width)
-        self.drop = nn.Dropout(config.dropout)
+        self.drop = Dropout(config.dropout)
         self._initialise()
 
     def _initialise(self) -> None:
@@ -205,40 +206,46 @@ class Transformer(nn.Module):
             )
         return x, view
 
-    def start(self, sentence: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Empty caches of one hypothesis a sentence: [S, 1, capacity, layers, 2, d]."""
-        memory = sentence["memory"]
-        return {"cache": memory.new_zeros(len(memory), 1, FIRST_CACHE, len(self.decoder), 2, self.config.width)}
+    def start(self, sentence: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Room for the keys and values of a search, [S, layers, 2, H, slots, e], and `seen` [S, K, used slots].
+
+        Every word a sentence's beams ever take fills a slot of its own and stays there: what a reordering of beams
+        changes is only which slots a hypothesis sees, its own past. Nothing large is ever copied from beam to beam.
+        """
+        memory, heads = sentence["memory"], self.config.heads
+        shape = len(memory), len(self.decoder), 2, heads, FIRST_SLOTS, self.config.width // heads
+        return {"slots": memory.new_empty(shape)}, {"seen": memory.new_zeros(len(memory), 1, 0, dtype=torch.bool)}
 
     def step(
         self,
         words: Tensor,
         position: int,
-        sentence: Mapping[str, Tensor],
+        sentence: dict[str, Tensor],
         hypothesis: Mapping[str, Tensor],
         memory_mask: Tensor,
         guests: Guests,
     ) -> tuple[Tensor, dict[str, Tensor], View]:
-        """One position of every hypothesis: words [S, K] -> [S, K, d] and the caches, written in place."""
-        sentences, beams = words.shape
-        cache = hypothesis["cache"]
-        if position >= cache.shape[2]:
-            cache = torch.cat([cache, cache.new_zeros(sentences, beams, cache.shape[2], *cache.shape[3:])], dim=2)
-        rows = cache.view(
-            sentences * beams, *cache.shape[2:]
-        )  # [S K, capacity, layers, 2, d]; a view: steps write into it
+        """One position of every hypothesis: words [S, K] -> [S, K, d] and what they see; fills slots in place."""
+        beams = words.shape[1]
+        used = hypothesis["seen"].shape[2]
+        itself = torch.eye(beams, dtype=torch.bool, device=words.device).expand(len(words), -1, -1)
+        seen = torch.cat([hypothesis["seen"], itself], dim=2)
+        slots = sentence["slots"]
+        if used + beams > slots.shape[4]:
+            room = max(slots.shape[4], beams)
+            slots = sentence["slots"] = torch.cat([slots, slots.new_empty(*slots.shape[:4], room, slots.shape[5])], 4)
         x = self._embed(self.target_table, words, self.target_positions(position, position + 1))
         view = View("decoder").show(
             mask=None, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask
         )
 
         def self_attention(number: int, x: Tensor) -> Tensor:
-            return self.decoder[number].attention.step(x.flatten(0, 1), rows[:, :, number], position).view_as(x)
+            return self.decoder[number].attention.step(x, slots[:, number], used, seen)
 
         def cross_attention(number: int, x: Tensor) -> Tensor:
             return self.decoder[number].cross(x, sentence["cross"][:, number], memory_mask, False)[0]
 
-        return self._decode(x, view, guests, self_attention, cross_attention), {"cache": cache}, view
+        return self._decode(x, view, guests, self_attention, cross_attention), {"seen": seen}, view
 
     def _decode(self, x: Tensor, view: View, guests: Guests, self_attention, cross_attention) -> Tensor:
         """The decoder stack over N positions; the two attentions are handed in, forced or stepping."""

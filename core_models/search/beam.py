@@ -25,6 +25,9 @@ from core_models.search.contract import (
 from core_models.search.stay import search_with_stay
 from core_models.text.vocabulary import BOS, EOS, PAD
 
+# Tensors are copied without the sentences that are done once at most this share is still searched.
+WORTH_DROPPING = 0.8
+
 
 class _Beam:
     """The bookkeeping of one batch: live beams, finished lists, back-pointers, recorded candidates.
@@ -185,7 +188,8 @@ def beam_search(
 ) -> list[Found]:
     """Search one batch. limits [S]: longest outputs, EOS included; prefix [S, P]: forced words, -1 for none.
 
-    The search holds `config.beam` live hypotheses a sentence and drops a sentence's tensors as soon as it is done.
+    The search holds `config.beam` live hypotheses a sentence. Sentences that are done run along as impossible ones
+    until they are enough to be worth a copy of all others' tensors.
     """
     if config.finished == "stay":
         return search_with_stay(model, encoded, limits, config, prefix)
@@ -199,12 +203,14 @@ def beam_search(
         chosen, parents, options = candidates(scores, beam.live, forced, 2 * config.beam)
         parents, words, done = beam.take(position, chosen, parents, options)
         done_rows = done.tolist()  # the one synchronisation of a step
-        if all(done_rows):
+        going = [row for row, is_done in enumerate(done_rows) if not is_done]
+        if not going:
             break
-        if any(done_rows):
-            rows = torch.tensor([row for row, is_done in enumerate(done_rows) if not is_done], device=limits.device)
+        if len(going) <= WORTH_DROPPING * len(done_rows):
+            rows = torch.tensor(going, device=limits.device)
             beam.origin, beam.live, words = beam.origin[rows], beam.live[rows], words[rows]
             state = state.select(rows, parents[rows])
         else:
+            beam.live.masked_fill_(done[:, None], IMPOSSIBLE)
             state = state.select(None, parents)
     return beam.found()
