@@ -10,7 +10,7 @@ ICON = (
     '<path d="M3 12H9M9 12V5H20M9 12H20M9 12V19H20"/></svg>'
 )
 
-st.set_page_config("NMT workbench", ICON, layout="wide")
+st.set_page_config("NMT workbench", ICON, layout="wide", initial_sidebar_state=360)
 
 
 def page(name: str, title: str, icon: str) -> st.Page:  # type: ignore[valid-type]

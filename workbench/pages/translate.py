@@ -7,14 +7,14 @@ from workbench.widgets import beam_controls, figure_view, live
 
 Number = st.column_config.NumberColumn
 N_BEST = {
-    "text": st.column_config.TextColumn("Translation", width=430),
-    "score": Number("Score", format="%.3f"),
-    "log_prob": Number("log P (nats)", format="%.3f"),
+    "text": st.column_config.TextColumn("Translation", width="large"),
+    "score": Number("Score", format="%.3f", width=90),
+    "log_prob": Number("log P (nats)", format="%.3f", width=110),
 }
 TOKENS = {
     "step": Number("Step", width=60),
     "token": "Token",
-    "log_prob": Number("log P (nats)", format="%.3f"),
+    "log_prob": Number("log P (nats)", format="%.3f", width=110),
     "probability": st.column_config.ProgressColumn("P", format="%.3f", min_value=0.0, max_value=1.0),
 }
 
@@ -40,9 +40,9 @@ columns = st.columns([4, 2, 2, 2])
 prefix = columns[0].text_input(
     "Forced prefix", key="prefix", bind="query-params", placeholder="what the translation must begin with"
 )
-beam = columns[1].number_input("Beam", 1, live.MOST_BEAMS, 5, key="beam", bind="query-params")
+beam = columns[1].number_input("Beam", 1, live.MOST_BEAMS, 5, key="beam", bind=frame.whole_number_bind("beam"))
 penalty = columns[2].number_input("Length penalty", 0.0, 2.0, 0.6, 0.1, key="penalty", bind="query-params")
-n_best = columns[3].number_input("n-best", 1, live.MOST_BEAMS, 5, key="best", bind="query-params")
+n_best = columns[3].number_input("n-best", 1, live.MOST_BEAMS, 5, key="best", bind=frame.whole_number_bind("best"))
 
 source = (typed or line).strip()
 if not source:
@@ -55,18 +55,17 @@ with frame.sentences_for_errors():
     with st.container(border=True):
         st.text(source)
         st.text(found.text or "(empty)")
-    left, right = st.columns([3, 2])
-    left.subheader("n-best")
-    left.dataframe(
+    st.subheader("n-best")
+    st.dataframe(
         [{"text": one.text, "score": one.score, "log_prob": one.log_prob} for one in (found, *found.n_best)],
         key="n-best",
         hide_index=True,
         column_config=N_BEST,
         alt="The best translations",
     )
-    left.caption("Score: log P under the length penalty.")
-    right.subheader("Tokens")
-    right.dataframe(
+    st.caption("Score: log P under the length penalty.")
+    st.subheader("Tokens")
+    st.dataframe(
         findings.token_table(found.tokens, found.token_log_probs),
         key="tokens",
         hide_index=True,
