@@ -8,14 +8,16 @@ Knows files and names of tensors, not how they came to be.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from core_models.assembly import System
 from core_models.config import (
@@ -61,15 +63,43 @@ def write_weights(path: Path, system: System) -> None:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
-    try:
+    with whole_file(path) as part:
         save_file(
-            {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, temporary, metadata={"format": "pt"}
+            {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, part, metadata={"format": "pt"}
         )
-        os.replace(temporary, path)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Lends a name to write under; what was written takes the name `path` when it is whole and on the disk.
+
+    Until then a file of that name stays as it was. Raises OSError that names `path`; nothing half-written stays.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield part
+            with part.open("r+b") as file:
+                os.fsync(file.fileno())  # a network disk may say only now that it is full
+            os.replace(part, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Whatever the system says against writing `path`, by whichever library, leaves as an OSError that names it."""
+    try:
+        yield
+    except (OSError, RuntimeError, SafetensorError) as error:
+        # torch.save hides the system's error behind one of its own, safetensors puts its number into words.
+        cause = error if isinstance(error, OSError) else error.__context__
+        told = re.search(r"\(os error (\d+)\)", str(error))
+        number = cause.errno if isinstance(cause, OSError) else int(told[1]) if told else None
+        if number is None:
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from error
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -92,8 +122,10 @@ def load_weights(path: Path, system: System) -> None:
     wanted = dict(system.named_parameters())
     problems = [f"{name} is missing" for name in wanted if name not in tensors]
     problems += [f"{name} belongs to another system" for name in tensors if name not in wanted]
+    tables = [f"{name}.weight" for name, module in system.named_modules() if isinstance(module, nn.Embedding)]
     problems += [
         f"{name} is {list(tensors[name].shape)}, the configuration asks for {list(wanted[name].shape)}"
+        + (" (a row a piece, so the vocabulary beside it may be another's)" if name in tables else "")
         for name in wanted
         if name in tensors and tensors[name].shape != wanted[name].shape
     ]
@@ -109,7 +141,7 @@ def resolve(reference: str | Path) -> tuple[Path, Path]:
     """A run, or RUN@step, as (folder, weights file). Raises CheckpointError that names the checkpoints there are."""
     folder, step = split_reference(reference)
     path = weights_path(folder, step)
-    if step and not path.is_file():
+    if step and not os.path.isfile(path):  # also of a name too long for a file
         known = ", ".join(sorted(p.stem for p in path.parent.glob("*.safetensors"))) or "none"
         raise CheckpointError(f"{folder} has no checkpoint {step!r}; it has: {known}")
     return folder, path
@@ -124,6 +156,14 @@ def open_trained(reference: str | Path, device: str | torch.device = "cpu") -> T
     system = build(config.model, len(source), len(target))
     load_weights(weights, system)
     return Trained(folder, config, system.to(device).eval(), source, target, weights)
+
+
+def other_vocabulary(folder: Path, vocabularies: tuple[Vocabulary, Vocabulary]) -> str:
+    """The side, `source` or `target`, whose vocabulary in a run's folder is not the one given; empty if both are."""
+    for side, vocabulary in zip(("source", "target"), vocabularies, strict=True):
+        if Vocabulary.load(folder / "vocabulary" / f"{side}.model").digest != vocabulary.digest:
+            return side
+    return ""
 
 
 # Same names and shapes would let weights in that mean something else.
@@ -146,12 +186,11 @@ def initialise_from(system: System, reference: str | Path, vocabularies: tuple[V
     ]
     if differing:
         raise ConfigError(f"init_from {reference}: another architecture: {', '.join(differing)}")
-    for side, vocabulary in zip(("source", "target"), vocabularies, strict=True):
-        if Vocabulary.load(folder / "vocabulary" / f"{side}.model").digest != vocabulary.digest:
-            raise ConfigError(
-                f"init_from {reference}: another {side} vocabulary, so its embeddings mean other pieces; train "
-                "both runs on the same prepared data"
-            )
+    if side := other_vocabulary(folder, vocabularies):
+        raise ConfigError(
+            f"init_from {reference}: another {side} vocabulary, so its embeddings mean other pieces; train "
+            "both runs on the same prepared data"
+        )
     tensors = read_tensors(weights)
     unmatched = []
     with torch.no_grad():

@@ -9,13 +9,14 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
 from core_models.assembly import System
-from core_models.checkpoint import initialise_from
+from core_models.checkpoint import CheckpointError, initialise_from, other_vocabulary
 from core_models.config import TrainingConfig, read_config
+from core_models.devices import check_device
 from core_models.systems import build, parameters
 from core_models.text.batches import BatchLoader
 from core_models.text.binary import Prepared
 from core_models.training.log import TrainingLog
-from core_models.training.loop import Loop, Objective, Report, Score
+from core_models.training.loop import Loop, Objective, Report, Score, TrainingError
 from core_models.training.state import Progress, latest_state, load_state
 
 
@@ -34,6 +35,7 @@ def fit(
     folder = Path(folder)
     config = read_config(folder)
     training = config.training
+    check_device(device)
     precision = chosen_precision(training.precision, device)
     accelerator = _accelerator(precision, device)
     torch.manual_seed(training.seed)
@@ -43,20 +45,28 @@ def fit(
         system.double()
     state = latest_state(folder / "state")
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
+    if side := other_vocabulary(folder, vocabularies):
+        raise CheckpointError(
+            f"{folder}: its {side} vocabulary is not the one of {prepared.folder}, which was prepared again since; "
+            "prepare it as it was, or train a new run"
+        )
     begins = training.init_from is not None and state is None
     unmatched = initialise_from(system, training.init_from, vocabularies) if begins else []  # type: ignore[arg-type]
     optimizer = _optimizer(system.to(accelerator.device), training)
-    progress = load_state(state, system, optimizer) if state is not None else Progress(unmatched=unmatched)
-    if progress.finished:
-        return progress
-    if state is None:
-        torch.manual_seed(training.seed + accelerator.process_index)
+    rank, processes = accelerator.process_index, accelerator.num_processes
+    progress = Progress(unmatched=unmatched, processes=processes)
+    if state is not None:
+        progress = load_state(state, system, optimizer, rank)
+    _check_same_state(accelerator, folder, progress.step)
+    if state is None or progress.processes != processes:
+        torch.manual_seed(training.seed + progress.step + rank)
+        progress.adopt(processes)
     loader = BatchLoader(
         prepared.split("train"),
         training.batch_tokens,
         training.seed,
-        accelerator.process_index,
-        accelerator.num_processes,
+        rank,
+        processes,
         vocabularies=vocabularies,
         sampling_alpha=training.subword_alpha,
         context_sentences=training.context_sentences,
@@ -67,10 +77,15 @@ def fit(
         folder, config, accelerator, prepared, system, objective, optimizer, loader, progress, log, score, report
     )
     try:
+        if progress.finished:
+            if log is not None and not log.ended:  # killed between the last state and the last line
+                loop.write("end", **progress.ending())
+            return progress
         loop.write(
             "start",
+            steps=loop.total_steps,
             device=str(accelerator.device),
-            processes=accelerator.num_processes,
+            processes=processes,
             threads=torch.get_num_threads(),
             precision=precision,
             torch=torch.__version__,
@@ -89,6 +104,15 @@ def chosen_precision(precision: str, device: str) -> str:
         return precision
     cuda = device != "cpu" and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
     return "bfloat16" if cuda else "float32"
+
+
+def _check_same_state(accelerator: Accelerator, folder: Path, step: int) -> None:
+    steps = accelerator.gather(torch.tensor([step], device=accelerator.device)).tolist()
+    if len(set(steps)) > 1:
+        raise TrainingError(
+            f"{folder}: the processes find states of different steps there ({', '.join(map(str, steps))}); put the "
+            "run on a disk that all machines share"
+        )
 
 
 def _accelerator(precision: str, device: str) -> Accelerator:

@@ -9,35 +9,54 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from core_models.checkpoint import writing
+from core_models.training.update import Update
+
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """The events of a log; a last line that was cut off is left out."""
+    """The events of a log; a line that was cut off is left out."""
     if not path.is_file():
         return
-    for line in path.read_text(encoding="utf-8").split("\n"):
-        try:
-            event = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if isinstance(event, dict):
-            yield event
+    with path.open("rb") as lines:
+        for line in lines:
+            event = _event(line)
+            if event is not None:
+                yield event
 
 
 class TrainingLog:
-    """Appends events; opened at a step, it first drops what was logged after it by a process that was interrupted."""
+    """Appends events; opened at a step, it first drops what was logged after it by a process that was interrupted.
+
+    `ended`: the end of training is logged already. Raises OSError that names the file where an event cannot be written.
+    """
 
     def __init__(self, folder: Path, step: int, tensorboard: bool = False) -> None:
         self.path = folder / "training.jsonl"
-        kept = [event for event in read_events(self.path) if event.get("step", 0) <= step]
-        temporary = self.path.with_name("training.jsonl.part")
-        temporary.write_text("".join(json.dumps(event) + "\n" for event in kept), encoding="utf-8")
-        os.replace(temporary, self.path)
-        self._file = self.path.open("a", encoding="utf-8", buffering=1)
+        self._file = self.path.open("ab", buffering=0)  # what is not written is known at once, not when it is closed
+        self.ended = False
+        whole = self._keep(step)
+        if whole < self.path.stat().st_size:
+            os.truncate(self.path, whole)  # in place: needs no room on a full disk, and no moment without a log
         self._board = _open_board(folder) if tensorboard else None
+
+    def _keep(self, step: int) -> int:
+        """Bytes up to and with the last whole event that is not later than `step`."""
+        whole = position = 0
+        with self.path.open("rb") as lines:
+            for line in lines:
+                position += len(line)
+                event = _event(line)
+                if event is not None and line.endswith(b"\n") and event.get("step", 0) <= step:
+                    whole = position
+                    self.ended = self.ended or event.get("event") == "end"
+        return whole
 
     def write(self, event: str, step: int, **values: Any) -> None:
         record = {"event": event, "step": step, "time": round(time.time(), 3), **values}
-        self._file.write(json.dumps(record) + "\n")
+        line = (json.dumps(record) + "\n").encode()
+        with writing(self.path):
+            while line:
+                line = line[self._file.write(line) :]
         if self._board is not None:
             for name, value in values.items():
                 if isinstance(value, int | float):
@@ -47,6 +66,46 @@ class TrainingLog:
         self._file.close()
         if self._board is not None:
             self._board.close()
+
+
+class Window:
+    """Means per token and speed since the last line of the log; `sums` is kept in the state, so that a line whose
+    steps lie before and after an interruption says what it would have said without one."""
+
+    def __init__(self, sums: dict[str, float]) -> None:
+        self.sums = sums
+        self._restart()
+
+    def _restart(self) -> None:
+        self._tokens, self._began = 0.0, time.perf_counter()  # of this process: another one's time says nothing
+
+    def add(self, update: Update) -> None:
+        losses = {f"{name}_loss": value for name, value in update.losses.items()}
+        for name, value in {**losses, "tokens": update.tokens, "norm": update.gradient_norm, "steps": 1}.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+        self._tokens += update.tokens
+
+    def close(self) -> dict[str, float]:
+        """What the steps since the last call were like, and a new beginning; empty where all were skipped."""
+        sums, tokens, began = dict(self.sums), self._tokens, self._began
+        self.sums.clear()
+        self._restart()
+        if not sums:
+            return {}
+        total, steps, norm = sums.pop("tokens"), sums.pop("steps"), sums.pop("norm")
+        return {
+            **{name: value / total for name, value in sums.items()},
+            "gradient_norm": norm / steps,
+            "tokens_per_second": tokens / (time.perf_counter() - began),
+        }
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None
 
 
 def _open_board(folder: Path) -> Any:

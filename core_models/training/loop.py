@@ -1,21 +1,25 @@
-"""The training loop: batches in, a trained run folder out, resumable at any validation.
+"""The training loop: batches in, a trained run folder out, resumable at every state it saves.
 
 Accelerate carries device, precision and processes. Ours are the plan of the data, the position in it, and the one
 number that the whole weighted loss is divided by: target tokens (or sentences) of the global batch, over all ranks
-and all accumulated batches. Knows no metric: early stopping on a score calls the function it was handed.
+and all accumulated batches. What is decided is decided from the same numbers on every process, and clocks decide when
+a call ends, never what is trained. Knows no metric: early stopping on a score calls the function it was handed.
 """
 
 from __future__ import annotations
 
+import itertools
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from accelerate import Accelerator
+from accelerate.utils import broadcast
 from torch import Tensor, nn
 
 from core_models.assembly import System
@@ -23,9 +27,10 @@ from core_models.checkpoint import write_weights
 from core_models.config import WEIGHTS, ConfigError, RunConfig
 from core_models.text.batches import Batch, BatchLoader
 from core_models.text.binary import Prepared
-from core_models.training.log import TrainingLog
+from core_models.training.log import TrainingLog, Window
 from core_models.training.schedule import learning_rate
-from core_models.training.state import Progress, save_state
+from core_models.training.state import Progress, keep_checkpoint, latest_state, random_states, save_state
+from core_models.training.update import Update
 
 SKIPPED_IN_A_ROW = 10
 Score = Callable[[list[str], list[str]], float]  # (hypotheses, references) -> higher is better
@@ -64,6 +69,8 @@ class Loop:
     log: TrainingLog | None
     score: Score | None
     report: Report | None
+    _began: float = field(init=False)
+    _window: Window = field(init=False)
 
     @property
     def total_steps(self) -> int:
@@ -73,22 +80,16 @@ class Loop:
         return int(min(by_epochs, training.max_steps or math.inf))
 
     def groups(self) -> Iterator[list[Batch]]:
-        """Batches that make up one step, from the position on, epoch after epoch."""
+        """Batches that make up one step, from the position on, epoch after epoch; who trains on them moves it."""
         training, progress = self.config.training, self.progress
         while training.max_epochs is None or progress.epoch < training.max_epochs:
-            group: list[Batch] = []
-            for batch in self.loader.epoch(progress.epoch, start=progress.batch):
-                group.append(batch)
-                if len(group) == training.accumulate:
-                    yield group
-                    progress.batch += len(group)
-                    group = []
-            if group:
+            batches = self.loader.epoch(progress.epoch, start=progress.batch)
+            while group := list(itertools.islice(batches, training.accumulate)):
                 yield group
             progress.epoch, progress.batch = progress.epoch + 1, 0
 
-    def step(self, group: list[Batch]) -> dict[str, float]:
-        """One update. Returns sums over the global batch: losses by term, tokens, and the gradient's norm."""
+    def step(self, group: list[Batch]) -> Update:
+        """One update, or none where a loss or the gradient is not finite; the same on every process."""
         training = self.config.training
         counts = torch.tensor([sum(b.target_tokens for b in group), sum(len(b) for b in group)], dtype=torch.float64)
         tokens, sentences = self.accelerator.reduce(counts.to(self.accelerator.device)).tolist()
@@ -106,16 +107,18 @@ class Loop:
         rate = learning_rate(self.progress.step + 1, training, self.total_steps, self.progress.reductions)
         for parameters_group in self.optimizer.param_groups:
             parameters_group["lr"] = rate
-        values = self.accelerator.reduce(torch.stack([*sums.values()])).tolist()
-        if math.isfinite(float(norm)):
+        losses = self.accelerator.gather(torch.stack([*sums.values()])[None])  # [processes, terms]
+        update = Update(
+            dict(zip(sums, losses.sum(0).tolist(), strict=True)),
+            tokens,
+            float(norm),
+            rate,
+            broken=tuple(torch.nonzero(~torch.isfinite(losses).all(1)).flatten().tolist()),
+        )
+        if not update.problem:
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return {
-            **dict(zip(sums, values, strict=True)),
-            "tokens": tokens,
-            "gradient_norm": float(norm),
-            "learning_rate": rate,
-        }
+        return update
 
     def validate(self) -> dict[str, float]:
         """Loss per target token (nats, no smoothing) on dev, and the score handed in, if early stopping asks for it."""
@@ -154,124 +157,138 @@ class Loop:
         found = translator.translate(dev.sources, documents=dev.documents)
         return self.score([translation.text for translation in found], dev.targets or [])
 
-    def after_validation(self, values: dict[str, float]) -> bool:
-        """Keep the best weights, count validations without gain; True when training should stop."""
+    def after_validation(self, values: dict[str, float]) -> tuple[bool, bool]:
+        """Count validations without gain. Returns whether these weights are the best, and whether to stop early."""
         training, progress = self.config.training, self.progress
         metric = training.early_stopping.metric
         score = values[metric] if metric != "loss" else -values["main_loss"]
-        if progress.best is None or score > progress.best:
-            progress.best, progress.best_step, progress.validations_without_gain, progress.plateau_waits = (
-                score,
-                progress.step,
-                0,
-                0,
-            )
-            if self.accelerator.is_main_process:
-                write_weights(self.folder / WEIGHTS, self.system)
+        best = progress.best is None or math.isnan(progress.best) or score > progress.best
+        if best:
+            progress.best, progress.best_step = score, progress.step
+            progress.validations_without_gain = progress.plateau_waits = 0
         else:
             progress.validations_without_gain += 1
             progress.plateau_waits += 1
             if training.schedule == "plateau" and progress.plateau_waits > training.plateau_patience:
                 progress.reductions, progress.plateau_waits = progress.reductions + 1, 0
-        return progress.validations_without_gain >= training.early_stopping.patience
+        return best, progress.validations_without_gain >= training.early_stopping.patience
 
-    def keep_checkpoint(self) -> None:
-        training, step = self.config.training, self.progress.step
-        folder = self.folder / "checkpoints"
-        if training.keep_last or (training.keep_every and step % training.keep_every == 0):
-            write_weights(folder / f"step-{step:06d}.safetensors", self.system)
-        steps = sorted(int(path.stem.removeprefix("step-")) for path in folder.glob("step-*.safetensors"))
-        for old in steps[: max(0, len(steps) - training.keep_last)]:
-            if not (training.keep_every and old % training.keep_every == 0):
-                (folder / f"step-{old:06d}.safetensors").unlink()
-
-    def save(self) -> None:
-        self.accelerator.wait_for_everyone()
+    def save(self, weights: bool, checkpoint: bool) -> None:
+        """Write the run's weights, a checkpoint and, last, the state; where one cannot, every process says so."""
+        random = random_states(self.accelerator)
+        problem: OSError | None = None
         if self.accelerator.is_main_process:
-            save_state(self.folder / "state", self.system, self.optimizer, self.progress)
+            try:
+                if weights:
+                    write_weights(self.folder / WEIGHTS, self.system)
+                if checkpoint:
+                    keep_checkpoint(self.folder / "checkpoints", self.system, self.progress.step, self.config.training)
+                save_state(self.folder / "state", self.system, self.optimizer, self.progress, random)
+            except OSError as error:
+                problem = error
+        if self._any(problem is not None):
+            raise self._stopped(problem) from problem
 
     def write(self, event: str, **values: object) -> None:
         if self.log is not None:
-            self.log.write(event, self.progress.step, epoch=self.progress.epoch, **values)
+            try:
+                self.log.write(event, self.progress.step, epoch=self.progress.epoch, **values)
+            except OSError as error:
+                raise self._stopped(error) from error
+
+    def _stopped(self, problem: OSError | None) -> TrainingError:
+        why = f"{problem.filename}: {problem.strerror}" if problem else "the first process could not save"
+        state = latest_state(self.folder / "state")
+        rest = f"{state} is whole and nothing before it is lost" if state else "no state was saved before"
+        return TrainingError(
+            f"{why}. Training stopped at step {self.progress.step}; {rest}. Make room, then go on: "
+            f"workbench resume {self.folder}"
+        )
 
     def run(self, minutes: float | None) -> Progress:
-        training, progress = self.config.training, self.progress
-        began, before = time.perf_counter(), progress.seconds
-        skipped, window, validated = 0, _Window(), progress.step
-        stop = ""
+        """Train to the end, or for so many minutes and then save a state; returns where training stands."""
+        self._began = time.perf_counter() - self.progress.seconds
+        self._window = Window(self.progress.window)
+        deadline = time.perf_counter() + 60 * minutes if minutes else math.inf
+        groups, late = self.groups(), False
         self.system.train()
-        for group in self.groups():
-            if stop or (training.max_steps and progress.step >= training.max_steps):
-                break
-            values = self.step(group)
-            progress.step += 1
-            progress.tokens += int(values["tokens"])
-            progress.seconds = before + time.perf_counter() - began
-            skipped = self._count_skipped(values, skipped)
-            window.add(values)
-            if progress.step % training.log_every == 0:
-                latest = window.close()
-                self.write("train", seconds=round(progress.seconds, 3), tokens=progress.tokens, **latest)
-                if self.report is not None and self.accelerator.is_main_process:
-                    self.report(progress, self.total_steps, latest)
-            ended = bool(training.max_steps and progress.step >= training.max_steps)
-            late = bool(minutes and time.perf_counter() - began > minutes * 60)
-            if progress.step % training.validate_every == 0 or ended or late:
-                stop = "early stopping" if self._validate_and_save(group) else "out of time" if late else ""
-                validated = progress.step
-                if late:
-                    return progress
-        if validated != progress.step:
-            self._validate_and_save([])
-        progress.finished, progress.reason = True, stop or "all steps done"
-        self.save()
-        self.write("end", reason=progress.reason, best_step=progress.best_step, seconds=round(progress.seconds, 3))
-        return progress
+        if self._ended():  # the configuration asks for fewer steps than it did when this state was saved
+            self._settle(late)
+        while not (self.progress.finished or late):
+            self._train(next(groups))
+            late = minutes is not None and self._any(time.perf_counter() > deadline)
+            self._settle(late)
+        return self.progress
 
-    def _validate_and_save(self, group: list[Batch]) -> bool:
-        values = self.validate()
-        enough = self.after_validation(values)
-        self.write("valid", seconds=round(self.progress.seconds, 3), tokens=self.progress.tokens, **values)
-        if self.accelerator.is_main_process:
-            self.keep_checkpoint()
-        self.progress.batch += len(group)  # a state stands behind the batches it has used
-        self.save()
-        self.progress.batch -= len(group)
-        return enough
+    def _train(self, group: list[Batch]) -> None:
+        progress = self.progress
+        update = self.step(group)
+        progress.step, progress.batch = progress.step + 1, progress.batch + len(group)
+        progress.tokens += int(update.tokens)
+        progress.seconds = time.perf_counter() - self._began
+        self._count_skipped(update)
+        if not update.problem:
+            self._window.add(update)
+        if not self._every(self.config.training.log_every):
+            return
+        latest = self._window.close()
+        if latest:
+            latest["learning_rate"] = update.learning_rate
+            self.write("train", seconds=round(progress.seconds, 3), tokens=progress.tokens, **latest)
+            if self.report is not None and self.accelerator.is_main_process:
+                self.report(progress, self.total_steps, latest)
 
-    def _count_skipped(self, values: dict[str, float], skipped: int) -> int:
-        if math.isfinite(values["gradient_norm"]):
-            return 0
-        self.write("skipped", gradient_norm=str(values["gradient_norm"]))
-        if skipped + 1 >= SKIPPED_IN_A_ROW:
+    def _count_skipped(self, update: Update) -> None:
+        progress, why = self.progress, update.problem
+        progress.skipped = progress.skipped + 1 if why else 0
+        if not why:
+            return
+        logging.getLogger(__name__).warning("%s: step %d is skipped: %s", self.folder, progress.step, why)
+        losses = {f"{name}_loss": str(value) for name, value in update.losses.items()}
+        self.write("skipped", why=why, processes=update.broken, gradient_norm=str(update.gradient_norm), **losses)
+        if progress.skipped >= SKIPPED_IN_A_ROW:
             raise TrainingError(
-                f"{self.folder}: {SKIPPED_IN_A_ROW} steps in a row had a gradient that is not finite (last at step "
-                f"{self.progress.step}); lower the learning rate, warm up longer, or train in float32"
+                f"{self.folder}: {SKIPPED_IN_A_ROW} steps in a row were skipped, because a loss or the gradient was "
+                f"not finite (at step {progress.step}: {why}); lower learning_rate, lengthen warmup or take precision "
+                f"float32 in config.yaml, then go on from the last state: workbench resume {self.folder}"
             )
-        return skipped + 1
 
+    def _settle(self, late: bool) -> None:
+        """What is due after a step: validation, the end, a state. All of a step is logged before its state is saved."""
+        training, progress = self.config.training, self.progress
+        ended, keep = self._ended(), self._every(training.keep_every)
+        due, best, enough = ended or self._every(training.validate_every), False, False
+        if due:
+            values = self._of_main_process(self.validate())
+            best, enough = self.after_validation(values)
+            self.write("valid", seconds=round(progress.seconds, 3), tokens=progress.tokens, **values)
+        if ended or enough:
+            progress.finished, progress.reason = True, "early stopping" if enough else "all steps done"
+            if progress.batch >= len(self.loader.plan(progress.epoch)):
+                progress.epoch, progress.batch = progress.epoch + 1, 0
+        if due or late or keep or self._every(training.save_every):
+            # Out of time before any validation: a run that is looked at now should have weights.
+            self.save(weights=best or (late and progress.best is None), checkpoint=due or keep)
+        if progress.finished:
+            self.write("end", **progress.ending())
 
-class _Window:
-    """Means per token and speed since the last line of the log."""
+    def _ended(self) -> bool:
+        """Is no step left? Known as soon as the last one is done: its state is that of a finished run."""
+        training, progress = self.config.training, self.progress
+        if training.max_steps and progress.step >= training.max_steps:
+            return True
+        if training.max_epochs is None or progress.epoch < training.max_epochs - 1:
+            return False
+        return progress.epoch >= training.max_epochs or progress.batch >= len(self.loader.plan(progress.epoch))
 
-    def __init__(self) -> None:
-        self._sums: dict[str, float] = {}
-        self._began = time.perf_counter()
+    def _every(self, steps: int | None) -> bool:
+        return bool(steps) and self.progress.step % (steps or 1) == 0
 
-    def add(self, values: dict[str, float]) -> None:
-        for name, value in values.items():
-            self._sums[name] = self._sums.get(name, 0.0) + value
-        self._sums["steps"] = self._sums.get("steps", 0) + 1
-        self._latest = values
+    def _any(self, flag: bool) -> bool:
+        """Does one of the processes say so? One that stopped alone would leave the others waiting for it."""
+        return bool(self.accelerator.reduce(torch.tensor(float(flag), device=self.accelerator.device)) > 0)
 
-    def close(self) -> dict[str, float]:
-        tokens, steps = self._sums.pop("tokens"), self._sums.pop("steps")
-        norm, _ = self._sums.pop("gradient_norm"), self._sums.pop("learning_rate")
-        latest = {f"{name}_loss": total / tokens for name, total in self._sums.items()}
-        latest |= {
-            "gradient_norm": norm / steps,
-            "learning_rate": self._latest["learning_rate"],
-            "tokens_per_second": tokens / (time.perf_counter() - self._began),
-        }
-        self.__init__()  # type: ignore[misc]
-        return latest
+    def _of_main_process(self, values: dict[str, float]) -> dict[str, float]:
+        """The main process's numbers: another chip may round a loss otherwise, and decide otherwise."""
+        shared = torch.tensor([*values.values()], dtype=torch.float64, device=self.accelerator.device)
+        return dict(zip(values, broadcast(shared).tolist(), strict=True))

@@ -16,6 +16,7 @@ from core_models.training.fit import fit
 from core_models.training.log import read_events
 from core_models.training.loop import TrainingError
 from core_models.training.state import Progress, latest_state, read_progress, save_state
+from core_models.training.update import Update
 
 EXACT = "dropout=0,attention_dropout=0"
 
@@ -184,7 +185,7 @@ def test_a_score_that_was_not_handed_in_is_asked_for(new_run):
 )
 def test_the_last_and_the_regular_checkpoints_are_kept(new_run, monkeypatch, keep, kept):
     monkeypatch.setattr(
-        loop.Loop, "step", lambda self, group: dict.fromkeys(("main", "tokens", "gradient_norm", "learning_rate"), 1.0)
+        loop.Loop, "step", lambda self, group: Update({"main": 1.0}, tokens=1.0, gradient_norm=1.0, learning_rate=1.0)
     )
     monkeypatch.setattr(loop.Loop, "validate", lambda self: {"main_loss": 1.0})
     run = new_run("run", max_steps=12, validate_every=2, **keep)
@@ -216,7 +217,7 @@ def test_gradients_that_are_not_finite_are_skipped_and_then_refused(new_run):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitting, "build", broken)
         with pytest.raises(
-            TrainingError, match=r"10 steps in a row had a gradient that is not finite.*lower the learning rate"
+            TrainingError, match=r"10 steps in a row were skipped.*at step 10: the loss of process 0 is not finite"
         ):
             fit(run, device="cpu")
     assert len(events(run, "skipped")) == 10
@@ -240,7 +241,7 @@ def test_states_are_ordered_by_step_and_unfinished_ones_do_not_count(tmp_path):
     system = build("transformer:preset=tiny", 8)
     optimizer = torch.optim.AdamW(system.parameters())
     for step in (999_998, 999_999, 1_000_000):
-        save_state(tmp_path, system, optimizer, Progress(step=step))
+        save_state(tmp_path, system, optimizer, Progress(step=step), random={})
     (tmp_path / "step-1000001.part").mkdir()
     (tmp_path / "step-1000002").mkdir()
     assert latest_state(tmp_path).name == "step-1000000"

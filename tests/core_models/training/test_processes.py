@@ -3,55 +3,78 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from core_models.checkpoint import read_tensors
 from core_models.text.batches import BatchLoader
 from core_models.training.fit import fit
 from core_models.training.log import read_events
+from core_models.training.state import Progress
+from tests.core_models.training.processes import start_ranks
 
 PROGRAM = "import sys; from core_models.training.fit import fit; fit(sys.argv[1], device='cpu')"
+SYSTEM = "future-cost-2:dropout=0,attention_dropout=0"
 
 
-def even_budget(text, epochs: int) -> int:
+def even_budget(text, updates: int) -> int:
     """A token budget whose epochs have even numbers of batches: an odd number is halved for two ranks: another plan."""
-    for budget in range(200, 600):
-        loader = BatchLoader(text, budget, seed=1)
-        if all(len(loader.plan(epoch)) % 2 == 0 for epoch in range(epochs)):
+    for budget in range(100, 800):
+        loader, batches, epoch = BatchLoader(text, budget, seed=1), 0, 0
+        while batches < 2 * updates and len(loader.plan(epoch)) % 2 == 0:
+            batches, epoch = batches + len(loader.plan(epoch)), epoch + 1
+        if batches >= 2 * updates:
             return budget
     raise AssertionError("no budget gives even numbers of batches")
 
 
-def test_two_ranks_end_with_the_weights_of_one_process(new_run, prepared, tmp_path):
-    """Dropout is 0 and the ranks' batches hold unequal numbers of tokens; one number divides the whole step."""
-    steps = {"max_steps": 12, "validate_every": 12, "batch_tokens": even_budget(prepared.split("train"), epochs=12)}
-    system = "future-cost-2:dropout=0,attention_dropout=0"
-    one = new_run("one", system, accumulate=2, **steps)
-    two = new_run("two", system, **steps)
-    program = tmp_path / "train.py"
-    program.write_text(PROGRAM, encoding="utf-8")
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "torch.distributed.run",
-            "--standalone",
-            "--nproc_per_node",
-            "2",
-            str(program),
-            str(two),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=120,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    fit(one, device="cpu")
+def pair(new_run, text, updates: int, precision: str) -> tuple[Path, Path]:
+    """The same training for one process, that accumulates two batches, and for two."""
+    settings = {"max_steps": updates, "validate_every": updates, "keep_last": 0, "precision": precision}
+    settings["batch_tokens"] = even_budget(text, updates)
+    return new_run("one", SYSTEM, accumulate=2, **settings), new_run("two", SYSTEM, **settings)
 
+
+def assert_same_losses(one: Path, two: Path, updates: int, tolerance: float) -> None:
     alone, together = (
         [event for event in read_events(run / "training.jsonl") if event["event"] == "train"] for run in (one, two)
     )
+    assert len(alone) == updates
     assert [event["tokens"] for event in together] == [event["tokens"] for event in alone]
     for mine, theirs in zip(alone, together, strict=True):
-        assert abs(mine["main_loss"] - theirs["main_loss"]) < 1e-8 * mine["main_loss"]
+        for name in ("main_loss", "future_cost_loss"):
+            assert theirs[name] == pytest.approx(mine[name], rel=tolerance, abs=0)
+
+
+def test_a_launcher_s_two_ranks_end_with_the_weights_of_one_process(new_run, prepared, tmp_path):
+    """Dropout is 0 and the ranks' batches hold unequal numbers of tokens; one number divides the whole step."""
+    text = prepared.split("train")
+    one, two = pair(new_run, text, 100, "float64")
+    loaders = [BatchLoader(text, even_budget(text, 100), 1, rank, 2) for rank in (0, 1)]
+    tokens = [[batch.target_tokens for batch in loader.epoch(0)] for loader in loaders]
+    assert all(mine != theirs for mine, theirs in zip(*tokens, strict=True))
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([*launcher, str(program), str(two)], check=True, capture_output=True, timeout=200, env=environment)
+    fit(one, device="cpu")
+    assert_same_losses(one, two, 100, 1e-8)
     weights = [read_tensors(run / "weights.safetensors") for run in (one, two)]
     assert all((weights[0][name] - weights[1][name]).abs().max() < 1e-8 for name in weights[0])
+
+
+def test_two_ranks_in_float32_have_the_losses_of_one_process(new_run, prepared):
+    one, two = pair(new_run, prepared.split("train"), 30, "float32")
+    assert [rank.ended() for rank in start_ranks(two)] == [0, 0]
+    fit(one, device="cpu")
+    assert_same_losses(one, two, 30, 1e-4)
+
+
+def test_another_number_of_processes_stands_at_the_same_place_of_the_epoch():
+    progress = Progress(batch=6, processes=2)
+    progress.adopt(3)
+    assert (progress.batch, progress.processes) == (4, 3)
+    progress.adopt(1)
+    assert progress.batch == 12

@@ -1,0 +1,29 @@
+"""What one step of training did: numbers of the global batch, the same on every process."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Update:
+    """Loss terms summed over the global batch (nats), its target tokens, and the gradient's norm before clipping.
+
+    broken: the processes whose own loss is not finite.
+    """
+
+    losses: dict[str, float]
+    tokens: float
+    gradient_norm: float
+    learning_rate: float
+    broken: tuple[int, ...] = ()
+
+    @property
+    def problem(self) -> str:
+        """Why the weights must not be changed by this step, or nothing."""
+        if self.broken:
+            return f"the loss of process {', '.join(map(str, self.broken))} is not finite"
+        if not all(map(math.isfinite, self.losses.values())):
+            return "the sum of the processes' losses is not finite"
+        return "" if math.isfinite(self.gradient_norm) else "the gradient is not finite"

@@ -1,0 +1,262 @@
+"""Trainings in processes of their own, forked from one warm server, and what may befall them there.
+
+A fault is put into the child alone, by wrapping functions of public modules: what is trained knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core_models import checkpoint
+from core_models.checkpoint import write_weights
+from core_models.training import loop
+from core_models.training.fit import fit
+from core_models.training.log import TrainingLog
+from core_models.training.loop import Loop, Objective, TrainingError
+
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(["core_models.training.fit", "torch._dynamo"])  # the optimiser imports the second
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When a process kills itself: while update number `step`, or what is due after it, is under way, at a place.
+
+    place: "call" (`call` Python functions into the step), "accumulation" (half done), "validation" (one batch in),
+    "log" (half a line), "replace" or "replaced" (before or after the rename that makes a state), or the folder or file
+    that is then half-written.
+    """
+
+    step: int
+    place: str = "call"
+    call: int = 1
+
+
+class Rank:
+    """One training under way in a process."""
+
+    def __init__(self, run: Path, fault: Any = None, rank: int = 0, world: int = 1, port: int = 0) -> None:
+        self._process = SERVER.Process(target=_train, args=(run, fault, rank, world, port))
+        self._process.start()
+
+    def ended(self, seconds: float = 100) -> int:
+        """The exit code; a signal's is negative."""
+        self._process.join(seconds)
+        if self._process.exitcode is None:
+            self.kill()
+            raise AssertionError(f"still running after {seconds} seconds")
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+
+def train(run: Path, fault: Any = None) -> int:
+    """Train a run in one process; returns its exit code."""
+    return Rank(run, fault).ended()
+
+
+def start_ranks(run: Path, faults: tuple[Any, Any] = (None, None)) -> list[Rank]:
+    """Two processes that train one run together, as a launcher starts them."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return [Rank(run, fault, rank, 2, port) for rank, fault in enumerate(faults)]
+
+
+def _train(run: Path, fault: Any, rank: int, world: int, port: int) -> None:
+    torch.set_num_threads(1)
+    if world > 1:
+        ranks = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world, "MASTER_PORT": port}
+        places = {"MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"}
+        os.environ.update({name: str(value) for name, value in ranks.items()} | places)
+    if isinstance(fault, Moment):
+        _Fuse(fault).lay()
+    elif fault is not None:
+        fault()
+    try:
+        fit(run, device="cpu")
+    except TrainingError as error:
+        (run / f"error-{rank}.txt").write_text(str(error), encoding="utf-8")
+        sys.exit(3)
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _Fuse:
+    """Kills its process at a moment."""
+
+    def __init__(self, moment: Moment) -> None:
+        self.moment, self.armed, self.calls, self.batches = moment, False, 0, 0
+
+    def lay(self) -> None:
+        step = Loop.step
+
+        def watched(own: Loop, group: list) -> Any:
+            if own.progress.step + 1 == self.moment.step:
+                self.armed = True
+                if self.moment.place == "call":
+                    sys.setprofile(self._count)
+            return step(own, group)
+
+        Loop.step = watched
+        if self.moment.place != "call":
+            {
+                "accumulation": self._in_accumulation,
+                "validation": self._in_validation,
+                "log": self._in_log,
+                "replace": self._in_replace,
+                "replaced": self._in_replace,
+            }.get(self.moment.place, self._in_file)()
+
+    def _count(self, frame: Any, event: str, argument: Any) -> None:
+        self.calls += event == "call"
+        if self.calls == self.moment.call:
+            _die()
+
+    def _in_accumulation(self) -> None:
+        forward = Objective.forward
+
+        def dying(own: Objective, batch: Any) -> Any:
+            self.batches += self.armed
+            if self.batches == 2:
+                _die()
+            return forward(own, batch)
+
+        Objective.forward = dying
+
+    def _in_validation(self) -> None:
+        fuse = self
+
+        class Dying(loop.BatchLoader):
+            def epoch(self, epoch: int, start: int = 0) -> Any:
+                for number, batch in enumerate(super().epoch(epoch, start)):
+                    if number == 1 and fuse.armed:
+                        _die()
+                    yield batch
+
+        loop.BatchLoader = Dying  # the loop itself makes only that of the dev text
+
+    def _in_log(self) -> None:
+        write = TrainingLog.write
+
+        def dying(own: TrainingLog, event: str, step: int, **values: Any) -> None:
+            if not self.armed:
+                return write(own, event, step, **values)
+            with own.path.open("a") as file:
+                file.write(json.dumps({"event": event, "step": step})[:-5])
+            _die()
+
+        TrainingLog.write = dying
+
+    def _in_replace(self) -> None:
+        replace = os.replace
+
+        def dying(old: Path, new: Path) -> None:
+            state = self.armed and Path(new).parent.name == "state" and Path(new).suffix == ""
+            if state and self.moment.place == "replace":
+                _die()
+            replace(old, new)
+            if state:
+                _die()
+
+        os.replace = dying
+
+    def _in_file(self) -> None:
+        save_file, save = checkpoint.save_file, torch.save
+
+        def cut(path: Path) -> None:
+            if self.armed and self.moment.place in (path.parent.name, path.name, path.name.removesuffix(".part")):
+                os.truncate(path, path.stat().st_size // 2)
+                _die()
+
+        def dying_weights(tensors: Any, path: Path, **options: Any) -> None:
+            save_file(tensors, path, **options)
+            cut(path)
+
+        def dying_optimizer(content: Any, file: Any) -> None:
+            save(content, file)
+            file.flush()
+            cut(Path(file.name))
+
+        checkpoint.save_file, torch.save = dying_weights, dying_optimizer
+
+
+@dataclass(frozen=True)
+class CountCalls:
+    """No fault: leaves beside the run how many Python functions each step calls, what is due after it included."""
+
+    path: Path
+
+    def __call__(self) -> None:
+        step, counts = Loop.step, []
+
+        def count(frame: Any, event: str, argument: Any) -> None:
+            counts[-1] += event == "call"
+
+        def counted(own: Loop, group: list) -> Any:
+            counts.append(0)
+            self.path.write_text(json.dumps(counts))
+            sys.setprofile(count)
+            return step(own, group)
+
+        Loop.step = counted
+
+
+@dataclass(frozen=True)
+class BrokenLosses:
+    """Spoils the losses of this process at some steps; leaves its weights, and its optimiser's tensors before and
+    after each step, beside the run. how: "gradient" spoils loss and gradient, "loss" the loss alone."""
+
+    name: str
+    steps: tuple[tuple[int, str], ...] = ()
+
+    def __call__(self) -> None:
+        step, forward, run = Loop.step, Objective.forward, Loop.run
+        at, changed, how = dict(self.steps), {}, [""]
+
+        def tensors(own: Loop) -> list[torch.Tensor]:
+            moments = [own.optimizer.state[p] for p in own.system.parameters() if p in own.optimizer.state]
+            return [
+                value.clone() for value in [*own.system.parameters(), *(v for state in moments for v in state.values())]
+            ]
+
+        def watched(own: Loop, group: list) -> Any:
+            number = own.progress.step + 1
+            how[0], before = at.get(number, ""), tensors(own)
+            update = step(own, group)
+            after = tensors(own)
+            changed[number] = len(before) != len(after) or not all(map(torch.equal, before, after))
+            return update
+
+        def spoilt(own: Objective, batch: Any) -> dict[str, torch.Tensor]:
+            terms = forward(own, batch)
+            spoil: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+                "": lambda term: term,
+                "gradient": lambda term: term * float("nan"),
+                "loss": lambda term: term + float("inf"),  # its derivative is 1
+            }
+            return terms | {"main": spoil[how[0]](terms["main"])}
+
+        def recorded(own: Loop, minutes: float | None) -> Any:
+            try:
+                return run(own, minutes)
+            finally:
+                write_weights(own.folder / f"{self.name}.safetensors", own.system)
+                (own.folder / f"{self.name}.json").write_text(json.dumps(changed))
+
+        Loop.step, Objective.forward, Loop.run = watched, spoilt, recorded
