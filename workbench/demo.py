@@ -6,7 +6,7 @@ an interrupted demo goes on where it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,12 @@ def complete(root: Path) -> bool:
 
 
 def prepare_data(folder: Path, say: Say) -> Path:
-    """Write the controlled corpus and its prepared form."""
+    """Write the demo's controlled corpus and its prepared form."""
+    return prepare_controlled(folder, say, SENTENCES, PIECES, KIND)
+
+
+def prepare_controlled(folder: Path, say: Say, sentences: Mapping[str, Any], pieces: int, kind: str) -> Path:
+    """Write a controlled corpus (`sentences`: what `generate` takes) and its prepared form, FOLDER/data."""
     from core_models.text import controlled
     from core_models.text.binary import Prepared, prepare
     from core_models.text.parallel import TextError, read_parallel
@@ -56,7 +61,7 @@ def prepare_data(folder: Path, say: Say) -> Path:
         return data
     except TextError:
         say("Writing the controlled corpus: English to German-like, its truth known")
-    corpus = controlled.generate(**SENTENCES)
+    corpus = controlled.generate(**sentences)
     controlled.write(corpus, folder / "corpus")
     say(controlled.format_oracles(controlled.oracles(corpus)))
     text = {
@@ -69,8 +74,8 @@ def prepare_data(folder: Path, say: Say) -> Path:
         text["train"],
         text["dev"],
         {"test": text["test"]},
-        pieces=PIECES,
-        kind=KIND,
+        pieces=pieces,
+        kind=kind,
         source_language="en",
         target_language="de",
         truths=truths,

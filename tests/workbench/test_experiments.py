@@ -7,7 +7,9 @@ import yaml
 
 from core_models.config import ConfigError
 from core_models.resources import data_folder
-from workbench.experiments import cells, read_experiment, run_experiment, table
+from workbench.experiments.grid import cells, read_experiment
+from workbench.experiments.running import run_experiment
+from workbench.experiments.tables import cell_table
 from workbench.runs import RunError, open_run
 from workbench.training import finished
 
@@ -53,11 +55,11 @@ def test_a_grid_is_run_once_and_stopped_training_is_taken_up(tmp_path, files):
     experiment = read_experiment(_write(tmp_path))
     root, said = tmp_path / "runs", []
     assert [cell.state for cell in cells(experiment, root)] == ["missing", "missing"]
-    assert table(experiment, root).state.tolist() == ["missing", "missing"]
+    assert cell_table(experiment, root).state.tolist() == ["missing", "missing"]
 
     run_experiment(experiment, root, files, said.append, device="cpu", minutes=1e-6)
-    assert [cell.state for cell in cells(experiment, root)] == ["begun", "begun"]
-    assert all(line.endswith("begun") for line in said)
+    assert [cell.told() for cell in cells(experiment, root)] == ["begun, step 1 of 4"] * 2
+    assert all("begun" in line for line in said)
     run_experiment(experiment, root, None, said.append, device="cpu")
     plain, future = (open_run(root / "grid" / name) for name in ("plain", "future"))
     assert [cell.state for cell in cells(experiment, root)] == ["done", "done"]
@@ -72,7 +74,7 @@ def test_a_grid_is_run_once_and_stopped_training_is_taken_up(tmp_path, files):
     run_experiment(experiment, root, None, said.append, device="cpu")
     assert _times(root) == before, "nothing is done twice"
 
-    scores = table(experiment, root, ("bleu",))
+    scores = cell_table(experiment, root, ("bleu",))
     assert scores[["system", "test", "metric", "n"]].values.tolist() == [
         ["plain", "first", "bleu", 15],
         ["plain", "second", "bleu", 20],
@@ -84,7 +86,7 @@ def test_a_grid_is_run_once_and_stopped_training_is_taken_up(tmp_path, files):
     for path in (future.folder / "traces" / "first").iterdir():
         path.unlink()
     assert [cell.state for cell in cells(experiment, root)] == ["done", "trained"]
-    partial = table(experiment, root, ("bleu",))
+    partial = cell_table(experiment, root, ("bleu",))
     assert partial[partial.system == "future"].state.tolist() == ["trained"]
     assert partial[partial.system == "future"].score.isna().all()
     assert partial[partial.system == "plain"].score.notna().all()
@@ -102,6 +104,60 @@ def test_several_seeds_are_runs_of_their_own(tmp_path):
     ]
 
 
+def test_a_grid_that_is_given_more_seeds_keeps_the_run_it_has(tmp_path, files):
+    root, one = tmp_path / "runs", {"systems": {"plain": GRID["systems"]["plain"]}, "seeds": [7]}
+    run_experiment(read_experiment(_write(tmp_path, **one)), root, files, print, device="cpu", minutes=1e-6)
+    more = read_experiment(_write(tmp_path, **{**one, "seeds": [1, 7]}))
+    assert [(cell.name, cell.seed, cell.state) for cell in cells(more, root)] == [
+        ("plain.seed-1", 1, "missing"),
+        ("plain", 7, "begun"),
+    ]
+
+
+def test_a_cell_that_another_process_holds_is_passed_by_and_one_that_fails_stops_no_other(tmp_path, files):
+    experiment, root, said = read_experiment(_write(tmp_path)), tmp_path / "runs", []
+    plain, future = cells(experiment, root)
+    future.folder.parent.mkdir(parents=True)
+    with future.lock():
+        run_experiment(experiment, root, files, said.append, device="cpu", minutes=1e-6)
+        assert [cell.told() for cell in (plain, future)] == ["begun, step 1 of 4", "missing, running"]
+    assert said == [f"{plain.folder}: begun, step 1 of 4", f"{future.folder}: another process is at it"]
+
+    (plain.folder / "config.yaml").write_text("name: [", encoding="utf-8")
+    with pytest.raises(RunError, match=r"1 of 2 cells failed.*config\.yaml: not readable as YAML"):
+        run_experiment(experiment, root, None, said.append, device="cpu", minutes=1e-6)
+    assert plain.told().startswith("broken: ")
+    assert future.told() == "begun, step 1 of 4"
+    assert cell_table(experiment, root).state.tolist() == ["broken", "begun"]
+
+
+def test_a_run_made_with_other_settings_is_named_and_bookkeeping_is_not(tmp_path, files):
+    root = tmp_path / "runs"
+    run_experiment(read_experiment(_write(tmp_path)), root, files, print, device="cpu", minutes=1e-6)
+    changed = {
+        "training": {**GRID["training"], "warmup": 5, "keep_last": 1, "precision": "auto"},
+        "systems": {**GRID["systems"], "future": "future-cost-2:preset=tiny,weight=0.5"},  # its default
+    }
+    told = [cell.told() for cell in cells(read_experiment(_write(tmp_path, **changed)), root)]
+    assert told == ["begun, step 1 of 4; made with other settings: training.warmup 4000, now 5"] * 2
+    changed["systems"]["future"] = "future-cost-2:preset=tiny,weight=0.6"
+    future = cells(read_experiment(_write(tmp_path, **changed)), root)[1]
+    assert future.changes()[0].startswith("system future-cost-2:preset=tiny, now future-cost-2:preset=tiny,weight=0.6")
+
+
+def test_torchrun_is_told_how_to_train_a_cell(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(RunError, match="workbench resume RUN"):
+        run_experiment(read_experiment(_write(tmp_path)), tmp_path / "runs", None, print)
+
+
+def test_cells_are_chosen_by_name(tmp_path):
+    experiment = read_experiment(_write(tmp_path, seeds=[1, 2]))
+    assert [cell.name for cell in cells(experiment, tmp_path, ["future.seed-2"])] == ["future.seed-2"]
+    with pytest.raises(RunError, match=r"no cell 'future\.seed-3'; did you mean 'future\.seed-2'"):
+        cells(experiment, tmp_path, ["future.seed-3"])
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -114,6 +170,13 @@ def test_several_seeds_are_runs_of_their_own(tmp_path):
         ),
         ({"training": {}}, "give max_steps or max_epochs"),
         ({"search": {"beem": 3}}, "search: unknown key 'beem'; did you mean 'beam'?"),
+        ({"seeds": [1, 2, 1]}, "names a seed twice"),
+        ({"seeds": []}, "seeds"),
+        ({"data": {"pieces": 50}}, "give either train, dev and tests, or controlled"),
+        (
+            {"data": {**GRID["data"], "controlled": {"sentences": 9, "dev": 1, "test": 1}}},
+            "give either train, dev and tests, or controlled",
+        ),
     ],
 )
 def test_a_wrong_key_is_named_with_the_file_and_the_nearest(tmp_path, changes, message):

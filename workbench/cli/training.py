@@ -1,10 +1,9 @@
-"""workbench train, resume, average, bench and experiment."""
+"""workbench train, resume, average and bench."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +12,9 @@ import typer
 from workbench.cli.shared import (
     Device,
     RunPath,
-    RunsRoot,
     Settings,
     app,
     bar,
-    experiment_app,
     pairs,
     print_table,
     refuse,
@@ -39,6 +36,7 @@ def train(
     device: Device = "auto",
 ) -> None:
     """Train a system into a new run folder."""
+    from core_models.devices import check_device
     from workbench.training import new_run
     from workbench.training import train as train_run
 
@@ -47,7 +45,8 @@ def train(
         del training["max_epochs"]
     if init_from:
         training["init_from"] = init_from
-    run = new_run(out, system, data, training, pairs(search))
+    check_device(device)
+    run = new_run(out, system, data, training, pairs(search, "--search"))
     with bar(f"training {run.name}") as show:
         _say_end(train_run(run, train_report(show), device, minutes), out)
 
@@ -117,7 +116,15 @@ def bench(
 
     Each is measured in a process of its own, one after the other. Speeds hold for a quiet machine.
     """
+    from core_models.devices import check_device
+    from core_models.systems import describe
+
     names = systems or ["transformer", "future-cost-1", "future-cost-2"]
+    for name in names:
+        describe(name)
+    check_device(device)
+    if precision not in ("float32", "bfloat16"):
+        refuse(f"--precision {precision}: choose float32 or bfloat16")
     if as_json:
         from workbench.bench import Shape, measure
 
@@ -130,52 +137,3 @@ def bench(
 
     measured = [measure_apart(name, precision, device, threads, steps) for name in names]
     print_table(pd.DataFrame(ratios(measured)).set_index("system").T.reset_index(names="what"))
-
-
-ExperimentFile = Annotated[Path, typer.Argument(help="e.g. data/experiments/multi30k-en-de.yaml")]
-
-
-@experiment_app.command("run")
-def experiment_run(
-    file: ExperimentFile,
-    data: Annotated[Path | None, typer.Option(help="Folder of the files that it names")] = None,
-    root: RunsRoot = Path("runs"),
-    minutes: Annotated[float | None, typer.Option(help="For each training, in this call")] = None,
-    device: Device = "auto",
-) -> None:
-    """Train, translate and trace every cell that is not done; can be stopped and started again at any time."""
-    from workbench.experiments import read_experiment, run_experiment
-
-    experiment = read_experiment(file)
-    with bar(experiment.name) as show:
-
-        def report(name: str) -> Callable[[Any, int, dict[str, float]], None]:
-            return lambda progress, total, values: show(
-                progress.step, total, f"{name}, loss {values.get('main_loss', float('nan')):.3f}"
-            )
-
-        run_experiment(experiment, root, data, typer.echo, report, device, minutes)
-
-
-@experiment_app.command("status")
-def experiment_status(file: ExperimentFile, root: RunsRoot = Path("runs")) -> None:
-    """Say how far each cell is."""
-    from workbench.experiments import cells, read_experiment
-
-    for cell in cells(read_experiment(file), root):
-        typer.echo(f"{cell.folder}: {cell.state}")
-
-
-@experiment_app.command("table")
-def experiment_table(
-    file: ExperimentFile,
-    root: RunsRoot = Path("runs"),
-    out: Annotated[Path | None, typer.Option(help="CSV file to write")] = None,
-) -> None:
-    """Scores of all cells that are done; the others stand there with their state."""
-    from workbench.experiments import read_experiment, table
-
-    found = table(read_experiment(file), root)
-    print_table(found)
-    if out is not None:
-        found.to_csv(out, index=False, float_format="%.4f")

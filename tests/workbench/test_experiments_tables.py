@@ -1,0 +1,164 @@
+"""Tables of a grid over seeds, on a generated corpus: means, spreads and differences are those of independent
+computations, half a grid is tabled as half a grid, and the files name all of it."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import sacrebleu
+import yaml
+from typer.testing import CliRunner
+
+from analyses import significance
+from analyses.scores import extract
+from workbench import cli
+from workbench.evaluation import test_set as open_test_set
+from workbench.evaluation import translate_test
+from workbench.experiments.grid import Experiment, cells, read_experiment
+from workbench.experiments.running import run_experiment
+from workbench.experiments.tables import readable, remarks, seed_tables
+from workbench.runs import Run, RunError, open_run
+
+GRID = {
+    "name": "grid",
+    "data": {"pieces": 160, "kind": "bpe", "controlled": {"sentences": 150, "dev": 10, "test": 30}},
+    "systems": {"plain": "transformer:preset=tiny", "future": "future-cost-2:preset=tiny"},
+    "seeds": [1, 2],
+    "training": {"max_steps": 2, "validate_every": 1, "log_every": 1, "batch_tokens": 256, "precision": "float32"},
+    "search": {"beam": 1, "max_length": 4},
+}
+
+
+def _spoil(run: Run, share: float, seed: int) -> tuple[list[str], list[str]]:
+    """Put references with a share of their words spoiled in place of a run's translations; returns both."""
+    folder, drawn = run.results / "translations" / "test", random.Random(seed)
+    references = (folder / "references.txt").read_text(encoding="utf-8").splitlines()
+    worse = [" ".join("falsch" if drawn.random() < share else word for word in line.split()) for line in references]
+    (folder / "hypotheses.txt").write_text("".join(f"{line}\n" for line in worse), encoding="utf-8")
+    return worse, references
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory) -> tuple[Experiment, Path]:
+    """A grid of two systems and two seeds, run to its end."""
+    folder = tmp_path_factory.mktemp("grid")
+    (folder / "grid.yaml").write_text(yaml.safe_dump(GRID, sort_keys=False), encoding="utf-8")
+    experiment = read_experiment(folder / "grid.yaml")
+    run_experiment(experiment, folder, None, print, device="cpu")
+    return experiment, folder
+
+
+@pytest.fixture(scope="module")
+def outputs(grid) -> dict[tuple[str, int], tuple[list[str], list[str]]]:
+    """What each cell made of the test set, ever fewer words of it spoiled."""
+    shares = {("plain", 1): 0.5, ("future", 1): 0.35, ("plain", 2): 0.4, ("future", 2): 0.3}
+    return {
+        (cell.system, cell.seed): _spoil(open_run(cell.folder), shares[cell.system, cell.seed], cell.seed)
+        for cell in cells(*grid)
+    }
+
+
+def test_a_generated_corpus_is_prepared_with_its_truth_and_needs_no_files(grid):
+    experiment, root = grid
+    assert [cell.state for cell in cells(experiment, root)] == ["done"] * 4
+    translations = open_run(root / "grid" / "future.seed-2").translations("test")
+    assert len(translations) == len(translations.truth) == 30
+    assert remarks(experiment, root)[-1].endswith("2 seeds hold the truth 50 % of the time, not 95 %.")
+
+
+def test_means_and_spreads_are_those_of_sacrebleu_and_numpy(grid, outputs):
+    scores, comparisons = seed_tables(*grid, samples=100)
+    for row in scores.itertuples():
+        own = [
+            {"bleu": sacrebleu.corpus_bleu, "chrf": sacrebleu.corpus_chrf}[row.metric](worse, [references]).score
+            for worse, references in (outputs[row.system, seed] for seed in (1, 2))
+        ]
+        assert (row.score, row.spread) == pytest.approx((np.mean(own), np.std(own, ddof=1)))
+        assert row.low < row.score < row.high
+        assert (row.n, row.seeds, row.test) == (30, 2, "test")
+    means = scores.set_index(["system", "metric"]).score
+    for row in comparisons.itertuples():
+        assert (row.system, row.baseline, row.method) == ("future", "plain", "two-level bootstrap")
+        assert row.delta == pytest.approx(means["future", row.metric] - means["plain", row.metric])
+    turned = seed_tables(*grid, baseline="future", samples=100)[1]
+    assert turned.delta.tolist() == pytest.approx((-comparisons.delta).tolist())
+    with pytest.raises(RunError, match="--baseline 'futur': did you mean 'future'"):
+        seed_tables(*grid, baseline="futur")
+
+
+def test_half_a_grid_is_compared_over_the_seeds_that_both_have_and_names_the_missing(grid, outputs):
+    experiment, root = grid
+    late = root / "grid" / "future.seed-2" / "translations"
+    late.rename(root / "elsewhere")
+    try:
+        scores, comparisons = seed_tables(experiment, root, ("bleu",), samples=200)
+        assert scores[["system", "seeds"]].values.tolist() == [["plain", 2], ["future", 1]]
+        pair = [extract(*outputs[system, 1], "bleu") for system in ("plain", "future")]
+        plain = significance.paired_bootstrap(*pair, samples=200)
+        (row,) = comparisons.itertuples()
+        assert (row.method, row.seeds) == ("paired bootstrap", 1)
+        assert (row.delta, row.low, row.high, row.p_value) == (plain.delta, plain.low, plain.high, plain.p_value)
+        assert remarks(experiment, root)[0] == "future.seed-2: trained"
+        shown = readable(scores, comparisons, 2).set_index("system")
+        assert shown.seeds.tolist() == ["2 of 2", "1 of 2"]
+        assert "±" in shown.score["plain"]
+        assert "±" not in shown.score["future"]
+    finally:
+        (root / "elsewhere").rename(late)
+
+
+def test_a_checkpoint_is_compared_with_the_baseline_at_its_step(grid, outputs):
+    experiment, root = grid
+    for cell in cells(experiment, root):
+        run = open_run(f"{cell.folder}@1")
+        test, _ = open_test_set(run, "test")
+        translate_test(run, test)
+        _spoil(run, 0.6 if cell.system == "plain" else 0.2, cell.seed)
+    scores, comparisons = seed_tables(experiment, root, ("chrf",), [1], samples=100)
+    assert scores.system.tolist() == ["plain", "future", "plain@1", "future@1"]
+    assert comparisons[["system", "baseline"]].values.tolist() == [["future", "plain"], ["future@1", "plain@1"]]
+    assert comparisons.delta[1] > comparisons.delta[0] > 0
+
+
+def test_the_command_prints_a_row_a_system_and_writes_every_cell(grid, outputs, tmp_path):
+    root = grid[1]
+    path = tmp_path / "grid.yaml"
+    path.write_text(yaml.safe_dump({**GRID, "seeds": [1, 2, 3]}, sort_keys=False), encoding="utf-8")
+    found = CliRunner().invoke(
+        cli.app,
+        ["experiment", "table", str(path), "--runs", str(root), "--csv", str(tmp_path / "out"), "--samples", "100"],
+    )
+    assert found.exit_code == 0, found.output
+    assert [line.split("\t")[:4] for line in found.stdout.splitlines()[1:5]] == [
+        ["test", metric, system, "2 of 3"] for metric in ("BLEU", "chrF") for system in ("plain", "future")
+    ]
+    assert "plain.seed-3: missing" in found.stderr
+    assert "3 seeds hold the truth 75 % of the time" in found.stderr
+    cells_file, scores, comparisons = (
+        pd.read_csv(tmp_path / "out" / f"grid.{kind}.csv") for kind in ("cells", "scores", "comparisons")
+    )
+    assert cells_file.state.tolist() == ["done"] * 8 + ["missing"] * 2, "two metrics of each cell that is done"
+    means = cells_file[cells_file.state == "done"].groupby(["system", "metric"]).score.mean()
+    assert scores.set_index(["system", "metric"]).score.to_dict() == pytest.approx(means.to_dict(), abs=1e-4)
+    assert {"system", "baseline", "metric", "score", "delta", "low", "high", "p_value", "p_holm", "method", "test"} < {
+        *comparisons.columns
+    }
+
+
+def test_with_one_seed_the_sign_test_stands_beside_the_bootstrap(grid, outputs):
+    experiment, root = grid
+    single = experiment.model_copy(update={"seeds": (1,)})
+    for system in experiment.systems:  # a grid of one seed looks for folders without a seed's name
+        (root / "grid" / f"{system}.seed-1").rename(root / "grid" / system)
+    try:
+        scores, comparisons = seed_tables(single, root, ("bleu",), samples=100)
+        assert scores.spread.isna().all()
+        signs = significance.sign_test(*(extract(*outputs[system, 1], "bleu") for system in ("plain", "future")))
+        assert comparisons.method.tolist() == ["paired bootstrap", "sign test"]
+        assert comparisons.p_value[1] == signs.p_value
+        assert remarks(single, root) == ["One seed: the intervals speak of other sentences, not of other trainings."]
+    finally:
+        for system in experiment.systems:
+            (root / "grid" / system).rename(root / "grid" / f"{system}.seed-1")

@@ -1,0 +1,114 @@
+"""workbench experiment run, status and table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from workbench.cli.comparing import known_metrics
+from workbench.cli.shared import (
+    Device,
+    RunsRoot,
+    bar,
+    experiment_app,
+    pairs,
+    print_table,
+    refuse,
+)
+
+ExperimentFile = Annotated[Path, typer.Argument(help="e.g. data/experiments/controlled.yaml")]
+Only = Annotated[list[str] | None, typer.Option(help="A cell's folder name, e.g. transformer.seed-2; can be repeated")]
+
+
+@experiment_app.command("run")
+def experiment_run(
+    file: ExperimentFile,
+    data: Annotated[Path | None, typer.Option(help="Folder of the files that it names")] = None,
+    root: RunsRoot = Path("runs"),
+    minutes: Annotated[float | None, typer.Option(help="For each training, in this call")] = None,
+    device: Device = "auto",
+    only: Only = None,
+    processes: Annotated[int, typer.Option(min=1, help="On each device; a CPU process gets one thread")] = 1,
+    devices: Annotated[str | None, typer.Option(help="A process each, e.g. cuda:0,cuda:1 or cpu")] = None,
+    launcher: Annotated[str, typer.Option(help="here, or submitit: a job for each cell, on a cluster")] = "here",
+    cluster: Annotated[str | None, typer.Option(help="submitit: slurm or local; found out if not given")] = None,
+    partition: Annotated[str | None, typer.Option(help="submitit: Slurm partition")] = None,
+    time: Annotated[int, typer.Option(help="submitit: minutes of a job; it is queued again until it is done")] = 720,
+    gpus: Annotated[int, typer.Option(help="submitit: GPUs of a job")] = 0,
+    cpus: Annotated[int, typer.Option(help="submitit: processors of a job")] = 4,
+    job: Annotated[list[str] | None, typer.Option(help="submitit: key=value, e.g. slurm_account=mine")] = None,
+) -> None:
+    """Train, translate and trace every cell that is not done; can be stopped and started again at any time."""
+    from workbench.experiments import launching
+    from workbench.experiments.grid import read_experiment
+    from workbench.experiments.running import run_experiment
+
+    chosen = only or []
+    if launcher == "submitit":
+        asked = {"timeout_min": time, "gpus_per_node": gpus, "cpus_per_task": cpus, **pairs(job)}
+        asked |= {"slurm_partition": partition} if partition else {}
+        launching.submit(file, root, data, typer.echo, asked, cluster, device, minutes, chosen)
+        return
+    if launcher != "here":
+        refuse(f"--launcher {launcher!r}: choose here or submitit")
+    experiment = read_experiment(file)
+    with bar(experiment.name) as show:
+        if devices or processes > 1:
+            places = [place for place in (devices or _a_device(device)).split(",") for _ in range(processes)]
+            launching.run_in_processes(file, root, data, places, typer.echo, show, minutes, chosen)
+            return
+
+        def report(name: str) -> Callable[[Any, int, dict[str, float]], None]:
+            return lambda progress, total, values: show(
+                progress.step, total, f"{name}, loss {values.get('main_loss', float('nan')):.3f}"
+            )
+
+        run_experiment(experiment, root, data, typer.echo, report, device, minutes, chosen)
+
+
+def _a_device(device: str) -> str:
+    """What `auto` stands for when processes have to be placed."""
+    if device != "auto":
+        return device
+    import torch
+
+    return "cuda:0" if torch.cuda.is_available() else "cpu"
+
+
+@experiment_app.command("status")
+def experiment_status(file: ExperimentFile, root: RunsRoot = Path("runs")) -> None:
+    """Say how far each cell is."""
+    from workbench.experiments.grid import cells, read_experiment
+
+    for cell in cells(read_experiment(file), root):
+        typer.echo(f"{cell.folder}: {cell.told()}")
+
+
+@experiment_app.command("table")
+def experiment_table(
+    file: ExperimentFile,
+    root: RunsRoot = Path("runs"),
+    metrics: str = "bleu,chrf",
+    baseline: Annotated[str | None, typer.Option(help="A system of the grid; the first by default")] = None,
+    checkpoint: Annotated[list[int] | None, typer.Option(help="Also RUN@STEP, where it is translated")] = None,
+    samples: Annotated[int, typer.Option(min=40, help="Resamples")] = 1000,
+    csv: Annotated[Path | None, typer.Option(help="Folder for NAME.cells, .scores and .comparisons.csv")] = None,
+) -> None:
+    """Means over seeds with two-level intervals, differences to the baseline, and which cells are missing."""
+    from workbench.experiments import tables
+    from workbench.experiments.grid import read_experiment
+
+    wanted, experiment = known_metrics(metrics), read_experiment(file)
+    scores, comparisons = tables.seed_tables(experiment, root, wanted, checkpoint or [], baseline, samples)
+    if len(scores):
+        print_table(tables.readable(scores, comparisons, len(experiment.seeds)))
+    for remark in tables.remarks(experiment, root):
+        typer.echo(remark, err=True)
+    if csv is not None:
+        written = tables.write_csv(
+            experiment, root, csv, (tables.cell_table(experiment, root, wanted), scores, comparisons)
+        )
+        typer.echo("\n".join(map(str, written)))

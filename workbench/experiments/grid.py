@@ -1,0 +1,230 @@
+"""The grid of an experiment: its file, its cells, how far each of them is.
+
+    ROOT/NAME/data/   ROOT/NAME/SYSTEM/ (one seed) or ROOT/NAME/SYSTEM.seed-2/   ROOT/NAME/.SYSTEM.lock
+
+A cell is one system with one seed: a run that can be resumed. Knows the file, the folders and the locks; what is done
+in a cell is `running`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from pydantic import Field, model_validator
+
+from core_models.config import (
+    ConfigError,
+    ModelConfig,
+    RunConfig,
+    SearchConfig,
+    Section,
+    TrainingConfig,
+    nearest,
+    parse,
+    read_config,
+    read_yaml,
+)
+from workbench.runs import Run, RunError, open_run
+from workbench.training import finished
+
+Pair = tuple[str, str]
+# Settings of training that change what is kept and said, not what comes out.
+BOOKKEEPING = {"max_minutes", "keep_last", "keep_every", "log_every", "tensorboard"}
+
+
+class ControlledText(Section):
+    """A controlled corpus that is generated: sentences of each split, and its own seed. Its test set is `test`."""
+
+    sentences: int = Field(gt=0)
+    dev: int = Field(gt=0)
+    test: int = Field(gt=0)
+    seed: int = Field(1, ge=0)
+
+
+class DataFiles(Section):
+    """Files of an experiment, relative to the folder given on the command line, or a controlled corpus instead."""
+
+    languages: str = ""
+    pieces: int = Field(8000, gt=0)
+    kind: str = "unigram"
+    joint: bool = True
+    controlled: ControlledText | None = None
+    train: Pair | None = None
+    dev: Pair | None = None
+    tests: dict[str, Pair] = {}
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> DataFiles:
+        files = (self.train, self.dev, self.tests)
+        if not (all(files) if self.controlled is None else not any(files)):
+            raise ValueError("give either train, dev and tests, or controlled")
+        return self
+
+    @property
+    def test_names(self) -> list[str]:
+        return list(self.tests) if self.controlled is None else ["test"]
+
+
+class Experiment(Section):
+    name: str
+    data: DataFiles
+    systems: dict[str, str] = Field(min_length=1, description="the first is the baseline of comparisons")
+    seeds: tuple[int, ...] = Field((1,), min_length=1)
+    training: dict[str, Any]
+    search: dict[str, Any] = {}
+    inspect: str | None = Field(None, description="test set whose beam trees and traces are kept")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of the grid."""
+
+    experiment: Experiment
+    system: str
+    seed: int
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def state(self) -> str:
+        """missing, broken, begun, trained (some test or trace is still to do) or done."""
+        if not (self.folder / "config.yaml").is_file():
+            return "missing"
+        if self.problem is not None:
+            return "broken"
+        if not finished(self.folder):
+            return "begun"
+        run = open_run(self.folder)
+        whole = set(self.experiment.data.test_names) <= set(run.tests()) and not self.untraced(run)
+        return "done" if whole else "trained"
+
+    @property
+    def problem(self) -> str | None:
+        """Why the run that is there cannot be used, if there is one and it cannot."""
+        try:
+            self._open()
+        except RunError as error:
+            return str(error).replace("\n", "; ")
+        return None
+
+    def _open(self) -> Run | None:
+        return open_run(self.folder) if (self.folder / "config.yaml").is_file() else None
+
+    def untraced(self, run: Run) -> bool:
+        """Is the trace of the inspected test set still to be made? A system without mechanisms has none."""
+        inspect = self.experiment.inspect
+        traced = inspect is None or (run.folder / "traces" / inspect / "index.json").is_file()
+        return bool(run.config.model.mechanisms) and not traced
+
+    def steps(self) -> tuple[int, int | None]:
+        """How many updates the log knows of, and how many there are to be (None: not known before it has begun)."""
+        run = None if self.problem else self._open()
+        if run is None:
+            return 0, self.training.max_steps
+        events = run.events()
+        planned = [event["steps"] for event in events if event.get("event") == "start" and "steps" in event]
+        return max((event["step"] for event in events), default=0), [self.training.max_steps, *planned][-1]
+
+    def told(self) -> str:
+        """The state in words: how far training is, who is at it, what no longer fits the grid."""
+        if self.problem is not None:
+            return f"broken: {self.problem}"
+        state, (step, steps) = self.state, self.steps()
+        far = f", step {step}" + (f" of {steps}" if steps else "") if state == "begun" else ""
+        changes = self.changes()
+        changed = f"; made with other settings: {', '.join(changes)}" if changes else ""
+        return state + far + (", running" if self.locked() else "") + changed
+
+    @cached_property
+    def training(self) -> TrainingConfig:
+        return parse(TrainingConfig, {**self.experiment.training, "seed": self.seed}, "training")
+
+    def changes(self) -> list[str]:
+        """Settings that matter to the result and in which the run that is there and the grid differ."""
+        run = None if self.problem else self._open()
+        if run is None:
+            return []
+        config, wanted = run.config, self.experiment.systems[self.system]
+        found = [f"system {config.system}, now {wanted}"] if not _same_model(config, wanted) else []
+        search = parse(SearchConfig, self.experiment.search, "search")
+        for name, own, now in (("training.", config.training, self.training), ("search.", config.search, search)):
+            pairs = [
+                (key, getattr(own, key), value) for key, value in now if key not in BOOKKEEPING and value != "auto"
+            ]
+            found += [f"{name}{key} {there}, now {value}" for key, there, value in pairs if there != value]
+        return found
+
+    def lock(self) -> FileLock:
+        """Whoever holds it works on this cell; the system gives it back when the process ends, however it ends."""
+        return FileLock(self.folder.with_name(f".{self.name}.lock"))
+
+    def locked(self) -> bool:
+        lock = self.lock()
+        if not Path(lock.lock_file).is_file():
+            return False
+        try:
+            with lock.acquire(blocking=False):
+                return False
+        except Timeout:
+            return True
+
+
+def read_experiment(path: Path) -> Experiment:
+    """Read and check a grid, its training and search settings included; raises ConfigError."""
+    experiment = parse(Experiment, read_yaml(path), str(path))
+    parse(TrainingConfig, experiment.training, f"{path}: training")
+    parse(SearchConfig, experiment.search, f"{path}: search")
+    tests = experiment.data.test_names
+    if experiment.inspect is not None and experiment.inspect not in tests:
+        raise RunError(f"{path}: inspect: {experiment.inspect!r} is none of its tests: {', '.join(tests)}")
+    if len(set(experiment.seeds)) < len(experiment.seeds):
+        raise ConfigError(f"{path}: seeds: {list(experiment.seeds)} names a seed twice; each makes one run")
+    return experiment
+
+
+def cells(experiment: Experiment, root: Path, only: Sequence[str] = ()) -> list[Cell]:
+    """The runs of the grid, in order, or those that are named by their folder; raises RunError for an unknown name."""
+    found = list(_all_cells(experiment, root / experiment.name))
+    known = [cell.name for cell in found]
+    unknown = [name for name in only if name not in known]
+    if unknown:
+        raise RunError(f"{experiment.name} has no cell {unknown[0]!r}; {nearest(unknown[0], known)}")
+    return [cell for cell in found if not only or cell.name in only]
+
+
+def _all_cells(experiment: Experiment, folder: Path) -> Iterator[Cell]:
+    for seed in experiment.seeds:
+        for system in experiment.systems:
+            plain = Cell(experiment, system, seed, folder / system)
+            # A grid that began with one seed keeps that run when it is given more.
+            first = len(experiment.seeds) == 1 or _seed_of(plain.folder) == seed
+            yield plain if first else Cell(experiment, system, seed, folder / f"{system}.seed-{seed}")
+
+
+def _same_model(config: RunConfig, system: str) -> bool:
+    """Is a run what a system's description would build today? Names are compared first: describing it takes torch."""
+    if config.system == system:
+        return True
+    from core_models.systems import MECHANISMS, describe
+
+    def whole(model: ModelConfig) -> dict[str, Any]:  # options that are not written down have their defaults
+        named = [item for entry in model.mechanisms for item in entry.items()]
+        return {
+            **model.model_dump(),
+            "tied": config.model.tied,  # laying out a run unties what separate vocabularies cannot share
+            "mechanisms": [(kind, MECHANISMS[kind].Options(**options)) for kind, options in named],
+        }
+
+    return whole(config.model) == whole(describe(system))
+
+
+def _seed_of(folder: Path) -> int | None:
+    return read_config(folder).training.seed if (folder / "config.yaml").is_file() else None
