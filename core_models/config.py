@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import difflib
 import os
+import reprlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -23,7 +24,7 @@ class ConfigError(ValueError):
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
 
 # width, encoder + decoder layers, heads, feed-forward. A recurrent decoder takes `width` as its hidden size.
@@ -82,11 +83,14 @@ class ModelConfig(Section):
     def _fill_from_preset(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        sizes = PRESETS.get(given.get("preset", "small") or "", {})
+        preset = given.get("preset", "small")
+        # A preset that is none is refused by its field; the sizes of another keep that refusal alone.
+        known = preset if isinstance(preset, str) and preset in PRESETS else "small"
+        sizes = {} if preset is None else PRESETS[known]
         return {
             **sizes,
             **{key: value for key, value in given.items() if value is not None},
-            "preset": given.get("preset", "small"),
+            "preset": preset,
         }
 
     @model_validator(mode="after")
@@ -101,13 +105,16 @@ class ModelConfig(Section):
         return self
 
 
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
 class EarlyStopping(Section):
     metric: Literal["loss", "bleu", "chrf"] = "loss"
     patience: int = Field(10, gt=0, description="validations without a better score before training stops")
 
 
 class TrainingConfig(Section):
-    seed: int = Field(1, ge=0)
+    seed: int = Field(1, ge=0, lt=1 << 63)
     max_steps: int | None = Field(None, gt=0)
     max_epochs: int | None = Field(None, gt=0)
     max_minutes: float | None = Field(None, gt=0, description="wall-clock time of one call; the run can be resumed")
@@ -123,7 +130,7 @@ class TrainingConfig(Section):
     plateau_factor: float = Field(0.5, gt=0, lt=1)
     plateau_patience: int = Field(3, ge=0)
     minimum_learning_rate: float = Field(0.0, ge=0)
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[Decay, Decay] = (0.9, 0.98)
     weight_decay: float = Field(0.0, ge=0)
     clip: float = Field(1.0, ge=0, description="largest gradient norm; 0 switches clipping off")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
@@ -131,6 +138,7 @@ class TrainingConfig(Section):
     subword_alpha: float | None = Field(None, gt=0, description="sharpness of subword sampling; off when missing")
     context_sentences: int = Field(0, ge=0)
     validate_every: int = Field(1000, gt=0, description="steps")
+    save_every: int | None = Field(None, gt=0, description="steps between states to resume from, besides validations")
     log_every: int = Field(50, gt=0, description="steps")
     keep_last: int = Field(2, ge=0, description="latest checkpoints kept for averaging")
     keep_every: int | None = Field(None, gt=0, description="steps between checkpoints that are kept for good")
@@ -185,6 +193,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 def parse(kind: type[Model], given: Mapping[str, Any], where: str = "configuration") -> Model:
     """Validate a mapping; raises ConfigError with one sentence for each thing that is wrong."""
+    strangers = [key for key in given if not isinstance(key, str)]
+    if strangers:
+        raise ConfigError(f"{where}: the key {_shown(strangers[0])} is no name; put quotes around it or mend it")
     try:
         return kind.model_validate(dict(given))
     except ValidationError as error:
@@ -206,10 +217,17 @@ def _sentence(kind: type[BaseModel], problem: Mapping[str, Any], where: str) -> 
         return f"{where}: {name} is missing"
     message = problem["msg"].removeprefix("Value error, ")
     return (
-        f"{where}: {name}: {message[0].lower()}{message[1:]} (given: {problem.get('input')!r})"
+        f"{where}: {name}: {message[0].lower()}{message[1:]} (given: {_shown(problem.get('input'))})"
         if path
         else f"{where}: {message}"
     )
+
+
+def _shown(value: Any) -> str:
+    """A value as Python writes it, cut short: a configuration may hold anything, aliases of aliases too."""
+    brief = reprlib.Repr()
+    brief.maxstring = brief.maxother = brief.maxlong = 80
+    return brief.repr(value)
 
 
 def _section_at(kind: type[BaseModel], path: list[str]) -> type[BaseModel]:
@@ -227,19 +245,35 @@ def read_yaml(path: Path) -> dict[str, Any]:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not readable as YAML: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2020-13-45
+        raise ConfigError(f"{path}: not readable as YAML: {_explain_yaml(error)}") from None
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: must be a mapping of keys to values, not {type(content).__name__}")
     return content
 
 
+def read_value(text: str, where: str) -> Any:
+    """A value of the command line, read as YAML; raises ConfigError."""
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{where}: the value is not readable as YAML ({_explain_yaml(error)}); quote it") from None
+
+
+def _explain_yaml(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}"
+    return " ".join(str(error).split())
+
+
 def split_reference(reference: str | Path) -> tuple[Path, str]:
     """RUN or RUN@step as (folder, step): RUN@1250 is the checkpoint of a step, RUN@average-5 one by its name."""
     text = str(reference)
-    if "@" not in text or Path(text).exists():
+    folder, sign, step = text.rpartition("@")
+    if not sign or "/" in step or os.path.exists(text):  # a step is a name, never a path
         return Path(text), ""
-    folder, _, step = text.rpartition("@")
     return Path(folder), step
 
 
@@ -247,7 +281,7 @@ def weights_path(folder: Path, step: str = "") -> Path:
     """Where the weights of a run, or of one of its checkpoints, lie."""
     if not step:
         return folder / WEIGHTS
-    name = f"step-{int(step):06d}" if step.isdigit() else step
+    name = f"step-{step.lstrip('0').zfill(6)}" if step.isdecimal() else step
     return folder / "checkpoints" / f"{name}.safetensors"
 
 

@@ -8,7 +8,7 @@ Knows text and search, no files but the run it opens, and no architecture.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,13 @@ from typing import Any
 import torch
 
 from core_models.assembly import Encoded, System
+from core_models.capacity import Capacity, TooLarge, batches
 from core_models.checkpoint import open_trained
 from core_models.config import SearchConfig, parse
+from core_models.devices import check_device
 from core_models.search import Ensemble, Found, Hypothesis, Tree, beam_search, sample
 from core_models.text.batches import Batch, collate
-from core_models.text.vocabulary import Vocabulary
+from core_models.text.vocabulary import UNK, Vocabulary
 from core_models.traces import Trace, TraceWriter
 
 
@@ -61,6 +63,7 @@ class Translator:
         self.systems = [system] if isinstance(system, System) else list(system)
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
         self.search = search or SearchConfig()
+        self._capacity = Capacity()
 
     @property
     def device(self) -> torch.device:
@@ -86,15 +89,16 @@ class Translator:
         """
         _check_one_each(sources, documents=documents, prefixes=prefix)
         given = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length, "n_best": n_best, **changes}
-        wanted = {key: value for key, value in given.items() if value is not None}
-        config = parse(SearchConfig, {**self.search.model_dump(), **wanted}, where="search")
+        config = self._configured(given)
         pieces = self.source_vocabulary.encode(list(sources))
-        prefixes = self.target_vocabulary.encode(list(prefix)) if prefix is not None else None
+        prefixes = self._prefixes(prefix) if prefix is not None else None
         translations: list[Translation | None] = [None] * len(pieces)
-        for rows in _by_length(pieces, config):
-            found = self._search(
-                [pieces[row] for row in rows], [prefixes[row] for row in rows] if prefixes else None, config, record
-            )
+
+        def search(rows: list[int]) -> list[Found]:
+            forced = [prefixes[row] for row in rows] if prefixes else None
+            return self._search([pieces[row] for row in rows], forced, config, record)
+
+        for rows, found in self._each("translating", pieces, config, search):
             for row, one in zip(rows, found, strict=True):
                 translations[row] = self._translation(pieces[row], one)
         whole = [translation for translation in translations if translation is not None]
@@ -102,9 +106,16 @@ class Translator:
             targets = [
                 translation.ids for translation in whole
             ]  # as the search found them: text might be segmented otherwise
-            for rows in _by_length(pieces, config):
-                self._trace_rows(rows, pieces, targets, whole, trace)
+            self._force_all(pieces, targets, whole, trace)
         return whole
+
+    def batches(self, sources: Sequence[str], **changes: Any) -> list[list[int]]:
+        """The rows of `sources` that `translate`, with the same changes to the search, takes together; longest first.
+
+        Handed over one batch a call, they give the very bits that one call with all of them gives.
+        """
+        config = self._configured(changes)
+        return batches(_lengths(self.source_vocabulary.encode(list(sources))), config.batch_tokens, config.beam)
 
     def score(
         self,
@@ -117,8 +128,7 @@ class Translator:
         _check_one_each(sources, translations=targets, documents=documents)
         pieces, wanted = self.source_vocabulary.encode(list(sources)), self.target_vocabulary.encode(list(targets))
         scored: list[Translation | None] = [None] * len(pieces)
-        for rows in _by_length(pieces, self.search):
-            self._trace_rows(rows, pieces, wanted, scored, trace)
+        self._force_all(pieces, wanted, scored, trace)
         return [translation for translation in scored if translation is not None]
 
     def trace(self, sources: Sequence[str], tokens: Sequence[Sequence[str]], names: Sequence[str]) -> list[Trace]:
@@ -133,13 +143,18 @@ class Translator:
         }
         pieces = self.source_vocabulary.encode(list(sources))
         found = [self._given(source, list(words), known) for source, words in zip(pieces, tokens, strict=True)]
-        for rows in _by_length(pieces, self.search):
-            self._trace_rows(rows, pieces, [one.ids for one in found], found, names)
+        self._force_all(pieces, [one.ids for one in found], found, names)
         return [one.trace or {} for one in found]
 
     def _given(self, source: list[int], tokens: list[str], known: dict[str, int]) -> Translation:
         finished = tokens[-1:] == ["</s>"]
-        ids = [known[piece] for piece in (tokens[:-1] if finished else tokens)]
+        words = tokens[:-1] if finished else tokens
+        if foreign := [piece for piece in words if piece not in known]:
+            raise TranslatorError(
+                f"the target vocabulary has no piece {foreign[0]!r}: this translation was made with another one; "
+                "translate its source again"
+            )
+        ids = [known[piece] for piece in words]
         return self._one(source, Hypothesis(ids, math.nan, math.nan, finished, []))
 
     def sample(
@@ -149,15 +164,52 @@ class Translator:
         pieces = self.source_vocabulary.encode(list(sources))
         generator = torch.Generator(self.device).manual_seed(seed)
         drawn: list[list[Translation]] = [[] for _ in pieces]
-        for rows in _by_length(pieces, self.search):
+
+        def draw(rows: list[int]) -> list[list[Hypothesis]]:
             batch = collate([pieces[row] for row in rows]).to(self.device)
+            limits = self._limits(batch, self.search)
             with torch.inference_mode():
-                found = sample(
-                    *self._encode(batch), self._limits(batch, self.search), samples, temperature, top, generator
-                )
+                return sample(*self._encode(batch), limits, samples, temperature, top, generator)
+
+        for rows, found in self._each("sampling", pieces, self.search, draw):
             for row, hypotheses in zip(rows, found, strict=True):
                 drawn[row] = [self._one(pieces[row], hypothesis) for hypothesis in hypotheses]
         return drawn
+
+    def _configured(self, changes: dict[str, Any]) -> SearchConfig:
+        wanted = {key: value for key, value in changes.items() if value is not None}
+        return parse(SearchConfig, {**self.search.model_dump(), **wanted}, where="search")
+
+    def _each(
+        self, work: str, pieces: list[list[int]], config: SearchConfig, function: Callable[[list[int]], Any]
+    ) -> Iterator[tuple[list[int], Any]]:
+        """function(rows) for all sentences, as many at a time as fit; raises TranslatorError where one does not."""
+        lengths = _lengths(pieces)
+        try:
+            yield from self._capacity.run(work, lengths, config.batch_tokens, config.beam, function)
+        except TooLarge as error:
+            (text,) = self.source_vocabulary.decode([pieces[error.row]])
+            raise TranslatorError(
+                f"out of memory while {work} one sentence alone, of {lengths[error.row]} pieces, with beam "
+                f"{config.beam} and up to {config.max_length} pieces of output ({error.cause}): split the sentence, "
+                f"take a smaller beam or max_length, or a device with more memory: {text[:60]!r}"
+            ) from None
+
+    def _prefixes(self, prefix: Sequence[str]) -> list[list[int]]:
+        """The pieces of what translations must begin with; raises TranslatorError where there are none for a word."""
+        found = self.target_vocabulary.encode(list(prefix))
+        for number, (text, ids) in enumerate(zip(prefix, found, strict=True), start=1):
+            if UNK in ids:
+                words = text.split()
+                unknown = [
+                    w for w, pieces in zip(words, self.target_vocabulary.encode(words), strict=True) if UNK in pieces
+                ]
+                raise TranslatorError(
+                    f"prefix {number} ({text[:60]!r}): the target vocabulary has no pieces for "
+                    f"{', '.join(map(repr, unknown or [text]))}; a translation can only begin with what it can write: "
+                    "write it otherwise or leave it out"
+                )
+        return found
 
     def _encode(self, batch: Batch) -> tuple[Any, Any]:
         """What the search steps, and the encoded batch it starts from."""
@@ -209,12 +261,22 @@ class Translator:
         names = dict(zip(distinct, self.target_vocabulary.pieces(distinct), strict=True))
         return {**vars(tree), "word": [names[word] for word in tree.word]}
 
-    def _trace_rows(
-        self, rows: list[int], pieces: list[list[int]], targets: list[list[int]], into: list[Any], trace: Sequence[str]
+    def _force_all(
+        self, pieces: list[list[int]], targets: list[list[int]], into: list[Any], trace: Sequence[str]
     ) -> None:
-        """Force the targets of some rows; fill in missing translations, and hang the traces on all."""
+        """Force all targets; fill in missing translations, and hang the traces on all."""
         if trace and len(self.systems) > 1:
             raise TranslatorError("an ensemble has no trace; trace each system by itself")
+
+        def force(rows: list[int]) -> None:
+            self._force_rows(rows, pieces, targets, into, trace)
+
+        for _ in self._each("forcing", pieces, self.search, force):
+            pass
+
+    def _force_rows(
+        self, rows: list[int], pieces: list[list[int]], targets: list[list[int]], into: list[Any], trace: Sequence[str]
+    ) -> None:
         batch = collate([pieces[row] for row in rows], [targets[row] for row in rows]).to(self.device)
         with torch.inference_mode():
             writer = TraceWriter(trace)
@@ -247,8 +309,7 @@ class Translator:
 def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Translator:
     """Open a run, RUN@step, or several runs as an ensemble. Raises CheckpointError, ConfigError or TranslatorError."""
     paths = [path] if isinstance(path, str | Path) else list(path)
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise TranslatorError(f"device {device!r}: PyTorch finds no CUDA device here; use device='cpu'")
+    check_device(device)
     opened = [open_trained(one, device) for one in paths]
     first = opened[0]
     for other in opened[1:]:
@@ -264,15 +325,9 @@ def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Transl
     )
 
 
-def _by_length(pieces: Sequence[Sequence[int]], config: SearchConfig) -> Iterator[list[int]]:
-    """Rows in batches of like length, longest first, within beam x length tokens."""
-    order = sorted(range(len(pieces)), key=lambda row: -len(pieces[row]))
-    start = 0
-    while start < len(order):
-        longest = len(pieces[order[start]]) + 1
-        count = max(1, config.batch_tokens // (config.beam * longest))
-        yield order[start : start + count]
-        start += count
+def _lengths(pieces: Sequence[Sequence[int]]) -> list[int]:
+    """Of sentences in pieces, </s> counted."""
+    return [len(sentence) + 1 for sentence in pieces]
 
 
 def _check_one_each(sources: Sequence[str], **others: Sequence[Any] | None) -> None:

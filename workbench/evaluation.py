@@ -9,18 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.runs import Run, RunError, TestSet, Translations, write_translations
+from workbench.ranks import over_ranks, own_device, wait
+from workbench.runs import Run, RunError
+from workbench.translations import TestSet, Translations, write_translations
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.scores import Statistics
-    from core_models.translator import Translator
+    from core_models.traces import Trace
+    from core_models.translator import Translation, Translator
 
 METRICS = ("bleu", "chrf", "ter")
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "ter": "TER"}  # as figures and tables print them
 Step = Callable[[int, int], None]  # (sentences done, sentences in all)
-SLICE = 200  # sentences between two reports of progress
 
 
 def prepared_of(run: Run) -> Any:
@@ -51,30 +53,49 @@ def translate_test(
     step: Step | None = None,
     **search: Any,
 ) -> Translations:
-    """Translate a test set with a run and write the result beside it. `search` changes the run's search settings."""
+    """Translate a test set with a run and write the result beside it. `search` changes the run's search settings.
+
+    Under `torchrun` the ranks share the batches; the files are those of one process with as many threads.
+    """
     if translator is None:
         import core_models
 
-        translator = core_models.load(run.reference, device)
+        translator = core_models.load(run.reference, own_device(device))
     began = time.perf_counter()
-    order = sorted(range(len(test.sources)), key=lambda row: len(test.sources[row]))
-    found: dict[int, Any] = {}
-    for start in range(0, len(order), SLICE):
-        rows = order[start : start + SLICE]
-        documents = [test.documents[row] for row in rows] if test.documents else None
-        found.update(
-            zip(
-                rows,
-                translator.translate([test.sources[row] for row in rows], documents, record=trees, **search),
-                strict=True,
-            )
+    found = translate_lines(translator, test.sources, test.documents, step, record=trees, **search)
+    if found is not None:
+        changes = {key: value for key, value in search.items() if value is not None}
+        settings = {**translator.search.model_dump(), **changes}
+        write_translations(run, test, found, settings, time.perf_counter() - began, truth)
+    wait()
+    return run.translations(test.name)
+
+
+def translate_lines(
+    translator: Translator,
+    sources: Sequence[str],
+    documents: Sequence[str] | None = None,
+    step: Step | None = None,
+    record: bool = False,
+    prefix: str | None = None,
+    **search: Any,
+) -> list[Translation] | None:
+    """Translate sentences, shared over the ranks where there are several: then None on all but the first.
+
+    step: is told how far this rank has come with its share.
+    """
+
+    def translate(rows: list[int]) -> list[Translation]:
+        return translator.translate(
+            [sources[row] for row in rows],
+            [documents[row] for row in rows] if documents else None,
+            prefix=None if prefix is None else [prefix] * len(rows),
+            record=record,
+            **search,
         )
-        if step is not None:
-            step(len(found), len(order))
-    settings = {**translator.search.model_dump(), **{key: value for key, value in search.items() if value is not None}}
-    return write_translations(
-        run, test, [found[row] for row in range(len(order))], settings, time.perf_counter() - began, truth
-    )
+
+    found = over_ranks(translator.batches(sources, **search), translate, step)
+    return None if found is None else [found[row] for row in range(len(sources))]
 
 
 def trace_test(
@@ -93,28 +114,28 @@ def trace_test(
     if translator is None:
         import core_models
 
-        translator = core_models.load(run.reference, device)
+        translator = core_models.load(run.reference, own_device(device))
     rows = list(range(len(translations))) if sentences is None else list(sentences)
     outside = [row for row in rows if not 0 <= row < len(translations)]
     if outside:
         raise RunError(f"{translations.test} has sentences 0 to {len(translations) - 1}, not {outside[0]}")
-    traces: dict[int, Any] = {}
-    for start in range(0, len(rows), SLICE):
-        part = rows[start : start + SLICE]
-        found = translator.trace(
-            [translations.test_set.sources[row] for row in part],
-            [translations.details[row]["tokens"] for row in part],
-            names,
-        )
-        traces.update(zip(part, found, strict=True))
-        if step is not None:
-            step(len(traces), len(rows))
+    sources = [translations.test_set.sources[row] for row in rows]
+    tokens = [translations.details[row]["tokens"] for row in rows]
+
+    def force(places: list[int]) -> list[Trace]:
+        return translator.trace([sources[place] for place in places], [tokens[place] for place in places], names)
+
+    found = over_ranks(translator.batches(sources), force, step)
     folder = run.results / "traces" / translations.test
-    unfinished = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    write_traces(unfinished, traces)
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(unfinished, folder)
+    if found is not None:
+        if not any(found.values()):
+            raise RunError(f"{run.name} has no trace of the name {', '.join(names)}; '*' stands for all that it has")
+        unfinished = folder.with_name(f".{folder.name}.part")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        write_traces(unfinished, {rows[place]: trace for place, trace in found.items()})
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(unfinished, folder)
+    wait()
     return folder
 
 
@@ -140,19 +161,32 @@ def statistics(run: Run, translations: Translations, metric: str, **options: Any
     )
 
 
-def score_table(runs: Sequence[Run], test: str, metrics: Sequence[str] = METRICS, samples: int = 1000) -> pd.DataFrame:
+def statistics_of_all(
+    runs: Sequence[Run], opened: Mapping[str, Translations], metric: str, processes: int = 1
+) -> dict[str, Statistics]:
+    """`statistics` of every run; those not yet in a run's cache are extracted together, in so many processes."""
+    from analyses.scores import cached_extract_all
+
+    folders = {run.name: run.statistics for run in runs}
+    hypotheses = {name: translations.hypotheses for name, translations in opened.items()}
+    return cached_extract_all(folders, hypotheses, references(opened), metric, processes)
+
+
+def score_table(
+    runs: Sequence[Run], test: str, metrics: Sequence[str] = METRICS, samples: int = 1000, processes: int = 1
+) -> pd.DataFrame:
     """system, metric, score, low, high (95 % bootstrap), signature, n for every run and metric."""
     import pandas as pd
 
-    from analyses.significance import bootstrap_interval
+    from analyses.significance import bootstrap_intervals
 
     opened = {run.name: run.translations(test) for run in runs}
-    references(opened)
     rows = []
     for metric in metrics:
+        extracted = statistics_of_all(runs, opened, metric, processes)
+        intervals = bootstrap_intervals(extracted, samples)
         for run in runs:
-            found = statistics(run, opened[run.name], metric)
-            interval = bootstrap_interval(found, samples)
+            found, interval = extracted[run.name], intervals[run.name]
             rows.append(
                 {
                     "system": run.name,

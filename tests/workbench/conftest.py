@@ -11,6 +11,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that tests st
 
 from workbench import demo, evaluation
 from workbench.runs import Run, open_run
+from workbench.training import new_run, train
 
 
 @pytest.fixture(scope="session")
@@ -55,3 +56,14 @@ def graded_runs(copied_runs) -> list[Run]:
         runs.append(run)
     evaluation.score_table(runs, "test", samples=10)
     return runs
+
+
+@pytest.fixture(scope="session")
+def taught_run(prepared, tmp_path_factory) -> Run:
+    """A tiny Transformer that knows the words of `prepared` and mostly ends its sentences; never written to."""
+    training = {"max_steps": 120, "warmup": 5, "learning_rate": 3e-3, "batch_tokens": 500, "log_every": 40}
+    search = {"beam": 5, "penalty": "power", "max_length": 30}
+    folder = tmp_path_factory.mktemp("taught") / "transformer"
+    run = new_run(folder, "transformer:preset=tiny", prepared.folder, training, search)
+    train(run, device="cpu")
+    return run

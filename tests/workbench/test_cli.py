@@ -32,6 +32,7 @@ COMMANDS = (
     "systems",
     "figure",
     "experiment",
+    "export",
     "demo",
     "app",
 )

@@ -11,14 +11,13 @@ from core_models.translator import Translation
 from workbench.runs import (
     Run,
     RunError,
-    Translations,
     list_runs,
     open_run,
     open_runs,
     training_table,
-    write_translations,
 )
-from workbench.runs import TestSet as TestedOn  # pytest collects what is called Test…
+from workbench.translations import TestSet as TestedOn  # pytest collects what is called Test…
+from workbench.translations import Translations, write_translations
 
 
 def _translation(text: str, tree: object = None) -> Translation:

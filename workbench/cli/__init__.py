@@ -7,19 +7,32 @@ import sys
 
 import typer
 
-from workbench.cli import comparing, data, opening, training, translating
+from workbench.cli import comparing, data, experiments, exporting, opening, scaling, training, translating
 from workbench.cli.shared import app, refuse
 
-__all__ = ["app", "comparing", "data", "main", "opening", "training", "translating"]
+__all__ = [
+    "app",
+    "comparing",
+    "data",
+    "experiments",
+    "exporting",
+    "main",
+    "opening",
+    "scaling",
+    "training",
+    "translating",
+]
 
 SENTENCES = {
     "TextError",
     "ConfigError",
     "CheckpointError",
     "RunError",
+    "TraceError",
     "TranslatorError",
     "TrainingError",
     "MissingGlyphs",
+    "ScaleError",
 }
 ALLOCATING = {"train", "resume", "demo", "experiment", "bench"}
 
@@ -44,6 +57,12 @@ def main() -> None:
         if end.code == 130:  # what typer makes of Ctrl-C
             typer.echo("\nstopped; nothing is half-written, and a run in training can be resumed", err=True)
         raise
+    except OSError as error:
+        if error.filename is None or os.environ.get("WORKBENCH_DEBUG"):
+            raise
+        refuse(
+            f"{error.filename}: {(error.strerror or str(error)).lower()}; check the path, its permissions and the disk"
+        )
     except Exception as error:
         if type(error).__name__ not in SENTENCES or os.environ.get("WORKBENCH_DEBUG"):
             raise

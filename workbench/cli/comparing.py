@@ -19,25 +19,34 @@ from workbench.cli.shared import (
     refuse,
 )
 from workbench.cli.translating import translate_test_set
+from workbench.ranks import rank
+
+MOST_INCHES = 100  # of a figure's width
 
 
 @app.command()
 def evaluate(
-    runs: RunPaths, test: TestName = "test", metrics: str = "bleu,chrf,ter", samples: int = 1000, device: Device = "cpu"
+    runs: RunPaths,
+    test: TestName = "test",
+    metrics: str = "bleu,chrf,ter",
+    samples: Annotated[int, typer.Option(help="Of the bootstrap", min=1)] = 1000,
+    processes: Annotated[int, typer.Option(help="That share the scoring of a large test set", min=1)] = 1,
+    device: Device = "cpu",
 ) -> None:
     """Score translations of a test set, translating first where that is still to do. Intervals: 95 % bootstrap."""
     from workbench.evaluation import score_table
     from workbench.runs import open_runs
 
-    wanted = _metrics(metrics)
+    wanted = known_metrics(metrics)
     opened = open_runs(runs)
     missing = [Path(run.reference) for run in opened if test not in run.tests()]
     if missing:
         translate_test_set(missing, test, False, device)
-    print_table(score_table(opened, test, wanted, samples))
+    if rank() == 0:
+        print_table(score_table(opened, test, wanted, samples, processes))
 
 
-def _metrics(text: str) -> list[str]:
+def known_metrics(text: str) -> list[str]:
     from analyses.scores import METRICS
     from core_models.config import nearest
 
@@ -62,8 +71,10 @@ def compare(
 
     if method not in TESTS:
         refuse(f"--method {method!r}: choose {', '.join(TESTS)}")
+    if len(runs) < 2:
+        refuse(f"{runs[0]} alone cannot be compared; name the baseline and at least one other run")
     opened = open_runs(runs)
-    print_table(comparison_table(opened, test, baseline or opened[0].name, method, _metrics(metrics)))
+    print_table(comparison_table(opened, test, baseline or opened[0].name, method, known_metrics(metrics)))
 
 
 @app.command("runs")
@@ -71,7 +82,12 @@ def runs_command(root: RunsRoot = Path("runs")) -> None:
     """List the runs below a folder, broken ones with their reason."""
     from workbench.runs import list_runs
 
-    for run in list_runs(root):
+    found = list_runs(root)
+    if not found:
+        typer.echo(
+            f"there is no run below {root}; make one (workbench demo --runs {root}), or name another folder", err=True
+        )
+    for run in found:
         if run.problem:
             typer.echo(f"{run.name:40} broken: {run.problem}")
         else:
@@ -115,10 +131,15 @@ def figure(
         return
     opened = open_runs(run or [])
     from workbench.export.files import DRAWN, WRITTEN, bundle, save
+    from workbench.figures.theme import PAPER_WIDTHS
 
     if out.suffix and out.suffix.lower() not in (*DRAWN, *WRITTEN):
         refuse(f"--out {out}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}, or into a folder; choose one")
+    if not (out.parent if out.suffix else Path()).is_dir():
+        refuse(f"--out {out}: there is no folder {out.parent}; make it, or name another")
+    size = float(width) if width and width.replace(".", "", 1).isdecimal() else width
+    if size is not None and size not in PAPER_WIDTHS and not (isinstance(size, float) and 0 < size <= MOST_INCHES):
+        refuse(f"--width {width}: write {', '.join(PAPER_WIDTHS)}, or inches up to {MOST_INCHES}")
     drawn = draw(name, Request(tuple(opened), test, sentence, options=pairs(settings)))
-    size = float(width) if width and width.replace(".", "", 1).isdigit() else width
     written = [save(drawn, out, size)] if out.suffix else bundle(drawn, out, size)
     typer.echo("\n".join(map(str, written)))

@@ -16,9 +16,9 @@ from workbench.cli.shared import (
 @data_app.command("controlled")
 def data_controlled(
     out: Annotated[Path, typer.Option(help="Folder to write to")],
-    sentences: Annotated[int, typer.Option(help="Training sentences")] = 12000,
-    dev: int = 500,
-    test: int = 500,
+    sentences: Annotated[int, typer.Option(help="Training sentences", min=1)] = 12000,
+    dev: Annotated[int, typer.Option(min=1)] = 500,
+    test: Annotated[int, typer.Option(min=1)] = 500,
     seed: int = 1,
 ) -> None:
     """Write the controlled corpus: parallel documents whose truth is known, and the oracles that bound a system."""
@@ -85,6 +85,10 @@ def data_prepare(
             f"{name}: {split['sentences']} sentences, {split['source_tokens']} + {split['target_tokens']} pieces, "
             f"left out {split['left_out']}"
         )
+        for why, lines in split["left_out_lines"].items():
+            if lines:
+                more = ", …" if split["left_out"][why] > len(lines) else ""
+                typer.echo(f"  {why.replace('_', ' ')}: line {', '.join(map(str, lines))}{more}")
 
 
 @data_app.command("import")

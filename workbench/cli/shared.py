@@ -10,6 +10,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from workbench.ranks import rank
+
 app = typer.Typer(
     help="Look inside neural machine translation: train, translate, compare, draw.",
     no_args_is_help=True,
@@ -18,8 +20,10 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Make, import and prepare parallel text.", no_args_is_help=True)
 experiment_app = typer.Typer(help="Run grids of systems and seeds from a YAML file.", no_args_is_help=True)
+export_app = typer.Typer(no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.add_typer(experiment_app, name="experiment")
+app.add_typer(export_app, name="export")
 
 RunPath = Annotated[Path, typer.Argument(help="A run folder")]
 RunPaths = Annotated[list[Path], typer.Argument(help="Run folders")]
@@ -33,36 +37,43 @@ Settings = Annotated[
 ]
 
 
-def pairs(settings: list[str] | None) -> dict[str, Any]:
-    """key=value options as nested mappings, values read as YAML."""
-    import yaml
-
-    from core_models.config import ConfigError
+def pairs(settings: list[str] | None, option: str = "--set") -> dict[str, Any]:
+    """key=value of an option as nested mappings, values read as YAML."""
+    from core_models.config import ConfigError, read_value
 
     found: dict[str, Any] = {}
     for setting in settings or []:
         key, sign, value = setting.partition("=")
-        if not sign:
-            raise ConfigError(f"--set {setting!r}: write key=value")
+        if not sign or not key:
+            raise ConfigError(f"{option} {setting!r}: write key=value")
         *path, last = key.split(".")
         place = found
         for part in path:
             place = place.setdefault(part, {})
-        try:
-            place[last] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise ConfigError(f"--set {setting!r}: the value is not readable as YAML; quote it") from None
+            if not isinstance(place, dict):
+                raise ConfigError(f"{option} {setting!r}: {part} was given a value of its own; give one or the other")
+        place[last] = read_value(value, f"{option} {setting!r}")
     return found
+
+
+def _say_nothing(done: int, total: int, note: str = "") -> None:
+    """Progress of a process that is not the first."""
 
 
 @contextmanager
 def bar(description: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A progress bar on a terminal, a line every few seconds elsewhere: call it with (done, in all, note)."""
+    """A progress bar on a terminal, a line every few seconds elsewhere: call it with (done, in all, note).
+
+    Of several processes the first one speaks.
+    """
     import time
 
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+    if rank() != 0:
+        yield _say_nothing
+        return
     console = Console(stderr=True)
     if console.is_terminal:
         columns = (

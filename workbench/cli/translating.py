@@ -15,8 +15,10 @@ from workbench.cli.shared import (
     TestName,
     app,
     bar,
+    pairs,
     refuse,
 )
+from workbench.ranks import own_device, rank, world
 
 
 @app.command()
@@ -36,29 +38,41 @@ def translate(
     seed: Annotated[int, typer.Option(help="Of the draws")] = 1,
     trees: Annotated[bool, typer.Option(help="Record beam-search trees (with --test)")] = False,
     ensemble: Annotated[bool, typer.Option(help="Decode --input with all the runs together")] = False,
+    search: Annotated[
+        list[str] | None, typer.Option(help="key=value of the search, e.g. penalty=power or batch_tokens=16384")
+    ] = None,
     device: Device = "cpu",
 ) -> None:
-    """Translate a test set into each run's folder, or a file of sentences.
+    """Translate a test set into each run's folder, or a file of sentences; under torchrun the processes share it.
 
     With --n-best or --samples each line of a file's output is NUMBER, SCORE and TEXT, the sentences numbered from 0.
     """
     if (test is None) == (input is None):
         refuse("give either --test NAME or --input FILE")
+    if samples and (samples < 0 or temperature <= 0):
+        refuse(f"--samples {samples} --temperature {temperature}: draw at least one, at a temperature above 0")
+    changes = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, **_search_changes(search)}
     if test is not None:
-        translate_test_set(runs, test, trees, device, beam=beam, length_penalty=length_penalty, n_best=n_best)
+        translate_test_set(runs, test, trees, device, **changes)
         return
+    if world() > 1 and (samples or str(input) == "-"):
+        refuse("--samples and standard input are for one process: start it without torchrun")
+    if output is not None and (output.is_dir() or not output.parent.is_dir()):
+        refuse(f"--output {output}: name a file in a folder that is there; nothing was translated yet")
     import core_models
     from core_models.text.parallel import read_lines, write_lines
+    from workbench.evaluation import translate_lines
 
     if len(runs) > 1 and not ensemble:
         refuse("several runs translate one file only as an --ensemble")
     lines = _standard_input() if str(input) == "-" else read_lines(input)  # type: ignore[arg-type]
-    translator = core_models.load(runs[0] if len(runs) == 1 else list(runs), device)
+    translator = core_models.load(runs[0] if len(runs) == 1 else list(runs), own_device(device))
     if samples:
         lists = translator.sample(lines, samples, temperature, seed=seed)
     else:
-        prefixes = None if prefix is None else [prefix] * len(lines)
-        found = translator.translate(lines, beam=beam, length_penalty=length_penalty, n_best=n_best, prefix=prefixes)
+        found = translate_lines(translator, lines, prefix=prefix, **changes)
+        if found is None:
+            return
         lists = [[one, *one.n_best] for one in found]
     if (samples or n_best) == 1:
         texts = [one.text for (one,) in lists]
@@ -70,10 +84,24 @@ def translate(
         write_lines(output, texts)
 
 
+def _search_changes(settings: list[str] | None) -> dict[str, Any]:
+    from core_models.config import SearchConfig, nearest
+
+    changes, known = pairs(settings, "--search"), list(SearchConfig.model_fields)
+    for key in changes:
+        if key not in known:
+            refuse(f"--search {key}: the search has no such setting; {nearest(key, known)}")
+    return changes
+
+
 def _standard_input() -> list[str]:
     """Lines of standard input, UTF-8 whatever the locale; an empty last line counts as one, as in a file."""
-    text = sys.stdin.buffer.read().decode("utf-8")
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    from core_models.text.parallel import split_lines
+
+    content = sys.stdin.buffer.read()
+    if not content:
+        refuse("standard input is empty; write a sentence a line to it")
+    return split_lines(content, "standard input")
 
 
 def translate_test_set(runs: list[Path], test: str, trees: bool, device: str, **search: Any) -> None:
@@ -87,7 +115,8 @@ def translate_test_set(runs: list[Path], test: str, trees: bool, device: str, **
             done = translate_test(
                 run, wanted, truth, trees, device, step=lambda done, total: show(done, total, ""), **search
             )
-        typer.echo(f"{done.folder}: {len(done)} sentences in {done.meta['seconds']} s", err=True)
+        if rank() == 0:
+            typer.echo(f"{done.folder}: {len(done)} sentences in {done.meta['seconds']} s", err=True)
 
 
 @app.command()
@@ -129,11 +158,12 @@ def trace(
             device,
             step=lambda done, total: show(done, total, ""),
         )
-    typer.echo(str(folder))
+    if rank() == 0:
+        typer.echo(str(folder))
 
 
 def _range(part: str) -> range:
     first, _, last = part.partition("-")
-    if not (first.isdigit() and (last or first).isdigit()):
+    if not (first.isdecimal() and (last or first).isdecimal() and int(first) <= int(last or first)):
         refuse(f"--sentences {part!r}: write numbers from 0 such as 3 or 0-9")
     return range(int(first), int(last or first) + 1)

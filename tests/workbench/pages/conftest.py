@@ -1,5 +1,7 @@
 """Runs folders that the app is told to use."""
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,6 @@ def runs_root(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def with_demo(runs_root, demo_runs) -> Path:
-    """The runs folder with the demo in it; its runs are for reading."""
-    (runs_root / "demo").symlink_to(demo_runs / "demo")
+    """The runs folder with the demo in it, hard links to its files; its runs are for reading."""
+    shutil.copytree(demo_runs / "demo", runs_root / "demo", copy_function=os.link)
     return runs_root

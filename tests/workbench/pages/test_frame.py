@@ -10,8 +10,9 @@ import pytest
 from core_models.translator import Translation
 from tests.workbench.pages.app_pages import APP, charts, codes, open_page, read_as_markdown, runs_of, texts
 from workbench.frame import as_typed
-from workbench.runs import TestSet as TestedOn
-from workbench.runs import open_run, write_translations
+from workbench.runs import open_run
+from workbench.translations import TestSet as TestedOn
+from workbench.translations import write_translations
 
 PAGES = ("start", "runs", "scores", "lengths", "translate", "beam_trees", "future_cost", "curves")
 NASTY = "a <b>bold</b> </s> $x$ **not bold** <script>alert(1)</script> :red[no] `code`"

@@ -1,0 +1,131 @@
+"""Two processes of torchrun write, byte for byte, the files that one process writes, and one of them speaks."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from core_models import load
+from workbench import cli, evaluation, ranks
+from workbench.runs import open_run
+
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
+SCRIPT = Path(sys.executable).parent / "workbench"  # what `pip install` makes of the entry point
+
+
+@pytest.fixture
+def run(taught_run, tmp_path) -> Path:
+    """A run whose search takes a few sentences at a time: several batches for each of two ranks."""
+    folder = Path(shutil.copytree(taught_run.folder, tmp_path / "alone"))
+    config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+    config["data"] = str(taught_run.config.data_folder(taught_run.folder))
+    config["search"]["batch_tokens"] = 200
+    (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    assert len(load(folder).batches(evaluation.test_set(open_run(folder), "test")[0].sources)) > 4
+    return folder
+
+
+def _alone(*arguments: object) -> str:
+    """Standard output of a command in this process, which has one thread."""
+    done = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def _together(*command: object) -> str:
+    """Standard output of a command of two processes with one thread each."""
+    words = [*TORCHRUN, *map(str, command)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=250, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    found = {path.name: path.read_bytes() for path in folder.iterdir()}
+    if "meta.json" in found:  # all but the time it took
+        found["meta.json"] = json.dumps({**json.loads(found["meta.json"]), "seconds": 0}).encode()
+    return found
+
+
+PROGRAM = """
+import json, sys
+from workbench import cli
+for command in json.loads(sys.argv[1]):
+    cli.app(command, standalone_mode=False)
+"""
+
+
+def _commands(run: Path, lines: Path) -> list[list[str]]:
+    """A test set with trees and n-best, its traces, and a file of sentences."""
+    return [
+        ["translate", str(run), "--test", "test", "--trees", "--n-best", "3", "--search", "beam=4"],
+        ["trace", str(run), "--test", "test", "--sentences", "1-9"],
+        ["translate", str(run), "--input", str(lines), "--output", f"{run}.txt", "--n-best", "2"],
+    ]
+
+
+def test_translations_trees_and_traces_are_those_of_one_process(run, prepared, tmp_path):
+    other = Path(shutil.copytree(run, run.with_name("together")))
+    lines, program = tmp_path / "lines.en", tmp_path / "commands.py"
+    lines.write_text("\n".join(prepared.test("dev").sources), encoding="utf-8")
+    program.write_text(PROGRAM, encoding="utf-8")
+    for command in _commands(run, lines):
+        _alone(*command)
+    _together(program, json.dumps(_commands(other, lines)))
+    assert Path(f"{other}.txt").read_bytes() == Path(f"{run}.txt").read_bytes()
+    translated = _files(run / "translations" / "test")
+    assert {"hypotheses.txt", "details.jsonl", "trees.jsonl", "trees.npy"} <= translated.keys()
+    assert any(json.loads(line)["n_best"] for line in translated["details.jsonl"].splitlines())
+    assert _files(other / "translations" / "test") == translated
+    assert {"log_prob.npy", "index.json"} <= _files(run / "traces" / "test").keys()
+    assert _files(other / "traces" / "test") == _files(run / "traces" / "test")
+
+
+def test_evaluate_by_the_installed_script_is_said_once_and_scores_the_same(run):
+    if not SCRIPT.is_file():
+        pytest.skip("the workbench is not installed as a script here")
+    other = Path(shutil.copytree(run, run.with_name("together")))
+    arguments = ("--test", "test", "--metrics", "bleu,chrf", "--samples", 20)
+    alone = _alone("evaluate", run, *arguments)
+    together = _together(SCRIPT, "evaluate", other, *arguments)
+    assert together.replace(other.name, run.name) == alone
+    assert len(alone.splitlines()) == 3
+    assert _files(other / "translations" / "test") == _files(run / "translations" / "test")
+
+
+@pytest.mark.parametrize("arguments", [["--samples", 2, "--input", "lines.en"], ["--input", "-"]])
+def test_what_cannot_be_shared_is_refused(run, monkeypatch, arguments):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    done = CliRunner().invoke(cli.app, ["translate", str(run), *map(str, arguments)])
+    assert done.exit_code == 2
+    assert "are for one process: start it without torchrun" in done.output
+
+
+def test_one_process_does_all_the_work_in_the_order_it_was_planned():
+    seen: list[list[int]] = []
+
+    def work(rows: list[int]) -> list[str]:
+        seen.append(rows)
+        return [str(row) for row in rows]
+
+    told: list[tuple[int, int]] = []
+    assert ranks.over_ranks([[2, 0], [1]], work, lambda *at: told.append(at)) == {2: "2", 0: "0", 1: "1"}
+    assert seen == [[2, 0], [1]]
+    assert told == [(2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("device", "processes", "own"),
+    [("cuda", 4, "cuda:3"), ("cuda:1", 4, "cuda:1"), ("cpu", 4, "cpu"), ("cuda", 1, "cuda")],
+)
+def test_each_process_has_a_cuda_device_of_its_own(monkeypatch, device, processes, own):
+    monkeypatch.setenv("WORLD_SIZE", str(processes))
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert ranks.own_device(device) == own

@@ -1,0 +1,81 @@
+"""What large data may cost: laws that hold for a corpus of two million pairs and for a small test set alike."""
+
+import io
+import sys
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from analyses import scores
+from workbench import cli
+from workbench.scale.corpus import write_corpus
+from workbench.scale.stages import Stages
+from workbench.scale.testset import made_up_texts
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc, which only Linux has")
+
+
+def _table(*arguments: object) -> pd.DataFrame:
+    """What `workbench scale` prints."""
+    found = CliRunner().invoke(cli.app, ["scale", *map(str, arguments)])
+    assert found.exit_code == 0, f"{found.output}\n{found.exception!r}"
+    return pd.read_csv(io.StringIO(found.stdout), sep="\t")
+
+
+@linux
+def test_stages_see_memory_that_is_taken_and_given_back():
+    stages = Stages()
+    with stages.stage("take"):
+        taken = bytearray(b"x") * 50_000_000
+    with stages.stage("give back"):
+        del taken
+    took, gave_back = stages.rows
+    assert took["anonymous_mb"] == pytest.approx(50, abs=1)
+    assert gave_back["anonymous_mb"] == pytest.approx(-50, abs=1)
+    assert gave_back["peak_mb"] == pytest.approx(took["peak_mb"], abs=1)
+    assert took["peak_mb"] > 50
+
+
+@linux
+def test_a_corpus_of_two_million_pairs_costs_what_it_may(tmp_path):
+    table = _table("corpus", "--pairs", 2_000_000, "--batches", 400, "--folder", tmp_path)
+    grown = table.anonymous_mb + table.mapped_mb
+    opening, planning, *iterating = table.index[:4]
+    assert grown[opening] < 1
+    assert table.stage[planning] == "plan an epoch of 2,000,000 pairs"
+    grown_by = table.peak_mb[planning] - table.peak_mb[opening]
+    assert grown_by < 1000 * 2 / 36  # so that 36 million pairs take less than a gigabyte
+    assert grown[iterating].max() < 2
+    assert grown[table.stage.str.startswith("seek")].max() < 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_tokens_of_a_corpus_take_no_room(tmp_path):
+    write_corpus(tmp_path, 100_000)
+    tokens = [(tmp_path / f"{side}.tokens.npy").stat() for side in ("source", "target")]
+    assert all(file.st_size > 100_000 * 20 for file in tokens)
+    if hasattr(tokens[0], "st_blocks"):
+        assert sum(file.st_blocks * 512 for file in tokens) < 50_000
+
+
+@linux
+def test_every_stage_of_a_test_set_is_measured():
+    table = _table("testset", "--segments", 200, "--systems", 3, "--metrics", "bleu", "--samples", 20)
+    assert [stage.split(": ")[-1].split(",")[0] for stage in table.stage] == [
+        "make 200 segments x 3 systems",
+        "extract statistics",
+        "read them back",
+        "intervals",
+        "bands in 6 buckets",
+        "differences in 6 buckets",
+    ]
+    assert (table.peak_mb.diff().dropna() >= 0).all()
+
+
+def test_made_up_systems_are_better_one_after_the_other():
+    references, systems = made_up_texts(300, 3)
+    found = [statistics.total for statistics in scores.extract_all(systems, references).values()]
+    assert len(references) == 300
+    assert found == sorted(found)
+    assert 5 < found[0] < found[-1] < 80

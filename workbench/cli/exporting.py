@@ -1,0 +1,32 @@
+"""workbench export: a run for other engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli.shared import RunPath, export_app
+
+
+# Typer folds an app with a single command into that command; a callback keeps `export` a group.
+@export_app.callback()
+def export() -> None:
+    """Write a run in the format of another engine."""
+
+
+@export_app.command("ctranslate2")
+def export_ctranslate2_command(
+    run: RunPath,
+    out: Annotated[Path, typer.Option(help="The folder to make")],
+    quantization: Annotated[
+        str, typer.Option(help="How weights are stored: float32, int8, int16, float16, bfloat16, int8_float16, ...")
+    ] = "float32",
+) -> None:
+    """Write a transformer without mechanisms as a CTranslate2 model with its vocabularies, and say how to run it."""
+    from workbench.export.ctranslate2 import export_ctranslate2
+    from workbench.runs import open_run
+
+    folder = export_ctranslate2(open_run(run), out, quantization)
+    typer.echo((folder / "README.txt").read_text(encoding="utf-8"), nl=False)

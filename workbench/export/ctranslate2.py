@@ -1,0 +1,195 @@
+"""A run as a CTranslate2 model: a folder that translates without PyTorch and without the workbench.
+
+    OUT/{model.bin, config.json, *_vocabulary.json}  OUT/{source,target}.model (SentencePiece)  OUT/README.txt
+
+Knows the Transformer's modules and CTranslate2's specification of them; runs neither.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core_models.config import ModelConfig, SearchConfig, nearest
+from workbench.runs import Run, RunError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from core_models.checkpoint import Trained
+
+README = """\
+{name} as a CTranslate2 model, {quantization}. To run it: pip install ctranslate2 sentencepiece
+
+    import ctranslate2, sentencepiece
+    source, target = (sentencepiece.SentencePieceProcessor(f"{folder}/{{side}}.model") for side in ("source", "target"))
+    translator = ctranslate2.Translator("{folder}", device="cpu", intra_threads=1)
+    pieces = source.encode(["a sentence", "another"], out_type=str)
+    found = translator.translate_batch(
+        pieces, max_batch_size=32, beam_size={beam}, length_penalty={alpha:g}, patience=2, return_end_token=True,
+        max_input_length=0, max_decoding_length={longest}, min_decoding_length=0,
+        suppress_sequences=[["<pad>"], ["<s>"]])
+    print(target.decode([one.hypotheses[0] for one in found]))
+
+What makes this the search of the workbench: scores are divided by length ** length_penalty, the workbench's
+`penalty: power`, with </s> counted (return_end_token); <pad> and <s> are never put out; an empty translation may be
+(min_decoding_length). What differs: this search ends when patience x beam_size hypotheses have ended, the workbench's
+when no other can overtake the best (with patience=1 it is faster, and now and then finds a worse translation); a
+translation may have max_decoding_length pieces, in the workbench also no more than {factor:g} x source + {offset};
+sources and translations of up to {positions} pieces have positions.
+"""
+GNMT = """\
+This run's own search has `penalty: gnmt`, ((5 + length) / 6) ** {alpha:g}, which CTranslate2 does not know: for
+the same translations give the workbench `--search penalty=power` too.
+"""
+
+
+def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> Path:
+    """Write a Transformer without mechanisms as a CTranslate2 model folder; it appears whole or not at all.
+
+    quantization: how weights are stored, a name that CTranslate2 has (float32, int8, float16, ...). Raises RunError
+    where the run is another system, the folder is taken, or the package `ctranslate2` is missing.
+    """
+    refuse(run.config.model, run.name)
+    if out.exists():
+        raise RunError(f"{out}: is there already; choose another folder, or remove it")
+    try:
+        from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
+    except ImportError:
+        raise RunError(
+            "the package ctranslate2 is not installed; install it: pip install 'nmt-workbench[export]'"
+        ) from None
+    if quantization not in ACCEPTED_MODEL_TYPES:
+        raise RunError(f"--quantization {quantization!r}: {nearest(quantization, ACCEPTED_MODEL_TYPES)}")
+    from core_models.checkpoint import open_trained
+
+    trained = open_trained(run.reference)
+    spec = specify(trained)
+    spec.validate()
+    spec.optimize(quantization)
+    unfinished = out.with_name(f".{out.name}.part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    spec.save(str(unfinished))
+    trained.source_vocabulary.save(unfinished / "source.model")
+    trained.target_vocabulary.save(unfinished / "target.model")
+    readme = how_to_run(run.name, out, quantization, run.config.search, _positions(run.config.model, run.config.search))
+    (unfinished / "README.txt").write_text(readme, encoding="utf-8")
+    os.replace(unfinished, out)
+    return out
+
+
+def refuse(model: ModelConfig, name: str) -> None:
+    """Raise RunError for what CTranslate2 cannot compute."""
+    if model.backbone != "transformer":
+        raise RunError(f"{name}: CTranslate2 knows the Transformer, not {model.backbone}; export a transformer run")
+    if model.mechanisms:
+        kinds = ", ".join(kind for entry in model.mechanisms for kind in entry)
+        raise RunError(f"{name}: CTranslate2 has no {kinds}; only a transformer without mechanisms can be exported")
+
+
+def how_to_run(name: str, folder: Path, quantization: str, search: SearchConfig, positions: int) -> str:
+    """Six lines of Python that translate with the model, and how its search differs from the run's."""
+    text = README.format(
+        name=name,
+        quantization=quantization,
+        folder=folder.as_posix(),
+        beam=search.beam,
+        alpha=search.length_penalty,
+        longest=min(search.max_length, positions),
+        factor=search.length_factor,
+        offset=search.length_offset,
+        positions=positions,
+    )
+    return text + (GNMT.format(alpha=search.length_penalty) if search.penalty == "gnmt" else "")
+
+
+def _positions(model: ModelConfig, search: SearchConfig) -> int:
+    """How many positions the model has a row for: learned tables have their own, sinusoids as many as are stored."""
+    return model.max_positions if model.positions == "learned" else max(model.max_positions, search.max_length)
+
+
+def specify(trained: Trained) -> Any:
+    """The system as a `ctranslate2.specs.TransformerSpec`; raises RunError where a parameter finds no place in it."""
+    from ctranslate2.specs import TransformerSpec
+
+    model: Any = trained.system.backbone
+    config = trained.config.model
+    spec = TransformerSpec.from_config(
+        (config.encoder_layers, config.decoder_layers), config.heads, pre_norm=config.norm == "pre"
+    )
+    spec.config.layer_norm_epsilon = model.encoder[0].attention_norm.eps
+    spec.config.add_source_eos = True
+    for register, vocabulary in (
+        (spec.register_source_vocabulary, trained.source_vocabulary),
+        (spec.register_target_vocabulary, trained.target_vocabulary),
+    ):
+        register(vocabulary.pieces(range(len(vocabulary))))
+    transfer = _Transfer(_positions(config, trained.config.search))
+    transfer.stack(spec.encoder, spec.encoder.embeddings[0], model.source_table, model.source_positions)
+    transfer.stack(spec.decoder, spec.decoder.embeddings, model.target_table, model.target_positions)
+    transfer.output(spec.decoder.projection, *model.output_matrix)
+    for layer, block in zip(spec.encoder.layer, model.encoder, strict=True):
+        transfer.block(layer, block)
+    for layer, block in zip(spec.decoder.layer, model.decoder, strict=True):
+        transfer.block(layer, block)
+        transfer.cross_attention(layer.attention, block)
+    if config.norm == "pre":
+        transfer.norm(spec.encoder.layer_norm, model.encoder_norm)
+        transfer.norm(spec.decoder.layer_norm, model.decoder_norm)
+    transfer.check(trained.system)
+    return spec
+
+
+class _Transfer:
+    """Puts parameters where CTranslate2 looks for them, and remembers which it has put."""
+
+    def __init__(self, positions: int) -> None:
+        self.positions = positions
+        self.placed: set[int] = set()
+
+    def tensor(self, parameter: Tensor) -> Tensor:
+        self.placed.add(id(parameter))
+        return parameter.detach().float()
+
+    def linear(self, spec: Any, module: nn.Linear) -> None:
+        spec.weight, spec.bias = self.tensor(module.weight), self.tensor(module.bias)
+
+    def norm(self, spec: Any, module: nn.LayerNorm) -> None:
+        spec.gamma, spec.beta = self.tensor(module.weight), self.tensor(module.bias)
+
+    def stack(self, spec: Any, embeddings: Any, table: nn.Embedding, positions: Any) -> None:
+        """Embeddings, which CTranslate2 too scales by sqrt(width), and positions row by row: its own sinusoids have all
+        sines before all cosines, begin at 1 and have other rates."""
+        embeddings.weight = self.tensor(table.weight)
+        if positions.learned is not None:
+            self.placed.add(id(positions.learned))
+        spec.position_encodings.encodings = positions(0, self.positions).detach().float()
+
+    def output(self, spec: Any, weight: Tensor, bias: Tensor | None) -> None:
+        spec.weight = self.tensor(weight)
+        if bias is not None:
+            spec.bias = self.tensor(bias)
+
+    def block(self, spec: Any, block: Any) -> None:
+        """Self-attention, with queries, keys and values in one matrix in this order on both sides, and feed-forward."""
+        self.norm(spec.self_attention.layer_norm, block.attention_norm)
+        self.linear(spec.self_attention.linear[0], block.attention.project)
+        self.linear(spec.self_attention.linear[1], block.attention.output)
+        self.norm(spec.ffn.layer_norm, block.feed_forward_norm)
+        self.linear(spec.ffn.linear_0, block.expand)
+        self.linear(spec.ffn.linear_1, block.contract)
+
+    def cross_attention(self, spec: Any, block: Any) -> None:
+        self.norm(spec.layer_norm, block.cross_norm)
+        for linear, module in zip(
+            spec.linear, (block.cross.query, block.cross.memory, block.cross.output), strict=True
+        ):
+            self.linear(linear, module)
+
+    def check(self, system: nn.Module) -> None:
+        left = [name for name, parameter in system.named_parameters() if id(parameter) not in self.placed]
+        if left:
+            raise RunError(f"CTranslate2 has no place for {', '.join(left[:3])}; this system cannot be exported")
