@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
 from torch import nn
 
 from core_models.assembly import System
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Transformer
-from core_models.config import ConfigError, ModelConfig, nearest, parse
+from core_models.config import ConfigError, ModelConfig, nearest, parse, read_value
 from core_models.mechanisms.base import Host, Mechanism, Place
 from core_models.mechanisms.future_cost import FutureCost
 
@@ -63,7 +62,7 @@ def describe(name: str) -> ModelConfig:
         key, sign, text = change.partition("=")
         if not sign:
             raise ConfigError(f"{name}: write key=value, not {change!r}")
-        value = yaml.safe_load(text)
+        value = read_value(text, f"{name}: {change}")
         if key in ModelConfig.model_fields and key != "mechanisms":
             model[key] = value
             continue

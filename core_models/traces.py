@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from core_models.npy import map_array
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -104,18 +107,24 @@ def write_traces(folder: Path, traces: Mapping[int, Trace], half: bool = True) -
     os.replace(temporary, folder / "index.json")
 
 
+class TraceError(ValueError):
+    """Traces on disk that cannot be read; the message names the file and what to do."""
+
+
 class TraceStore(Mapping[int, Trace]):
-    """Traces on disk, read when asked for: store[sentence][name].values."""
+    """Traces on disk, read when asked for: store[sentence][name].values. Raises TraceError where they are not whole."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-        if index.get("format") != FORMAT:
-            raise ValueError(
-                f"{folder}: traces of format {index.get('format')!r}; this version reads {FORMAT}: trace the run again"
-            )
-        self._arrays = index["arrays"]
-        self._sentences = sorted({int(number) for array in self._arrays.values() for number in array["sentences"]})
+        try:
+            index = json.loads((folder / "index.json").read_bytes())
+            found = index.get("format")
+            self._arrays = index["arrays"] if found == FORMAT else {}
+            self._sentences = sorted({int(number) for array in self._arrays.values() for number in array["sentences"]})
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise TraceError(f"{folder / 'index.json'}: {_cause(error)}; trace the run again") from None
+        if found != FORMAT:
+            raise TraceError(f"{folder}: traces of format {found!r}; this version reads {FORMAT}: trace the run again")
 
     @property
     def names(self) -> list[str]:
@@ -138,7 +147,16 @@ class TraceStore(Mapping[int, Trace]):
 
     def array(self, name: str, sentence: int) -> TraceArray:
         entry = self._arrays[name]
-        start, *shape = entry["sentences"][str(sentence)]
-        flat = np.load(self.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        values = np.asarray(flat[start : start + int(np.prod(shape))], dtype=np.float32).reshape(shape)
-        return TraceArray(tuple(entry["axes"]), values, entry["sums_to_one"])
+        try:
+            start, *shape = entry["sentences"][str(sentence)]
+            flat = map_array(self.folder / f"{name}.npy")
+            values = np.asarray(flat[start : start + math.prod(shape)], dtype=np.float32).reshape(shape)
+            return TraceArray(tuple(entry["axes"]), values, entry["sums_to_one"])
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
+            raise TraceError(
+                f"{self.folder}: {name} of sentence {sentence}: {_cause(error)}; trace the run again"
+            ) from None
+
+
+def _cause(error: Exception) -> str:
+    return f"not readable ({type(error).__name__}: {str(error)[:300]})"

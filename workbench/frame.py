@@ -11,13 +11,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import streamlit as st
 
 from workbench import view as views
 from workbench.drawing import Request, short_names
 from workbench.overview import known
-from workbench.runs import Run, Translations, list_runs, runs_folder
+from workbench.runs import Run, list_runs, runs_folder
+from workbench.translations import Translations
 from workbench.view import Known, ViewState
 
 _FRAME = "_frame"
@@ -80,6 +82,11 @@ def choose() -> Frame:
     return st.session_state[_FRAME]
 
 
+def whole_number_bind(name: str) -> Literal["query-params"] | None:
+    """Binds a box for whole numbers to the URL, but not to a number without end there: Streamlit would fail on it."""
+    return None if any(map(views.endless, st.query_params.get_all(name))) else "query-params"
+
+
 def _selectors(usable: list[Known], wanted: ViewState) -> ViewState:
     names = [run.name for run in usable]
     _keep("runs", lambda chosen: [name for name in chosen if name in names])
@@ -107,7 +114,8 @@ def _selectors(usable: list[Known], wanted: ViewState) -> ViewState:
 def _sentence(count: int) -> int:
     last = max(0, count - 1)
     _keep("sentence", lambda number: min(number, last))
-    number = int(st.number_input(f"Sentence (0 to {last})", 0, last, 0, key="sentence", bind="query-params"))
+    bind = whole_number_bind("sentence")
+    number = int(st.number_input(f"Sentence (0 to {last})", 0, last, 0, key="sentence", bind=bind))
     with st.container(horizontal=True):
         st.button("Previous", on_click=_go, args=(number - 1,), disabled=number == 0, shortcut="P", key="previous")
         st.button("Next", on_click=_go, args=(number + 1,), disabled=number >= last, shortcut="N", key="next")

@@ -5,11 +5,12 @@ The pages Start and Runs show these; what a run holds is asked of `runs`, scores
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -25,10 +26,14 @@ PACKAGES = ("nmt-workbench", "torch", "streamlit", "plotly", "matplotlib", "sacr
 
 
 def known(runs: Sequence[Run]) -> list[Known]:
-    """The usable runs, with the sentences of each test set that they have translated."""
-    return [
-        Known(run.name, {test: len(run.translations(test)) for test in run.tests()}) for run in runs if not run.problem
-    ]
+    """The usable runs, with the sentences of each test set that they have translated; broken translations are none."""
+    return [Known(run.name, dict(_translated(run))) for run in runs if not run.problem]
+
+
+def _translated(run: Run) -> Iterator[tuple[str, int]]:
+    for test in run.tests():
+        with contextlib.suppress(RunError):
+            yield test, len(run.translations(test))
 
 
 def runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:

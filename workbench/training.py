@@ -29,7 +29,7 @@ def new_run(
 
     model: fields that replace those of the catalogue's configuration.
     """
-    from core_models.checkpoint import begin_run
+    from core_models.checkpoint import begin_run, initialise_from
     from core_models.config import ModelConfig
     from core_models.systems import build, describe
     from core_models.text.binary import Prepared
@@ -53,10 +53,11 @@ def new_run(
         training=parse(TrainingConfig, training, "training"),
         search=parse(SearchConfig, search or {}, "search"),
     )
-    build(
-        config.model, len(prepared.source_vocabulary), len(prepared.target_vocabulary)
-    )  # refuse now what cannot be built
-    begin_run(folder, config, prepared.source_vocabulary, prepared.target_vocabulary)
+    vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
+    built = build(config.model, *map(len, vocabularies))  # refuse now what cannot be built, or begun from
+    if config.training.init_from is not None:
+        initialise_from(built, config.training.init_from, vocabularies)
+    begin_run(folder, config, *vocabularies)
     return Run(folder, folder.name)
 
 

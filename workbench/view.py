@@ -6,6 +6,7 @@ It knows no Streamlit and opens no run: `Known` tells it what there is to look a
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
@@ -82,11 +83,19 @@ def _unknown(what: str, name: str, options: Sequence[str]) -> str:
     return f"There is no {what} {name!r} here; {hint}"
 
 
+def endless(text: str) -> bool:
+    """Is it a number that is infinite, `inf` or too large to be held, such as 1e999?"""
+    try:
+        return math.isinf(float(text))
+    except ValueError:
+        return False
+
+
 def _sentence(asked: Sequence[str] | None, count: int, warnings: list[str]) -> int:
     if not asked or not asked[-1]:
         return 0
     text = asked[-1]
-    if text.isascii() and text.isdigit() and int(text) < max(1, count):
+    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) < max(1, count):
         return int(text)
     has = f"has sentences 0 to {count - 1}" if count else "has no sentences yet"
     warnings.append(f"There is no sentence {text!r}: the test set {has}; sentence 0 is shown.")

@@ -154,7 +154,7 @@ class Prediction:
 class Options(BaseModel):
     """The options of a mechanism, validated: unknown keys are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Mechanism(nn.Module):

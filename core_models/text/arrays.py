@@ -1,7 +1,7 @@
 """One split of a parallel text as memory-mapped arrays: the files, their writer and their reader.
 
 Knows piece numbers, lines and documents. Knows nothing of how text is segmented or batched. Opening touches nothing;
-an array is mapped when first asked for, and a sentence then costs the pages it lies on.
+an array is opened when first asked for, and a sentence then costs the pages it lies on.
 
     {source,target}.tokens.npy          uint16 or uint32 [all pieces], no BOS and no EOS
     {source,target}.token_offsets.npy   int64 [N + 1]: where each sentence begins in it
@@ -14,6 +14,8 @@ an array is mapped when first asked for, and a sentence then costs the pages it 
 from __future__ import annotations
 
 import hashlib
+import os
+import weakref
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
@@ -22,9 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from core_models.npy import map_array
+
 from .parallel import TextError
 
 SIDES = ("source", "target")
+_MAPPED_BYTES = 1 << 26
 
 
 class BinaryText:
@@ -89,28 +94,60 @@ class _Side:
     def __init__(self, folder: Path, side: str) -> None:
         self._folder, self._side = folder, side
 
-    def _array(self, what: str) -> np.ndarray:
-        return _mapped(self._folder / f"{self._side}.{what}.npy")
+    def _path(self, what: str) -> Path:
+        return self._folder / f"{self._side}.{what}.npy"
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        return self._array("lengths")
+        return _mapped(self._path("lengths"))
 
     @cached_property
-    def _tokens(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._array("tokens"), self._array("token_offsets")
+    def _tokens(self) -> _Ragged:
+        return _Ragged(self._path("tokens"), self._path("token_offsets"))
 
     @cached_property
-    def _text(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._array("text"), self._array("text_offsets")
+    def _text(self) -> _Ragged:
+        return _Ragged(self._path("text"), self._path("text_offsets"))
 
     def tokens(self, index: int) -> np.ndarray:
-        flat, offsets = self._tokens
-        return flat[offsets[index] : offsets[index + 1]]
+        return self._tokens[index]
 
     def line(self, index: int) -> str:
-        flat, offsets = self._text
-        return flat[offsets[index] : offsets[index + 1]].tobytes().decode()
+        return self._text[index].tobytes().decode()
+
+
+class _Ragged:
+    """Rows of different lengths: all of them one after the other in one file, where each begins in another."""
+
+    def __init__(self, flat: Path, offsets: Path) -> None:
+        self._flat, self._offsets = _Stretches(flat), _Stretches(offsets)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        begin, end = self._offsets.read(index, index + 2).tolist()
+        return self._flat.read(begin, end)
+
+
+class _Stretches:
+    """An array on the disk of which short stretches are read here and there.
+
+    A large one is read, not mapped. Whoever touches a mapped page gets its neighbours too, so that after some hundred
+    batches all of a text of gigabytes would count as this process's memory. A small one is mapped: that is quicker.
+    """
+
+    def __init__(self, path: Path) -> None:
+        mapped = _mapped(path)
+        self._array = np.asarray(mapped)  # a plain view: slicing np.memmap takes four times as long
+        self._begin, self._file = mapped.offset, None
+        if mapped.nbytes > _MAPPED_BYTES and hasattr(os, "pread"):  # not on Windows
+            self._file = os.open(path, os.O_RDONLY)
+            weakref.finalize(self, os.close, self._file)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        if self._file is None:
+            return self._array[start:stop]
+        size = self._array.itemsize
+        content = os.pread(self._file, (stop - start) * size, self._begin + start * size)
+        return np.frombuffer(content, dtype=self._array.dtype)
 
 
 class SideWriter:
@@ -186,5 +223,8 @@ class _GrowingArray:
         self._file.close()
 
 
-def _mapped(path: Path) -> np.ndarray:
-    return np.load(path, mmap_mode="r")
+def _mapped(path: Path) -> np.memmap:
+    try:
+        return map_array(path)
+    except ValueError as error:
+        raise TextError(f"{error}; prepare the text again.") from None

@@ -2,7 +2,8 @@
 
 Knows the folder's layout. Knows nothing of batches or of models. Opening reads the manifest only.
 
-    data.yaml       the manifest, written last: a folder without it is unfinished
+    data.yaml       the manifest, put there last: a folder without it is unfinished
+    .unfinished/    what a preparation makes, moved to its place when it is whole: one that fails loses nothing
     vocabulary/     joint.model, or source.model and target.model
     train/, dev/    see arrays.py
     tests/          NAME.source, NAME.target, NAME.docids, NAME.truth.jsonl: plain text, every sentence
@@ -11,9 +12,11 @@ Knows the folder's layout. Knows nothing of batches or of models. Opening reads 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -22,6 +25,9 @@ from typing import Any
 
 import numpy as np
 import yaml
+from pydantic import BaseModel
+
+from core_models.config import ConfigError, parse, read_yaml
 
 from .arrays import SIDES, BinaryText, SideWriter, write_documents
 from .parallel import ParallelText, TextError, check_documents, read_lines, write_lines
@@ -31,10 +37,32 @@ __all__ = ["BinaryText", "Prepared", "prepare"]
 
 FORMAT = 1
 MANIFEST = "data.yaml"
-_UNFINISHED = "unfinished"
+_UNFINISHED = ".unfinished"
 _ROOMS = ("vocabulary", "train", "dev", "tests")
 _CHUNK = 20_000  # sentences that are segmented at once
 _TEST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_NAMED_LINES = 10  # of the lines that were left out, so many are named
+
+
+class _VocabularyEntry(BaseModel):
+    joint: bool
+
+
+class _TestEntry(BaseModel):
+    sentences: int
+    source: bool
+    target: bool
+    docids: bool
+    truth: bool
+
+
+class _Manifest(BaseModel):
+    """What is read from a manifest; there is more in it."""
+
+    digest: str
+    vocabulary: _VocabularyEntry
+    splits: dict[str, dict[str, Any]]
+    tests: dict[str, _TestEntry]
 
 
 @dataclass(frozen=True)
@@ -51,9 +79,15 @@ class Prepared:
         if not (folder / MANIFEST).is_file():
             why = f"{MANIFEST} is missing, so it was not finished" if folder.is_dir() else "there is no such folder"
             raise TextError(f"{folder}: not prepared text: {why}; prepare it (again).")
-        manifest = yaml.safe_load((folder / MANIFEST).read_text(encoding="utf-8"))
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise TextError(f"{folder / MANIFEST}: not a manifest of format {FORMAT}; prepare the text again.")
+        try:
+            manifest = read_yaml(folder / MANIFEST)
+            if manifest.get("format") != FORMAT:
+                raise ConfigError(f"{folder / MANIFEST}: not a manifest of format {FORMAT}")
+            parse(_Manifest, manifest, where=str(folder / MANIFEST))
+            for name in manifest["tests"]:
+                _check_test_name(name)
+        except (ConfigError, TextError) as error:
+            raise TextError(f"{error}; prepare the text again.") from None
         return cls(folder, manifest)
 
     @property
@@ -126,34 +160,35 @@ def prepare(
 
     pieces: of the joint vocabulary, or of each side's. max_length: pieces a sentence; a pair with a longer side, or an
     empty one, is left out of train and dev and counted in the manifest. truths: test name -> its `.jsonl` file.
-    An interrupted call leaves a folder that `Prepared.open` refuses; calling again writes it anew.
+    A call that fails or is interrupted leaves an earlier preparation as it was.
     """
     folder, truths = Path(folder), truths or {}
     sets = {"dev": dev, **(tests or {})}
     _check(train, dev, sets, truths)
-    _begin(folder)
+    _check_place(folder)
     vocabularies = _train_vocabularies(train, pieces, kind, joint, character_coverage, seed)
-    for name, vocabulary in zip(("joint",) if joint else SIDES, vocabularies, strict=True):
-        vocabulary.save(folder / "vocabulary" / f"{name}.model")
-    manifest: dict[str, Any] = {
-        "format": FORMAT,
-        "source_language": source_language,
-        "target_language": target_language,
-        "vocabulary": {
-            "joint": joint,
-            "kind": kind,
-            "pieces": [len(vocabulary) for vocabulary in vocabularies],
-            "digests": [vocabulary.digest for vocabulary in vocabularies],
-        },
-        "max_length": max_length,
-        "splits": {
-            name: _binarise(folder / name, text, vocabularies[0], vocabularies[-1], max_length)
-            for name, text in (("train", train), ("dev", dev))
-        },
-        "tests": {name: _write_test(folder / "tests", name, text, truths.get(name)) for name, text in sets.items()},
-    }
-    manifest["digest"] = hashlib.sha256(yaml.safe_dump(manifest).encode()).hexdigest()
-    _finish(folder, manifest)
+    with _built_aside(folder) as made:
+        for name, vocabulary in zip(("joint",) if joint else SIDES, vocabularies, strict=True):
+            vocabulary.save(made / "vocabulary" / f"{name}.model")
+        manifest: dict[str, Any] = {
+            "format": FORMAT,
+            "source_language": source_language,
+            "target_language": target_language,
+            "vocabulary": {
+                "joint": joint,
+                "kind": kind,
+                "pieces": [len(vocabulary) for vocabulary in vocabularies],
+                "digests": [vocabulary.digest for vocabulary in vocabularies],
+            },
+            "max_length": max_length,
+            "splits": {
+                name: _binarise(made / name, text, vocabularies[0], vocabularies[-1], max_length)
+                for name, text in (("train", train), ("dev", dev))
+            },
+            "tests": {name: _write_test(made / "tests", name, text, truths.get(name)) for name, text in sets.items()},
+        }
+        manifest["digest"] = hashlib.sha256(yaml.safe_dump(manifest).encode()).hexdigest()
+        write_lines(made / MANIFEST, yaml.safe_dump(manifest, sort_keys=False).rstrip("\n").split("\n"))
     return Prepared.open(folder)
 
 
@@ -169,30 +204,46 @@ def _check(
         if text.documents is not None:
             check_documents(text.documents, text.name)
     for name in sets:
-        if not _TEST_NAME.fullmatch(name):
-            raise TextError(f"test set {name!r}: the name becomes a file name; use letters, digits and . _ + -.")
+        _check_test_name(name)
     if strangers := truths.keys() - sets.keys():
         raise TextError(f"truths for {', '.join(sorted(strangers))}, but there are only {', '.join(sets)}.")
 
 
-def _begin(folder: Path) -> None:
-    """Clear an earlier preparation, finished or not; never a folder that holds somebody's own `train/`."""
-    ours = (folder / MANIFEST).is_file() or (folder / _UNFINISHED).is_file()
+def _check_test_name(name: str) -> None:
+    if not _TEST_NAME.fullmatch(name):
+        raise TextError(f"test set {name!r}: the name becomes a file name; use letters, digits and . _ + -.")
+
+
+def _check_place(folder: Path) -> None:
+    """An earlier preparation, finished or not, will be replaced; never a folder that holds somebody's own `train/`."""
+    if folder.exists() and not folder.is_dir():
+        raise TextError(f"{folder}: a file is in the place of the folder; choose another name.")
+    ours = (folder / MANIFEST).is_file() or (folder / _UNFINISHED).is_dir()
     if not ours and (foreign := [room for room in _ROOMS if (folder / room).exists()]):
         raise TextError(
             f"{folder}: already holds {', '.join(foreign)} that are not prepared text; choose another folder."
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / _UNFINISHED).touch()
-    (folder / MANIFEST).unlink(missing_ok=True)
-    for room in _ROOMS:
-        shutil.rmtree(folder / room, ignore_errors=True)
-        (folder / room).mkdir()
 
 
-def _finish(folder: Path, manifest: dict[str, Any]) -> None:
-    write_lines(folder / MANIFEST, yaml.safe_dump(manifest, sort_keys=False).rstrip("\n").split("\n"))
-    (folder / _UNFINISHED).unlink()
+@contextmanager
+def _built_aside(folder: Path) -> Iterator[Path]:
+    """A folder to build in, whose content takes the place of an earlier preparation's when the block ends well."""
+    made, new = folder / _UNFINISHED, not folder.exists()
+    shutil.rmtree(made, ignore_errors=True)
+    try:
+        for room in _ROOMS:
+            (made / room).mkdir(parents=True)
+        yield made
+        (folder / MANIFEST).unlink(missing_ok=True)
+        for room in _ROOMS:
+            shutil.rmtree(folder / room, ignore_errors=True)
+            os.replace(made / room, folder / room)
+        os.replace(made / MANIFEST, folder / MANIFEST)
+        made.rmdir()
+    except BaseException:
+        if (folder / MANIFEST).is_file() or new:  # else rooms were being moved: what is there says "not finished"
+            shutil.rmtree(folder if new else made, ignore_errors=True)
+        raise
 
 
 def _train_vocabularies(
@@ -201,7 +252,10 @@ def _train_vocabularies(
     sides: list[Iterable[str]] = [train.sources, train.targets or []]
     if joint:
         sides = [chain.from_iterable(zip(*sides, strict=True))]
-    return [Vocabulary.train(lines, pieces, kind, character_coverage, seed) for lines in sides]
+    try:
+        return [Vocabulary.train(lines, pieces, kind, character_coverage, seed) for lines in sides]
+    except TextError as error:
+        raise TextError(f"{train.name}: {error}") from None
 
 
 def _binarise(
@@ -210,20 +264,26 @@ def _binarise(
     vocabularies, lines = (source_vocabulary, target_vocabulary), (text.sources, text.targets or [])
     writers = [SideWriter(folder, side, len(v), max_length) for side, v in zip(SIDES, vocabularies, strict=True)]
     left_out, kept_rows = {"too_long": 0, "empty": 0}, []
+    left_out_lines: dict[str, list[int]] = {why: [] for why in left_out}
     for start in range(0, len(text), _CHUNK):
         chunk = [side[start : start + _CHUNK] for side in lines]
         ids = [vocabulary.encode(side) for vocabulary, side in zip(vocabularies, chunk, strict=True)]
         lengths = np.array([[len(sentence) for sentence in side] for side in ids])
         empty, too_long = lengths.min(axis=0) == 0, lengths.max(axis=0) > max_length
-        left_out["empty"] += int(empty.sum())
-        left_out["too_long"] += int((too_long & ~empty).sum())
+        for why, found in (("empty", empty), ("too_long", too_long & ~empty)):
+            rows = start + 1 + np.flatnonzero(found)
+            left_out[why] += len(rows)
+            left_out_lines[why] += rows[: _NAMED_LINES - len(left_out_lines[why])].tolist()
         kept = np.flatnonzero(~empty & ~too_long)
         for side, writer in enumerate(writers):
             writer.append([ids[side][i] for i in kept], [chunk[side][i] for i in kept])
         kept_rows.append(start + kept)
     digests = {side: writer.close() for side, writer in zip(SIDES, writers, strict=True)}
     if sum(map(len, kept_rows)) == 0:
-        raise TextError(f"{text.name}: none of its {len(text)} pairs is left: {left_out} (max_length {max_length}).")
+        raise TextError(
+            f"{text.name}: none of its {len(text)} pairs is left: {left_out} (max_length {max_length}); raise "
+            "max_length, or give text that is not empty."
+        )
     rows = np.concatenate(kept_rows)
     if text.documents is not None:
         digests["documents"] = write_documents(folder, text.documents, rows)
@@ -231,6 +291,7 @@ def _binarise(
         "name": text.name,
         "sentences": len(rows),
         "left_out": left_out,
+        "left_out_lines": left_out_lines,
         "source_tokens": writers[0].token_count,
         "target_tokens": writers[1].token_count,
         "digests": digests,

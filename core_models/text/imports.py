@@ -12,7 +12,7 @@ from typing import Any
 
 from .parallel import ParallelText, TextError, check_documents, read_lines
 
-_LINE_ENDS = re.compile(r"[\r\n]+")
+_NO_TEXT = re.compile(r"[\r\n\0]+")
 
 
 def import_huggingface(
@@ -25,8 +25,8 @@ def import_huggingface(
 ) -> ParallelText:
     """Load a split of a translation set by its name on the hub, or from a local folder (also one of `save_to_disk`).
 
-    A record holds `translation: {en: …, de: …}` or a column for each language. A line end within a sentence becomes a
-    space. configuration: the set's own name for a variant, `de-en` for instance. Needs the extra `datasets`.
+    A record holds `translation: {en: …, de: …}` or a column for each language. A line end (or a NUL) within a sentence
+    becomes a space. configuration: the set's own name for a variant, `de-en` for instance. Needs the extra `datasets`.
     """
     records = _load_records(str(name_or_path), split, configuration)
     columns = [_column(records, language, name_or_path) for language in (source_language, target_language)]
@@ -73,7 +73,7 @@ def _column(records: Any, language: str, where: str | Path) -> list[str]:
     for number, value in enumerate(values):
         if not isinstance(value, str):
             raise TextError(f"{where}: record {number} (from 0) has no text in {language!r} but {value!r}.")
-        sentences.append(_LINE_ENDS.sub(" ", value))
+        sentences.append(_NO_TEXT.sub(" ", value))
     return sentences
 
 

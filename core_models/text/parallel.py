@@ -11,6 +11,7 @@ import gzip
 import itertools
 import os
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ _FALSE_LINE_ENDS = {
 _FALSE_LINE_END = re.compile("[" + "".join(_FALSE_LINE_ENDS) + "]")
 _BYTE_ORDER_MARK = "\ufeff"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_GZIP_MARK = b"\x1f\x8b"
 
 
 class TextError(ValueError):
@@ -54,7 +56,20 @@ def read_lines(path: str | Path) -> list[str]:
     Raises TextError for a missing or empty file, a broken archive and invalid UTF-8 (with the line).
     """
     path = Path(path)
-    lines = _decode(path, _read_bytes(path)).split("\n")
+    return split_lines(_read_bytes(path), path)
+
+
+def split_lines(content: bytes, where: str | Path) -> list[str]:
+    """The lines of UTF-8 text that was read elsewhere, from standard input for instance; see `read_lines`."""
+    text = _decode(where, content)
+    if not text:  # nothing, or nothing but a byte-order mark
+        raise TextError(f"{where}: the file is empty.")
+    lines = text.split("\n")
+    if len(lines) == 1 and "\r" in lines[0].rstrip("\r"):
+        raise TextError(
+            f"{where}: its lines end in bare carriage returns (an old Macintosh's line end), so it would be one single "
+            "line; convert them to line feeds."
+        )
     if lines[-1] == "":
         lines.pop()  # the line feed ends the last line, it does not begin another
     return [line.removesuffix("\r") for line in lines]
@@ -98,7 +113,10 @@ def read_tsv(path: str | Path, columns: tuple[int, ...] = (0, 1), name: str | No
     rows = [line.split("\t") for line in read_lines(path)]
     for number, row in enumerate(rows, start=1):
         if len(row) <= max(columns):
-            raise TextError(f"{path}:{number}: {len(row)} columns, but column {max(columns)} (from 0) was asked for.")
+            raise TextError(
+                f"{path}:{number}: {len(row)} column{'s' * (len(row) > 1)}, but column {max(columns)} (from 0) was "
+                "asked for; put one tab between the fields of every line, also where one is empty."
+            )
     fields = [[row[column] for row in rows] for column in columns]
     if len(columns) == 3:
         check_documents(fields[2], str(path))
@@ -117,12 +135,25 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
             gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw as file,
         ):
             for number, line in enumerate(lines, start=1):
-                if "\n" in line or line.endswith("\r"):
-                    raise TextError(f"{path}:{number}: the sentence holds a line end; replace it by a space: {line!r}.")
-                file.write(line.encode() + b"\n")
+                file.write(_encode(path, number, line))
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _encode(path: Path, number: int, line: str) -> bytes:
+    """One line as it stands in a file; TextError for what would not be read back as it is."""
+    found = [name for sign, name in (("\n", "a line end"), ("\0", "a NUL")) if sign in line]
+    if found or line.endswith("\r"):
+        raise TextError(
+            f"{path}:{number}: the sentence holds {[*found, 'a line end'][0]}; replace it by a space: {line!r}."
+        )
+    try:
+        return line.encode() + b"\n"
+    except UnicodeEncodeError:
+        raise TextError(
+            f"{path}:{number}: half a surrogate pair, which is no character, in {line!r}; remove it."
+        ) from None
 
 
 def check_documents(documents: Sequence[str], where: str) -> None:
@@ -157,27 +188,39 @@ def _read_documents(path: Path, source: Path, sentences: int) -> list[str]:
 def _read_bytes(path: Path) -> bytes:
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
-            content = file.read()
+            return file.read()
     except FileNotFoundError:
         raise TextError(f"{path}: no such file.") from None
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise TextError(f"{path}: not a whole gzip file ({error}); fetch or compress it again.") from error
-    if not content:
-        raise TextError(f"{path}: the file is empty.")
-    return content
+    except IsADirectoryError:
+        raise TextError(f"{path}: a folder, not a file; name the file in it.") from None
+    except OSError as error:
+        raise TextError(f"{path}: cannot be read ({error.strerror or error}).") from None
 
 
-def _decode(path: Path, content: bytes) -> str:
+def _decode(where: str | Path, content: bytes) -> str:
     try:
-        return content.decode("utf-8").removeprefix(_BYTE_ORDER_MARK)
+        text = content.decode("utf-8").removeprefix(_BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
         if content.startswith(_UTF16_MARKS):
             why = "it begins with the byte-order mark of UTF-16: convert the file to UTF-8"
+        elif content.startswith(_GZIP_MARK):
+            why = "it is a gzip archive: let its name end in .gz"
         else:
-            why = f"byte {content[error.start]:#04x} at byte {column} of the line: convert the file to UTF-8"
-        raise TextError(f"{path}:{line}: not UTF-8 ({why}).") from None
+            why = f"byte {content[error.start]:#04x} at byte {{column}} of the line: convert the file to UTF-8"
+        raise _named(where, content, error.start, f"not UTF-8 ({why})") from None
+    if (nul := content.find(b"\0")) >= 0:  # valid UTF-8, and what UTF-16 without its mark looks like
+        why = "a NUL at byte {column} of the line, which text does not hold: it is UTF-16 or no text"
+        raise _named(where, content, nul, f"{why}; convert the file to UTF-8")
+    return text
+
+
+def _named(where: str | Path, content: bytes, position: int, why: str) -> TextError:
+    """What is wrong at a byte of the file: `{column}` in the reason becomes the byte's number in its line."""
+    line = content.count(b"\n", 0, position) + 1
+    column = position - (content.rfind(b"\n", 0, position) + 1) + 1
+    return TextError(f"{where}:{line}: {why.format(column=column)}.")
 
 
 def _stem(path: Path) -> str:

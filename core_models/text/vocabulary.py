@@ -59,6 +59,8 @@ class Vocabulary:
         """
         if kind not in KINDS:
             raise TextError(f"vocabulary kind {kind!r}: choose one of {', '.join(KINDS)}.")
+        if size <= EOS + 1:
+            raise TextError(f"{size} pieces were asked for: {EOS + 1} are control pieces, so ask for more.")
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -83,11 +85,22 @@ class Vocabulary:
     def load(cls, path: str | Path) -> Vocabulary:
         """Read a `.model` file; TextError if it is missing or is no SentencePiece model."""
         try:
-            return cls(Path(path).read_bytes())
+            model = Path(path).read_bytes()
         except FileNotFoundError:
             raise TextError(f"{path}: no such vocabulary.") from None
-        except (RuntimeError, TextError) as error:
-            raise TextError(f"{path}: not a usable SentencePiece model: {error}") from error
+        except OSError as error:
+            raise TextError(f"{path}: the vocabulary cannot be read ({error.strerror}).") from None
+        try:
+            if not model:
+                raise TextError("the file is empty; copy it again from where it was made.")
+            return cls(model)
+        except TextError as error:
+            raise TextError(f"{path}: not a usable SentencePiece model: {error}") from None
+        except RuntimeError:  # its own words are a line of C++
+            raise TextError(
+                f"{path}: not a usable SentencePiece model: it is cut short or something else; copy it again from "
+                "where it was made."
+            ) from None
 
     def save(self, path: str | Path) -> None:
         """Write the model file; it appears whole or not at all."""

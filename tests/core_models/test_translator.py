@@ -179,5 +179,18 @@ def test_a_search_that_cannot_be_is_refused(translator, given, message):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
 def test_a_device_that_is_not_there_is_named(trained_run):
-    with pytest.raises(TranslatorError, match="finds no CUDA device here; use device='cpu'"):
+    with pytest.raises(
+        ConfigError, match=r"device 'cuda': PyTorch finds no such device here; use cpu \(there is no CUDA"
+    ):
         load(trained_run, device="cuda")
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "graphics", "cpu:x"])
+def test_a_device_that_cannot_be_is_refused(trained_run, device):
+    with pytest.raises(ConfigError, match=f"device '{device}': PyTorch finds no such device here; use cpu"):
+        load(trained_run, device=device)
+
+
+def test_a_prefix_that_the_vocabulary_cannot_write_is_refused_with_its_words(translator, sources):
+    with pytest.raises(TranslatorError, match=r"prefix 2 \('der 漢字 Hund'\): .* no pieces for '漢字'; .*leave it out"):
+        translator.translate(sources[:2], prefix=["der Hund", "der 漢字 Hund"])

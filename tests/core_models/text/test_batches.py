@@ -1,6 +1,8 @@
 """Laws of batches: every sentence once, within the budget, the same on every rank, little padding, true context."""
 
 import os
+import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +57,34 @@ def test_two_ranks_share_what_one_rank_has():
         pytest.fail("choose lengths whose number of batches is even, so that nothing is halved")
     ranks = [BatchPlan(source, target, 300, 1, 0, rank, 2) for rank in range(2)]
     assert [ranks[number % 2][number // 2].tolist() for number in range(len(alone))] == [b.tolist() for b in alone]
+
+
+@pytest.fixture(scope="module")
+def two_million():
+    """Lengths of two million pairs, as they are stored."""
+    return np.random.default_rng(7).integers(1, 57, size=(2, 2_000_000)).astype(np.uint16)
+
+
+def test_a_plan_costs_a_few_bytes_a_pair(two_million):
+    """Kept: 4 bytes a pair, its place in the order. While planning: 8 more for its sort key, and room for lengths."""
+    tracemalloc.start()
+    plan = BatchPlan(*two_million, 4096, 1, 0)
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    pairs = two_million.shape[1]
+    assert kept < 5 * pairs
+    assert peak < 20 * pairs
+    assert sum(map(len, plan)) == pairs
+
+
+def test_seeking_costs_the_same_wherever_it_leads(two_million):
+    """Any of some twenty thousand batches at once; to pass over those before it would take seconds."""
+    plan = BatchPlan(*two_million, 4096, 1, 0)
+    assert len(plan) > 15_000
+    for number in (0, len(plan) // 2, len(plan) - 1):
+        began = time.process_time()
+        assert len(plan[number])
+        assert time.process_time() - began < 0.01
 
 
 def test_lengths_beyond_the_sort_keys_are_still_planned():

@@ -82,6 +82,7 @@ def test_long_and_empty_pairs_are_left_out_and_counted_and_distances_stay_true(t
     prepared = prepare(tmp_path, TRAIN, text, pieces=40, max_length=20)
     entry = prepared.manifest["splits"]["dev"]
     assert (entry["sentences"], entry["left_out"]) == (8, {"too_long": 1, "empty": 1})
+    assert entry["left_out_lines"] == {"too_long": [2], "empty": [8]}
     assert len(prepared.test("dev")) == 10
     split = prepared.split("dev")  # rows 0 2 3 4 | 5 6 8 9
     assert split.before(0, 3) == [None, None, None]
@@ -91,18 +92,71 @@ def test_long_and_empty_pairs_are_left_out_and_counted_and_distances_stay_true(t
     assert split.before(7, 4) == [6, None, 5, 4]
 
 
-def test_an_interrupted_preparation_is_refused_and_can_be_repeated(tmp_path, monkeypatch):
+def _files(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_preparation_that_fails_loses_nothing_and_leaves_nothing(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(binary, "_write_test", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            prepare(tmp_path / "data", TRAIN, DEV, pieces=40)
-    with pytest.raises(TextError, match="not finished"):
-        Prepared.open(tmp_path / "data")
+    def fail():
+        with monkeypatch.context() as patch:
+            patch.setattr(binary, "_write_test", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                prepare(tmp_path / "data", TRAIN, TEST, pieces=40)
+        with pytest.raises(TextError, match="the text holds only"):
+            prepare(tmp_path / "data", TRAIN, TEST, pieces=4000)
+        with pytest.raises(TextError, match="none of its 200 pairs is left"):
+            prepare(tmp_path / "data", TRAIN, TEST, pieces=40, max_length=0)
+
+    fail()
+    assert not (tmp_path / "data").exists()
     assert prepare(tmp_path / "data", TRAIN, DEV, pieces=40).test("dev") == DEV
+    before = _files(tmp_path / "data")
+    fail()
+    assert _files(tmp_path / "data") == before
     assert prepare(tmp_path / "data", TRAIN, TEST, pieces=40).test("dev").sources == TEST.sources
+
+
+def test_a_process_that_was_killed_leaves_what_is_refused_and_can_be_repeated(tmp_path):
+    prepare(tmp_path / "data", TRAIN, DEV, pieces=40)
+    (tmp_path / "data" / ".unfinished").mkdir()
+    (tmp_path / "data" / "data.yaml").rename(
+        tmp_path / "data" / ".unfinished" / "data.yaml"
+    )  # the last step is missing
+    with pytest.raises(TextError, match=r"data\.yaml is missing, so it was not finished"):
+        Prepared.open(tmp_path / "data")
+    assert prepare(tmp_path / "data", TRAIN, TEST, pieces=40).test("dev").sources == TEST.sources
+    assert not (tmp_path / "data" / ".unfinished").exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda text: text[:90], r"data\.yaml: .*prepare the text again"),
+        (lambda text: text.replace("format: 1", "format: 2"), "not a manifest of format 1; prepare the text again"),
+        (lambda text: text.replace("joint: true", "joint: perhaps"), r"data\.yaml: vocabulary\.joint: .*boolean"),
+        (lambda text: text.replace("  dev:", "  ../dev:"), "test set '../dev': the name becomes a file name"),
+    ],
+)
+def test_a_spoiled_manifest_is_refused(prepared, tmp_path, spoil, message):
+    (tmp_path / "data.yaml").write_text(spoil((prepared.folder / "data.yaml").read_text()))
+    with pytest.raises(TextError, match=message):
+        Prepared.open(tmp_path)
+
+
+def test_a_cut_or_missing_array_is_named(tmp_path):
+    split = prepare(tmp_path, TRAIN, DEV, pieces=40).split("train")
+    path = tmp_path / "train" / "source.tokens.npy"
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(
+        TextError, match=r"source\.tokens\.npy: missing, cut short or no array .*prepare the text again"
+    ):
+        split.source(1)
+    path.unlink()
+    with pytest.raises(TextError, match=r"source\.tokens\.npy: missing"):
+        split.source(1)
 
 
 def test_somebody_elses_folder_is_left_alone(tmp_path):

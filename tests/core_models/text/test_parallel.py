@@ -16,7 +16,7 @@ def _write(path: Path, text: str) -> Path:
 
 
 LINES = st.lists(
-    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n")).filter(lambda s: not s.endswith("\r")),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\0")).filter(lambda s: not s.endswith("\r")),
     min_size=1,
 ).filter(lambda lines: not lines[0].startswith("\ufeff"))
 
@@ -45,8 +45,9 @@ def test_the_same_lines_make_the_same_archive(tmp_path):
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
     write_lines(tmp_path / "text", ["old"])
-    with pytest.raises(TextError, match=r"text:2: .*line end"):
-        write_lines(tmp_path / "text", ["new", "two\nlines"])
+    for unwritable, why in (("two\nlines", "a line end"), ("a\0b", "a NUL"), ("a\ud800", "half a surrogate pair")):
+        with pytest.raises(TextError, match=f"text:2: .*{why}"):
+            write_lines(tmp_path / "text", ["new", unwritable])
     assert read_lines(tmp_path / "text") == ["old"]
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -55,8 +56,13 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     ("content", "message"),
     [
         (b"", "the file is empty"),
+        (b"\xef\xbb\xbf", "the file is empty"),
         (b"good\nna\xefve\n", r"text.en:2: not UTF-8 \(byte 0xef at byte 3 "),
         ("ab".encode("utf-16"), "byte-order mark of UTF-16"),
+        ("a\nb\n".encode("utf-16-le"), r"text\.en:1: a NUL at byte 2 of the line.*it is UTF-16 or no text; convert"),
+        (b"good\nab\0\n", r"text\.en:2: a NUL at byte 3 of the line"),
+        (gzip.compress(b"a\n"), r"a gzip archive: let its name end in \.gz"),
+        (b"one\rtwo\rthree\r", r"its lines end in bare carriage returns"),
     ],
 )
 def test_unreadable_files_are_named(tmp_path, content, message):
@@ -69,8 +75,14 @@ def test_a_cut_archive_is_named(tmp_path):
     (tmp_path / "text.gz").write_bytes(gzip.compress(b"one\ntwo\n" * 100)[:-9])
     with pytest.raises(TextError, match=r"text\.gz: not a whole gzip file"):
         read_lines(tmp_path / "text.gz")
+    whole = gzip.compress(b"one\ntwo\n" * 100)
+    (tmp_path / "text.gz").write_bytes(whole[:12] + bytes([whole[12] ^ 0xFF]) + whole[13:])
+    with pytest.raises(TextError, match=r"text\.gz: not a whole gzip file"):
+        read_lines(tmp_path / "text.gz")
     with pytest.raises(TextError, match="no such file"):
         read_lines(tmp_path / "absent")
+    with pytest.raises(TextError, match="a folder, not a file; name the file in it"):
+        read_lines(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -119,5 +131,5 @@ def test_tab_separated_text(tmp_path):
     path = _write(tmp_path / "x.tsv", "d1\ta\tA\nd2\tb\tB\n")
     assert read_tsv(path, (1, 2)) == ParallelText("x", ["a", "b"], ["A", "B"])
     assert read_tsv(path, (1, 2, 0)).documents == ["d1", "d2"]
-    with pytest.raises(TextError, match=r"x\.tsv:1: 3 columns, but column 3"):
+    with pytest.raises(TextError, match=r"x\.tsv:1: 3 columns, but column 3 .*one tab between"):
         read_tsv(path, (0, 3))

@@ -1,0 +1,222 @@
+"""What a run made of a test set: one line a sentence in each of its files, read when asked for, written whole or not.
+
+    RESULTS/translations/TEST/{meta.json, sources.txt, references.txt, documents.txt, hypotheses.txt, details.jsonl,
+                               truth.jsonl, trees.jsonl, trees.npy}
+
+Knows one such folder and the records in its files, not the run it belongs to. Never imports torch.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core_models.npy import read_array
+from core_models.text.parallel import read_lines, write_lines
+
+if TYPE_CHECKING:
+    from core_models.translator import Translation
+    from workbench.runs import Run
+
+
+class RunError(ValueError):
+    """A run, or something it should hold, that cannot be used; the message says what is wrong and what to do."""
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """A test set as a run translated it: sentences are lines, `truth` is there for the controlled corpus."""
+
+    __test__ = False  # pytest would take it for a class of tests, by its name
+
+    name: str
+    sources: list[str]
+    references: list[str] | None
+    documents: list[str] | None
+
+
+class Translations:
+    """What one run made of one test set, read lazily from RUN/translations/TEST."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.test = folder, folder.name
+        try:
+            self.meta: dict[str, Any] = json.loads((folder / "meta.json").read_bytes())
+            self._sentences = operator.index(self.meta["sentences"])
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+            raise RunError(
+                f"{folder}: no finished translation here ({_cause(error)}); translate the test set again"
+            ) from None
+
+    def __len__(self) -> int:
+        return self._sentences
+
+    @cached_property
+    def test_set(self) -> TestSet:
+        return TestSet(
+            self.test, self._lines("sources.txt") or [], self._lines("references.txt"), self._lines("documents.txt")
+        )
+
+    @cached_property
+    def hypotheses(self) -> list[str]:
+        return self._lines("hypotheses.txt") or []
+
+    @cached_property
+    def details(self) -> list[dict[str, Any]]:
+        """A record a sentence: tokens, source_tokens, score, log_prob, token_log_probs, finished, n_best."""
+        return self._records("details.jsonl")
+
+    @cached_property
+    def truth(self) -> list[dict[str, Any]] | None:
+        return self._records("truth.jsonl") if (self.folder / "truth.jsonl").is_file() else None
+
+    @property
+    def has_trees(self) -> bool:
+        return (self.folder / "trees.npy").is_file()
+
+    def tree(self, sentence: int) -> dict[str, Any]:
+        """The recorded search of a sentence; raises RunError with the command that records it."""
+        if not self.has_trees:
+            raise RunError(
+                f"{self.folder.parent.parent} has no beam trees for {self.test}; record them: "
+                f"workbench translate {self.folder.parent.parent} --test {self.test} --trees"
+            )
+        if not 0 <= sentence < len(self):
+            raise RunError(f"{self.test} has sentences 0 to {len(self) - 1}, not {sentence}")
+        try:
+            starts = read_array(self.folder / "trees.npy")
+            begin, end = int(starts[sentence]), int(starts[sentence + 1])
+            with (self.folder / "trees.jsonl").open("rb") as file:
+                if not 0 <= begin <= end <= os.fstat(file.fileno()).st_size:
+                    raise ValueError(f"bytes {begin} to {end} are outside of trees.jsonl")
+                file.seek(begin)
+                return _record(file.read(end - begin))
+        except (OSError, ValueError, TypeError, IndexError, OverflowError) as error:
+            raise RunError(
+                f"{self.folder / 'trees.npy'}: the tree of sentence {sentence} cannot be read ({_cause(error)}); "
+                "translate the test set again with --trees"
+            ) from None
+
+    def _lines(self, name: str) -> list[str] | None:
+        path = self.folder / name
+        return self._whole(path, read_lines(path)) if path.is_file() else None
+
+    def _records(self, name: str) -> list[dict[str, Any]]:
+        return self._whole(self.folder / name, list(read_records(self.folder / name)))
+
+    def _whole(self, path: Path, found: list[Any]) -> list[Any]:
+        """What a file holds, if it is one line for every sentence of the test set."""
+        if len(found) != len(self):
+            raise RunError(
+                f"{path} has {len(found)} lines, but the test set {self.test} has {len(self)} sentences, and each "
+                "line is one sentence's: mend the file, or translate the test set again"
+            )
+        return found
+
+
+def write_translations(
+    run: Run,
+    test: TestSet,
+    found: Sequence[Translation],
+    search: Mapping[str, Any],
+    seconds: float,
+    truth: Path | None = None,
+) -> Translations:
+    """Put translations of a test set beside the run, whole or not at all; traces of other translations go."""
+    final = run.results / "translations" / test.name
+    part = final.with_name(f".{test.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    write_lines(part / "sources.txt", test.sources)
+    write_lines(part / "hypotheses.txt", [one_line(translation.text) for translation in found])
+    for name, lines in (("references.txt", test.references), ("documents.txt", test.documents)):
+        if lines is not None:
+            write_lines(part / name, lines)
+    _write_jsonl(part / "details.jsonl", (_detail(translation) for translation in found))
+    if truth is not None:
+        shutil.copyfile(truth, part / "truth.jsonl")
+    if found and all(translation.tree is not None for translation in found):
+        starts = _write_jsonl(part / "trees.jsonl", (translation.tree for translation in found))
+        np.save(part / "trees.npy", np.array(starts, dtype=np.int64), allow_pickle=False)
+    meta = {
+        "test": test.name,
+        "sentences": len(found),
+        "search": dict(search),
+        "seconds": round(seconds, 3),
+        "output_tokens": sum(len(translation.tokens) for translation in found),
+    }
+    (part / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+    if _hypotheses(final) != _hypotheses(part):
+        shutil.rmtree(run.results / "traces" / test.name, ignore_errors=True)
+    shutil.rmtree(final, ignore_errors=True)
+    os.replace(part, final)
+    return Translations(final)
+
+
+def _hypotheses(folder: Path) -> bytes | None:
+    path = folder / "hypotheses.txt"
+    return path.read_bytes() if path.is_file() else None
+
+
+def one_line(text: str) -> str:
+    """A translation as one line of a file."""
+    return text.replace("\n", " ").replace("\r", " ")
+
+
+def _detail(translation: Translation) -> dict[str, Any]:
+    return {
+        "tokens": translation.tokens,
+        "source_tokens": translation.source_tokens,
+        "score": translation.score,
+        "log_prob": translation.log_prob,
+        "token_log_probs": translation.token_log_probs,
+        "finished": translation.finished,
+        "n_best": [
+            {"text": other.text, "score": other.score, "log_prob": other.log_prob} for other in translation.n_best
+        ],
+    }
+
+
+def _write_jsonl(path: Path, records: Iterable[Any]) -> list[int]:
+    """Write a record a line; returns where each begins, and the end."""
+    starts = [0]
+    with path.open("wb") as file:
+        for record in records:
+            starts.append(starts[-1] + file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n"))
+    return starts
+
+
+def read_records(path: Path, tolerant: bool = False) -> Iterator[dict[str, Any]]:
+    """A record a line; tolerant: lines that are none, cut short by a killed process, are passed over."""
+    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+        if not line:
+            continue
+        try:
+            yield _record(line)
+        except ValueError as error:
+            if not tolerant:
+                raise RunError(f"{path}:{number}: not a JSON record ({error}); write the file again") from None
+
+
+def _cause(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error)[:300]}"
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    """Raises ValueError for what is not UTF-8, not JSON, nested without end or no record."""
+    try:
+        found = json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"a {type(found).__name__}")
+    return found
