@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analyses.scores import Statistics
-from analyses.significance import DEFAULT_SEED, holm, paired_bootstrap, percentile_interval, resampled_sums
+from analyses.significance import DEFAULT_SEED, holm, paired_bootstraps, percentile_interval, resampled_together
 
 # Inner edges of the presets. "gdr": steps of ten, for Zheng 2019, Figure 5. "fc-six": Duan 2020, Figure 2 has six
 # groups and prints no edges: these are ours, one of them 30 because its text speaks of longer sentences. "short": ours.
@@ -132,31 +132,30 @@ def paired_differences(
     """
     systems = [system for system in _ordered(statistics, buckets, baseline) if system != baseline]
     rows = []
-    for system in systems:
-        for bucket, (label, bounds) in enumerate(zip(buckets.labels, buckets.bounds, strict=True)):
-            members = buckets.rows(bucket)
-            outcome = (np.nan, np.nan, np.nan, np.nan)
-            if len(members):
-                pair = statistics[baseline].subset(members), statistics[system].subset(members)
-                result = paired_bootstrap(*pair, samples=samples, seed=seed)
-                outcome = (result.delta, result.low, result.high, result.p_value)
+    for bucket, (label, bounds) in enumerate(zip(buckets.labels, buckets.bounds, strict=True)):
+        members = buckets.rows(bucket)
+        parts = {system: statistics[system].subset(members) for system in (baseline, *systems)}
+        of_baseline = parts.pop(baseline)
+        results = paired_bootstraps(of_baseline, parts, samples, seed) if len(members) else {}
+        for system in systems:
+            result = results.get(system)
+            outcome = (result.delta, result.low, result.high, result.p_value) if result else (np.nan,) * 4
             rows.append((system, label, *bounds, len(members), *outcome))
     columns = ["system", "bucket", "low_edge", "high_edge", "n", "delta", "low", "high", "p_value"]
-    table = pd.DataFrame(rows, columns=columns)
+    table = _by_system(pd.DataFrame(rows, columns=columns), systems)
     return table.assign(p_holm=holm(table.p_value.to_numpy()))
 
 
 def _bands(statistics: Mapping[str, Statistics], systems: list[str], buckets: Buckets, samples: int, seed: int):
     """Per bucket: its number, its segments and the resampled scores of every system, all on the same resamples."""
-    side_by_side = np.hstack([statistics[system].values for system in systems])
-    ends = np.cumsum([statistics[system].values.shape[1] for system in systems])[:-1]
     for bucket in range(len(buckets)):
         members = buckets.rows(bucket)
         if not len(members):
             yield bucket, members, {}
             continue
-        parts = np.split(resampled_sums(side_by_side[members], samples, seed), ends, axis=1)
-        resampled = {name: statistics[name].scores(part) for name, part in zip(systems, parts, strict=True)}
+        parts = {system: statistics[system].subset(members) for system in systems}
+        sums = resampled_together(list(parts.values()), samples, seed)
+        resampled = {name: part.scores(own) for (name, part), own in zip(parts.items(), sums, strict=True)}
         yield bucket, members, resampled
 
 

@@ -1,8 +1,11 @@
 """Corpus metrics through sacreBLEU, kept as sufficient statistics per segment, each with its signature.
 
-Extraction is the slow part and is done once; the score of any subset of segments is the score of its summed
-statistics. Does not know which run the translations come from, nor where a caller keeps its cache.
-Per-segment statistics are private API of sacreBLEU (`_extract_corpus_statistics`); tests hold them to `corpus_score`.
+Extraction is the slow part (loops in Python) and is done once; the score of any subset of segments is the score of its
+summed statistics. Segments are independent: they go through in chunks, all systems on a chunk's references before the
+next chunk, in several processes where asked. Does not know which run the translations come from, nor where a caller
+keeps its cache.
+Per-segment statistics are private API of sacreBLEU (`_cache_references`, `_extract_corpus_statistics`); tests hold them
+to `corpus_score`.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +40,9 @@ _FORMULA_OPTIONS = {
     "chrf++": ("beta", "eps_smoothing"),
     "ter": (),
 }
+# Segments; the n-grams of a chunk's references are held while all systems meet them: chrF's take under 100 MB.
+_CHUNK = 1000
+_Chunk = tuple[list[Sequence[str]], list[list[str | None]]]  # each system's lines, each reference's lines
 References = Sequence[str] | Sequence[Sequence[str | None]]
 
 
@@ -82,11 +90,58 @@ def extract(hypotheses: Sequence[str], references: References, metric: str = "bl
     for this segment). metric: bleu, chrf, chrf++ or ter. options go to sacreBLEU's metric (`lowercase`, `tokenize`, …);
     `lowercase` works for every metric. Raises ValueError on unequal line counts or an unknown metric or option.
     """
-    streams = _streams(hypotheses, references)
+    return extract_all({"system": hypotheses}, references, metric, **options)["system"]
+
+
+def extract_all(
+    systems: Mapping[str, Sequence[str]],
+    references: References,
+    metric: str = "bleu",
+    processes: int = 1,
+    **options: Any,
+) -> dict[str, Statistics]:
+    """`extract` for several systems of one test set: each reference is taken apart once for all of them.
+
+    processes: how many share the segments; each starts anew (a second or two) and holds one chunk's n-grams. A script
+    that asks for more than one keeps its own work behind `if __name__ == "__main__"`.
+    """
+    streams: list[list[str | None]] = []
+    for hypotheses in systems.values():
+        streams = _streams(hypotheses, references)
     scorer = _build(metric, options)
-    values = np.asarray(scorer._extract_corpus_statistics(list(hypotheses), streams))
-    values = values.astype(np.float64 if metric == "ter" else np.int64)
-    return Statistics(metric, values, str(scorer.get_signature()), dict(options))
+    if not systems:
+        return {}
+    chunks = _chunks(list(systems.values()), streams)
+    if processes > 1:
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            found = list(pool.map(partial(_extract_apart, metric, options), chunks))
+    else:
+        found = [_extract_chunk(scorer, chunk) for chunk in chunks]
+    reference_counts = {count for _, count in found}
+    scorer.num_refs = reference_counts.pop() if len(reference_counts) == 1 else -1  # -1: sacreBLEU's sign for "varies"
+    return {
+        system: Statistics(metric, np.concatenate(parts), str(scorer.get_signature()), dict(options))
+        for system, parts in zip(systems, zip(*(values for values, _ in found), strict=True), strict=True)
+    }
+
+
+def _chunks(systems: list[Sequence[str]], streams: list[list[str | None]]) -> Iterator[_Chunk]:
+    for start in range(0, len(streams[0]), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        yield [lines[rows] for lines in systems], [stream[rows] for stream in streams]
+
+
+def _extract_chunk(scorer: Any, chunk: _Chunk) -> tuple[list[np.ndarray], int]:
+    """Each system's statistics of a chunk of segments, and how many references a segment has (-1: it varies)."""
+    systems, streams = chunk
+    scorer._ref_cache = scorer._cache_references(streams)
+    kind = np.float64 if isinstance(scorer, TER) else np.int64
+    values = [np.array(scorer._extract_corpus_statistics(lines, None), dtype=kind) for lines in systems]
+    return values, scorer.num_refs
+
+
+def _extract_apart(metric: str, options: Mapping[str, Any], chunk: _Chunk) -> tuple[list[np.ndarray], int]:
+    return _extract_chunk(_build(metric, options), chunk)  # not every tokenizer can be sent to a process
 
 
 def content_key(hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any) -> str:
@@ -104,15 +159,43 @@ def cached_extract(
     folder: Path | str, hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any
 ) -> Statistics:
     """`extract`, kept in `folder` under its content key; a damaged file is computed and written again."""
-    folder = Path(folder)
-    path = folder / f"{content_key(hypotheses, references, metric, **options)}.npz"
+    return cached_extract_all({"system": folder}, {"system": hypotheses}, references, metric, **options)["system"]
+
+
+def cached_extract_all(
+    folders: Mapping[str, Path | str],
+    systems: Mapping[str, Sequence[str]],
+    references: References,
+    metric: str = "bleu",
+    processes: int = 1,
+    **options: Any,
+) -> dict[str, Statistics]:
+    """`extract_all`, each system's kept in its own folder; only those that are not there yet are extracted."""
+    paths = {
+        system: Path(folders[system]) / f"{content_key(hypotheses, references, metric, **options)}.npz"
+        for system, hypotheses in systems.items()
+    }
+    stored = {system: _read(path, metric, options) for system, path in paths.items()}
+    found = {system: statistics for system, statistics in stored.items() if statistics is not None}
+    missing = {system: hypotheses for system, hypotheses in systems.items() if system not in found}
+    for system, statistics in extract_all(missing, references, metric, processes, **options).items():
+        _write(paths[system], statistics)
+        found[system] = statistics
+    return {system: found[system] for system in systems}
+
+
+def _read(path: Path, metric: str, options: Mapping[str, Any]) -> Statistics | None:
+    """Stored statistics; None where there are none, or none that can be read."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             return Statistics(metric, stored["values"], str(stored["signature"]), dict(options))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        statistics = extract(hypotheses, references, metric, **options)
-    folder.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
+        return None
+
+
+def _write(path: Path, statistics: Statistics) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             np.savez_compressed(file, values=statistics.values, signature=np.array(statistics.signature))
@@ -120,7 +203,6 @@ def cached_extract(
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    return statistics
 
 
 def score_table(
@@ -133,11 +215,12 @@ def score_table(
     metrics: names, or names with their options ({"bleu": {"lowercase": True}}).
     """
     with_options = metrics if isinstance(metrics, Mapping) else {metric: {} for metric in metrics}
-    rows = []
-    for system, hypotheses in systems.items():
-        for metric, options in with_options.items():
-            statistics = extract(hypotheses, references, metric, **options)
-            rows.append((system, metric, statistics.total, statistics.signature, len(statistics)))
+    found = {metric: extract_all(systems, references, metric, **options) for metric, options in with_options.items()}
+    rows = [
+        (system, metric, own[system].total, own[system].signature, len(own[system]))
+        for system in systems
+        for metric, own in found.items()
+    ]
     return pd.DataFrame(rows, columns=["system", "metric", "score", "signature", "n"])
 
 

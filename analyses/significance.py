@@ -1,13 +1,14 @@
 """Is one system better than another: paired bootstrap, approximate randomization, sign test, Holm's correction.
 
 Works on the sufficient statistics of `analyses.scores`; does not know how they were extracted. Resampling is a matrix
-of counts times the statistics, a block of resamples at a time, so memory stays bounded. Under the same seed the
+of counts times the statistics, a block of resamples at a time: beside the statistics it holds 32 MB, however many
+resamples there are. Several systems share one draw, for most of the time goes into drawing. Under the same seed the
 numbers are those of sacreBLEU's `PairedTest`, save that two outputs with equal statistics get p = 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,12 +72,30 @@ def paired_bootstrap(
 
     indices[samples, segments]: the resampled segments themselves, in place of samples and seed.
     """
-    _check_pair(baseline, system)
-    width = baseline.values.shape[1]
-    sums = resampled_sums(np.hstack([baseline.values, system.values]), samples, seed, indices)
+    return paired_bootstraps(baseline, {"system": system}, samples, seed, indices)["system"]
+
+
+def paired_bootstraps(
+    baseline: Statistics,
+    systems: Mapping[str, Statistics],
+    samples: int = 1000,
+    seed: int = DEFAULT_SEED,
+    indices: np.ndarray | None = None,
+) -> dict[str, Comparison]:
+    """`paired_bootstrap` of each system against one baseline, all on the same resamples, which are drawn once."""
+    for system in systems.values():
+        _check_pair(baseline, system)
+    of_baseline, *of_systems = resampled_together([baseline, *systems.values()], samples, seed, indices)
+    return {
+        name: _paired(baseline, system, of_baseline, sums)
+        for (name, system), sums in zip(systems.items(), of_systems, strict=True)
+    }
+
+
+def _paired(baseline: Statistics, system: Statistics, baseline_sums: np.ndarray, system_sums: np.ndarray) -> Comparison:
     # sacreBLEU keeps float32 statistics in this test; rounding alike makes ties, and so p-values, come out alike.
-    of_baseline = baseline.scores(sums[:, :width].astype(np.float32))
-    of_system = system.scores(sums[:, width:].astype(np.float32))
+    of_baseline = baseline.scores(baseline_sums.astype(np.float32))
+    of_system = system.scores(system_sums.astype(np.float32))
     baseline_score, system_score = baseline.total, system.total
     distances = np.abs(of_system - of_baseline)
     p_value = _p_value(distances - distances.mean(), abs(baseline_score - system_score))
@@ -90,7 +109,7 @@ def paired_bootstrap(
         system_score=system_score,
         delta=system_score - baseline_score,
         p_value=1.0 if _identical(baseline, system) else p_value,
-        samples=len(sums),
+        samples=len(system_sums),
         low=low,
         high=high,
         baseline_mean=float(np.sort(of_baseline).mean()),
@@ -159,9 +178,19 @@ def bootstrap_interval(
     statistics: Statistics, samples: int = 1000, seed: int = DEFAULT_SEED, level: float = 0.95
 ) -> Interval:
     """The corpus score with its bootstrap mean and percentile interval."""
-    resampled = statistics.scores(resampled_sums(statistics.values, samples, seed))
-    low, high = percentile_interval(resampled, level)
-    return Interval(statistics.total, float(resampled.mean()), low, high, level)
+    return bootstrap_intervals({"system": statistics}, samples, seed, level)["system"]
+
+
+def bootstrap_intervals(
+    statistics: Mapping[str, Statistics], samples: int = 1000, seed: int = DEFAULT_SEED, level: float = 0.95
+) -> dict[str, Interval]:
+    """`bootstrap_interval` of several systems of one test set, under any metrics, on resamples drawn once."""
+    together = resampled_together(list(statistics.values()), samples, seed)
+    found = {}
+    for (name, own), sums in zip(statistics.items(), together, strict=True):
+        resampled = own.scores(sums)
+        found[name] = Interval(own.total, float(resampled.mean()), *percentile_interval(resampled, level), level)
+    return found
 
 
 def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -191,15 +220,32 @@ def resampled_sums(
     generator = np.random.default_rng(seed)
     total = samples if indices is None else len(indices)
     sums, start = np.empty((total, values.shape[1])), 0
+    counts = np.empty((min(total, _rows_at_once(n)), n))
     for rows in _blocks(total, n):
-        # Rows drawn block by block continue one stream, so they equal sacreBLEU's single call.
-        drawn = generator.choice(n, size=(rows, n)) if indices is None else np.asarray(indices)[start : start + rows]
-        counts = np.empty((rows, n))
-        for row, picked in enumerate(drawn):
+        for row in range(rows):
+            # Resample after resample continues one stream, so they equal sacreBLEU's single `choice` of all.
+            picked = generator.integers(n, size=n) if indices is None else np.asarray(indices[start + row])
             counts[row] = np.bincount(picked, minlength=n)
-        sums[start : start + rows] = counts @ values
+        np.matmul(counts[:rows], values, out=sums[start : start + rows])
         start += rows
     return sums
+
+
+def resampled_together(
+    statistics: Sequence[Statistics],
+    samples: int = 1000,
+    seed: int = DEFAULT_SEED,
+    indices: np.ndarray | None = None,
+) -> list[np.ndarray]:
+    """`resampled_sums` of several systems of one test set, under any metrics, on the same resamples, drawn once."""
+    if len({len(own) for own in statistics}) != 1:
+        raise ValueError(
+            f"Systems of {', '.join(str(len(own)) for own in statistics)} segments cannot share resamples: "
+            "they must be of the same test set."
+        )
+    side_by_side = np.hstack([own.values for own in statistics], dtype=np.float64)
+    ends = np.cumsum([own.values.shape[1] for own in statistics])[:-1]
+    return np.split(resampled_sums(side_by_side, samples, seed, indices), ends, axis=1)
 
 
 def percentile_interval(resampled: np.ndarray, level: float = 0.95) -> tuple[float, float]:
@@ -220,9 +266,13 @@ def _identical(baseline: Statistics, system: Statistics) -> bool:
 
 
 def _blocks(total: int, width: int, multiple: int = 1) -> Iterator[int]:
-    rows = max(multiple, _BLOCK_CELLS // max(width, 1) // multiple * multiple)
+    rows = _rows_at_once(width, multiple)
     for start in range(0, total, rows):
         yield min(rows, total - start)
+
+
+def _rows_at_once(width: int, multiple: int = 1) -> int:
+    return max(multiple, _BLOCK_CELLS // max(width, 1) // multiple * multiple)
 
 
 def _check_pair(baseline: Statistics, system: Statistics) -> None:

@@ -55,6 +55,23 @@ def test_missing_references_are_left_out_segment_by_segment():
     assert statistics.total == BLEU().corpus_score(HYPOTHESES, [REFERENCES, partial]).score
 
 
+@pytest.mark.parametrize("metric", ["bleu", "chrf++", "ter"])
+def test_systems_chunks_and_processes_change_nothing(metric, monkeypatch):
+    """Sixty segments in chunks of 25: what one call extracts in one piece, and sacreBLEU's signature of the whole."""
+    systems = {"good": OTHER[0], "bad": HYPOTHESES}
+    references = [REFERENCES, [line if i < 25 else None for i, line in enumerate(OTHER[1])]]
+    whole = {name: scores.extract(lines, references, metric) for name, lines in systems.items()}
+    monkeypatch.setattr(scores, "_CHUNK", 25)
+    judge = {"bleu": BLEU(), "chrf++": CHRF(word_order=2), "ter": TER()}[metric]
+    for processes in (1, 2) if metric == "bleu" else (1,):
+        found = scores.extract_all(systems, references, metric, processes)
+        for name, lines in systems.items():
+            np.testing.assert_array_equal(found[name].values, whole[name].values)
+            assert found[name].total == judge.corpus_score(lines, references).score
+            assert found[name].signature == whole[name].signature == str(judge.get_signature())
+    assert "nrefs:var" in str(judge.get_signature())
+
+
 def test_score_table_holds_each_system_under_each_metric():
     table = scores.score_table(
         {"good": REFERENCES, "bad": HYPOTHESES}, REFERENCES, {"bleu": {"lowercase": True}, "ter": {}}
@@ -92,6 +109,19 @@ def test_cache_is_read_not_recomputed(tmp_path):
     found = scores.cached_extract(tmp_path, HYPOTHESES, REFERENCES, "bleu")
     np.testing.assert_array_equal(found.values, planted)
     assert found.signature == "planted"
+
+
+def test_only_systems_that_are_not_in_their_folder_are_extracted(tmp_path):
+    key = scores.content_key(HYPOTHESES, REFERENCES, "bleu")
+    (tmp_path / "old").mkdir()
+    np.savez(tmp_path / "old" / f"{key}.npz", values=np.ones((60, 10), dtype=np.int64), signature=np.array("planted"))
+    systems = {"old": HYPOTHESES, "new": OTHER[0]}
+    for _ in range(2):
+        found = scores.cached_extract_all({name: tmp_path / name for name in systems}, systems, REFERENCES)
+        assert list(found) == ["old", "new"]
+        assert found["old"].signature == "planted"
+        np.testing.assert_array_equal(found["new"].values, scores.extract(OTHER[0], REFERENCES).values)
+    assert len(list((tmp_path / "new").iterdir())) == 1
 
 
 def test_content_key_changes_with_every_input_and_not_with_the_container():

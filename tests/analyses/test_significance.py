@@ -1,5 +1,7 @@
 """The tests agree with sacreBLEU's own, to the last digit, and with cases worked by hand."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
@@ -53,6 +55,37 @@ def test_given_indices_replace_the_random_draw():
     assert significance.paired_bootstrap(baseline, system, indices=rows) == significance.paired_bootstrap(
         baseline, system, samples=200
     )
+
+
+@pytest.mark.parametrize("cells", [4_000_000, 70 * 37])
+def test_systems_and_metrics_that_share_a_draw_get_what_each_gets_alone(cells, monkeypatch):
+    monkeypatch.setattr(significance, "_BLOCK_CELLS", cells)
+    (baseline, system), (of_chrf, _) = both("bleu"), both("chrf")
+    systems = {"system": system, "again": baseline}
+    together = significance.paired_bootstraps(baseline, systems, samples=100, seed=3)
+    assert together == {
+        name: significance.paired_bootstrap(baseline, one, samples=100, seed=3) for name, one in systems.items()
+    }
+    found = significance.bootstrap_intervals({**systems, "chrf": of_chrf}, samples=100, seed=3)
+    for name, one in {**systems, "chrf": of_chrf}.items():
+        assert found[name] == significance.bootstrap_interval(one, samples=100, seed=3)
+    rows = np.random.default_rng(3).choice(70, size=(100, 70))
+    sums = significance.resampled_together([system, of_chrf], indices=rows)
+    np.testing.assert_array_equal(sums[0], system.values[rows].sum(axis=1))
+    np.testing.assert_array_equal(sums[1], of_chrf.values[rows].sum(axis=1))
+
+
+def test_memory_of_resampling_does_not_grow_with_the_number_of_resamples():
+    """At 20,000 segments a count for each segment of 1,000 resamples would be 160 MB."""
+    values = np.ones((20_000, 10))
+    peaks = []
+    for samples in (200, 1000):
+        tracemalloc.start()
+        significance.resampled_sums(values, samples)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.05 * peaks[0]
+    assert peaks[1] < 40e6
 
 
 def test_resampled_sums_add_the_drawn_segments():
@@ -131,3 +164,5 @@ def test_unlike_statistics_are_refused():
         )
     with pytest.raises(ValueError, match="same test set"):
         significance.sign_test(scores.extract(BASELINE[:5], REFERENCES[:5]), scores.extract(SYSTEM, REFERENCES))
+    with pytest.raises(ValueError, match="5, 70 segments cannot share resamples"):
+        significance.resampled_together([both("bleu")[0].subset(np.arange(5)), both("bleu")[1]])

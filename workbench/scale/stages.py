@@ -1,0 +1,86 @@
+"""Time and memory of the stages of one process, and how such a process is started.
+
+Knows Linux's account of a process (`/proc/self`). Knows nothing of what is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+MEGABYTE = 1e6
+_PROCESS = Path("/proc/self")
+
+
+class ScaleError(RuntimeError):
+    """A measurement that cannot be made here; the message says why."""
+
+
+class Stages:
+    """The stages so far, a row each.
+
+    Columns: stage; seconds, and cpu_seconds of this process and of those it waited for; anonymous_mb and mapped_mb, by
+    which its own memory and the pages of files mapped into it grew; peak_mb, the most it held at any time so far.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Measure the block as one stage."""
+        anonymous, mapped = _resident()
+        cpu, began = _cpu_seconds(), time.perf_counter()
+        yield
+        seconds, cpu = time.perf_counter() - began, _cpu_seconds() - cpu
+        anonymous_after, mapped_after = _resident()
+        self.rows.append(
+            {
+                "stage": name,
+                "seconds": seconds,
+                "cpu_seconds": cpu,
+                "anonymous_mb": (anonymous_after - anonymous) / MEGABYTE,
+                "mapped_mb": (mapped_after - mapped) / MEGABYTE,
+                "peak_mb": _bytes("status", "VmHWM") / MEGABYTE,
+            }
+        )
+
+
+def measure_apart(module: str, environment: Mapping[str, str], threads: int, **arguments: Any) -> list[dict[str, Any]]:
+    """The rows that `python -m module` prints as JSON for these arguments, with so many threads for matrices."""
+    if not (_PROCESS / "smaps_rollup").is_file():
+        raise ScaleError("this measurement reads /proc/self/smaps_rollup, which only Linux has; run it there.")
+    # Read by the libraries when they are loaded, and so not to be set from within.
+    limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    command = [sys.executable, "-m", module, json.dumps(arguments)]
+    printed = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **limits, **environment}
+    ).stdout
+    return json.loads(printed)
+
+
+def _cpu_seconds() -> float:
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def _resident() -> tuple[int, int]:
+    """Bytes of this process's own memory, and of files' pages mapped into it."""
+    anonymous = _bytes("smaps_rollup", "Anonymous")
+    return anonymous, _bytes("smaps_rollup", "Rss") - anonymous
+
+
+def _bytes(file: str, entry: str) -> int:
+    found = re.search(rf"^{entry}:\s+(\d+) kB$", (_PROCESS / file).read_text(), re.MULTILINE)
+    if found is None:
+        raise ScaleError(f"/proc/self/{file} has no line {entry!r}; a newer Linux has.")
+    return 1024 * int(found[1])
