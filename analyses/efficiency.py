@@ -1,39 +1,48 @@
-"""What systems cost, side by side: measured numbers with their ratio to a baseline.
+"""What systems and engines cost: medians over rounds of measurements, ratios, and the ceilings of multiply-adds.
 
-Does not measure anything (`workbench.bench` does) and takes whatever columns it is handed.
+A machine's speed drifts by more than engines differ, so ratios are taken within a round before their median is. Does
+not measure anything (`workbench.bench` does).
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+SPEEDS = ("train_tokens_per_second", "decode_sentences_per_second")
+Record = Mapping[str, Any]
 
-def table(measurements: Sequence[Mapping[str, Any]], baseline: str | None = None) -> pd.DataFrame:
-    """One row a system, in the order given; after each numeric column `x` stands `x_ratio`, to the baseline's value.
 
-    measurements: one mapping a system with `system` and any of parameters, parameters_without_embeddings,
-    train_tokens_per_second, …; what a system was not measured for is NaN. baseline: a system, by default the first.
-    Raises ValueError for a repeated or unknown system.
+def table(rounds: Sequence[Sequence[Record]], peer: str = "marian") -> pd.DataFrame:
+    """A row an engine: medians over rounds; ratios to the first engine and to `peer`, and the multiply-adds' ceiling.
+
+    Columns for train and decode each: the speed; `ratio`, to the first engine; `ceiling`, the first engine's
+    multiply-adds over this one's, what the ratio could be at best; `share`, ratio over ceiling; `peer`, to the peer.
+    rounds: the same engines in each, in one order. Raises ValueError where they are not, or where there are none.
     """
-    if not measurements:
-        raise ValueError("There are no measurements to make a table of.")
-    unnamed = [number for number, measured in enumerate(measurements) if "system" not in measured]
-    if unnamed:
-        raise ValueError(f"Measurement {unnamed[0]} has no field 'system': name the system that was measured.")
-    frame = pd.DataFrame([dict(measured) for measured in measurements])
-    twice = frame.system[frame.system.duplicated()]
-    if len(twice):
-        raise ValueError(f"System {twice.iloc[0]!r} was measured twice: average the runs first or name them apart.")
-    baseline = frame.system[0] if baseline is None else baseline
-    if baseline not in set(frame.system):
-        raise ValueError(f"The baseline {baseline!r} is not among the systems: {', '.join(frame.system)}.")
-    reference = frame[frame.system == baseline].iloc[0]
-    columns = {"system": frame.system}
-    for name in frame.columns.drop("system"):
-        columns[name] = frame[name]
-        if pd.api.types.is_numeric_dtype(frame[name]) and not pd.api.types.is_bool_dtype(frame[name]):
-            columns[f"{name}_ratio"] = frame[name] / reference[name]
-    return pd.DataFrame(columns)
+    names = [[record["engine"] for record in one] for one in rounds]
+    if not rounds or any(one != names[0] or len(set(one)) < len(one) for one in names):
+        raise ValueError(f"Every round measures the same engines, each once; these measured {names}.")
+    rows = []
+    for place, record in enumerate(rounds[0]):
+        row = {key: value for key, value in record.items() if key not in SPEEDS}
+        for speed in SPEEDS:
+            if speed not in record:
+                continue
+            work = speed.partition("_")[0]
+            row[speed] = statistics.median(one[place][speed] for one in rounds)
+            row[f"{work}_ratio"] = statistics.median(one[place][speed] / one[0][speed] for one in rounds)
+            known = [{other["engine"]: other for other in one} for one in rounds]
+            if peer in known[0]:
+                row[f"{work}_peer"] = statistics.median(
+                    one[record["engine"]][speed] / one[peer][speed] for one in known
+                )
+            count = f"{work}_multiply_adds"
+            if count in record:
+                row[f"{work}_ceiling"] = rounds[0][0][count] / record[count]
+                row[f"{work}_share"] = row[f"{work}_ratio"] / row[f"{work}_ceiling"]
+        rows.append(row)
+    return pd.DataFrame(rows)

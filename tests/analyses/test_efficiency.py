@@ -1,36 +1,44 @@
-"""The cost table: values as measured, ratios to the baseline."""
+"""Medians and ratios of measurements, on numbers worked out by hand."""
 
 import pytest
 
 from analyses import efficiency
 
-MEASURED = [
-    {"system": "transformer", "parameters": 200, "train_tokens_per_second": 50.0, "device": "cpu"},
-    {"system": "gdr", "parameters": 250, "train_tokens_per_second": 40.0, "device": "cpu"},
-    {"system": "qcn", "parameters": 100, "device": "cpu"},
+ROUNDS = [
+    [
+        {"engine": "a", "train_tokens_per_second": 100.0, "train_multiply_adds": 6.0},
+        {"engine": "b", "train_tokens_per_second": 50.0, "train_multiply_adds": 8.0},
+        {"engine": "marian", "train_tokens_per_second": 40.0},
+    ],
+    [
+        {"engine": "a", "train_tokens_per_second": 10.0, "train_multiply_adds": 6.0},
+        {"engine": "b", "train_tokens_per_second": 6.0, "train_multiply_adds": 8.0},
+        {"engine": "marian", "train_tokens_per_second": 5.0},
+    ],
+    [
+        {"engine": "a", "train_tokens_per_second": 20.0, "train_multiply_adds": 6.0},
+        {"engine": "b", "train_tokens_per_second": 14.0, "train_multiply_adds": 8.0},
+        {"engine": "marian", "train_tokens_per_second": 16.0},
+    ],
 ]
 
 
-def test_ratios_to_the_first_or_the_named_system():
-    table = efficiency.table(MEASURED)
-    assert table.parameters_ratio.tolist() == [1.0, 1.25, 0.5]
-    assert table.train_tokens_per_second_ratio.tolist()[:2] == [1.0, 0.8]
-    assert table.train_tokens_per_second_ratio.isna().tolist() == [False, False, True]
-    assert list(table.columns) == [
-        "system",
-        "parameters",
-        "parameters_ratio",
-        "train_tokens_per_second",
-        "train_tokens_per_second_ratio",
-        "device",
-    ]
-    assert efficiency.table(MEASURED, baseline="gdr").parameters_ratio.tolist() == [0.8, 1.0, 0.4]
+def test_ratios_are_medians_of_ratios_within_a_round():
+    found = efficiency.table(ROUNDS).set_index("engine")
+    assert found.train_tokens_per_second.to_list() == [20.0, 14.0, 16.0]
+    assert found.train_ratio["b"] == pytest.approx(0.6)  # of 0.5, 0.6, 0.7; the ratio of medians would be 0.7
+    assert found.train_peer["a"] == pytest.approx(2.0)  # of 2.5, 2.0, 1.25
+    assert found.train_ceiling["b"] == pytest.approx(0.75)
+    assert found.train_share["b"] == pytest.approx(0.8)
 
 
-def test_wrong_input_is_named():
-    with pytest.raises(ValueError, match="'gdr' was measured twice"):
-        efficiency.table([*MEASURED, MEASURED[1]])
-    with pytest.raises(ValueError, match="baseline 'aol'"):
-        efficiency.table(MEASURED, baseline="aol")
-    with pytest.raises(ValueError, match="Measurement 1 has no field 'system'"):
-        efficiency.table([MEASURED[0], {"parameters": 1}])
+def test_what_was_not_measured_is_not_there():
+    found = efficiency.table(ROUNDS).set_index("engine")
+    assert found.train_ceiling.isna()["marian"]
+    assert "decode_ratio" not in found
+
+
+@pytest.mark.parametrize("rounds", [[], [ROUNDS[0], ROUNDS[1][:2]], [[ROUNDS[0][0], ROUNDS[0][0]]]])
+def test_rounds_that_do_not_match_are_refused(rounds):
+    with pytest.raises(ValueError, match="the same engines"):
+        efficiency.table(rounds)

@@ -7,11 +7,12 @@ import sys
 
 import typer
 
-from workbench.cli import comparing, data, experiments, exporting, opening, scaling, training, translating
+from workbench.cli import benching, comparing, data, experiments, exporting, opening, scaling, training, translating
 from workbench.cli.shared import app, refuse
 
 __all__ = [
     "app",
+    "benching",
     "comparing",
     "data",
     "experiments",

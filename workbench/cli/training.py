@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +15,6 @@ from workbench.cli.shared import (
     app,
     bar,
     pairs,
-    print_table,
     refuse,
     train_report,
 )
@@ -101,39 +99,3 @@ def average(
         shutil.copyfile(path, run / f"{WEIGHTS}.part")
         os.replace(run / f"{WEIGHTS}.part", run / WEIGHTS)
     typer.echo(f"{path}: mean of {', '.join(one.stem for one in found)}")
-
-
-@app.command()
-def bench(
-    systems: Annotated[list[str] | None, typer.Argument(help="Systems of the catalogue, the baseline first")] = None,
-    precision: Annotated[str, typer.Option(help="float32 or bfloat16")] = "float32",
-    device: Device = "cpu",
-    threads: Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice")] = 0,
-    steps: Annotated[int, typer.Option(help="Training steps that are timed")] = 12,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON record a system, without ratios")] = False,
-) -> None:
-    """Measure systems on one shape: parameters, multiply-adds, speed, memory; ratios to the first beside ceilings.
-
-    Each is measured in a process of its own, one after the other. Speeds hold for a quiet machine.
-    """
-    from core_models.devices import check_device
-    from core_models.systems import describe
-
-    names = systems or ["transformer", "future-cost-1", "future-cost-2"]
-    for name in names:
-        describe(name)
-    check_device(device)
-    if precision not in ("float32", "bfloat16"):
-        refuse(f"--precision {precision}: choose float32 or bfloat16")
-    if as_json:
-        from workbench.bench import Shape, measure
-
-        for name in names:
-            typer.echo(json.dumps(measure(name, Shape(steps=steps), precision, device, threads=threads)))
-        return
-    import pandas as pd
-
-    from workbench.bench import measure_apart, ratios
-
-    measured = [measure_apart(name, precision, device, threads, steps) for name in names]
-    print_table(pd.DataFrame(ratios(measured)).set_index("system").T.reset_index(names="what"))

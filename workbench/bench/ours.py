@@ -1,70 +1,21 @@
-"""Measure any catalogued system on one shape: parameters, multiply-adds, training and decoding speed, peak memory.
+"""Measure any catalogued system on the shape: parameters, multiply-adds, training and decoding speed, peak memory.
 
-The shape is preset small with a tied vocabulary of 8,000 and random tokens, the same batches for every system, so that
-ratios between systems (and to other engines on the same batches) mean something. Multiply-adds are counted by PyTorch
-on tensors without data; the ceiling of a system is what they alone would allow of the baseline's speed. Speeds are of
-this machine at this moment: measure on a quiet one, compare ratios.
+Multiply-adds are counted by PyTorch on what the system really computes; they say what speed a mechanism can keep at
+best. Speeds are of this machine at this moment.
 """
 
 from __future__ import annotations
 
-import json
-import random
 import resource
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from workbench.bench.shape import FIRST_WORD, Shape, decoding_batches, training_pairs
 
 if TYPE_CHECKING:
     from core_models.assembly import System
-
-FIRST_WORD = 10  # smaller numbers may be special symbols of one engine or another
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What is measured. batch_tokens: padded target tokens of a training batch; forced_length: length of outputs."""
-
-    vocabulary: int = 8000
-    batch_tokens: int = 2048
-    steps: int = 12
-    warmup: int = 3
-    beam: int = 5
-    forced_length: int = 40
-    sentences: int = 200
-    batch_sentences: int = 40
-    repeats: int = 2
-
-
-def training_pairs(shape: Shape, seed: int = 1) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
-    """Batches of random sentence pairs, lengths 5 to 40, alike within a batch so that little is padded."""
-    draw = random.Random(seed)
-    for _ in range(shape.warmup + shape.steps):
-        shortest = draw.randint(5, 36)
-        longest = shortest + 4
-        sources: list[list[int]] = []
-        targets: list[list[int]] = []
-        while (len(sources) + 1) * (longest + 1) <= shape.batch_tokens:
-            length = draw.randint(shortest, longest)
-            other = max(shortest, min(longest, length + draw.randint(-2, 2)))
-            sources.append([draw.randrange(FIRST_WORD, shape.vocabulary) for _ in range(length)])
-            targets.append([draw.randrange(FIRST_WORD, shape.vocabulary) for _ in range(other)])
-        yield sources, targets
-
-
-def decoding_batches(shape: Shape, seed: int = 2) -> list[list[list[int]]]:
-    """Random sources of 5 to 40 words, sorted by length, in batches."""
-    draw = random.Random(seed)
-    sources = [
-        [draw.randrange(FIRST_WORD, shape.vocabulary) for _ in range(draw.randint(5, 40))]
-        for _ in range(shape.sentences)
-    ]
-    sources.sort(key=len)
-    return [sources[start : start + shape.batch_sentences] for start in range(0, len(sources), shape.batch_sentences)]
 
 
 def measure_training(system: System, shape: Shape, precision: str = "float32") -> dict[str, float]:
@@ -75,7 +26,7 @@ def measure_training(system: System, shape: Shape, precision: str = "float32") -
     from core_models.training.loop import Objective
 
     device = system.device
-    objective = Objective(system.train(), label_smoothing=0.1)
+    objective = Objective(system.train(), shape.label_smoothing)
     optimizer = torch.optim.AdamW(system.parameters(), lr=3e-4, fused=True)
     rates, sentence_rates = [], []
     for number, pair in enumerate(training_pairs(shape)):
@@ -161,7 +112,8 @@ def multiply_adds(name: str, shape: Shape) -> dict[str, float]:
             sum(term.sum() for term in system.losses(forced, batch).values()).backward()  # type: ignore[union-attr]
 
     trained = _counted(train) / sum(batch.target_tokens for batch in batches)
-    sources = decoding_batches(shape)[2]
+    batches_to_decode = decoding_batches(shape)
+    sources = batches_to_decode[len(batches_to_decode) // 2]
     batch = collate(sources)
     system.eval()
 
@@ -214,27 +166,9 @@ def measure(
     return found
 
 
-def measure_apart(name: str, precision: str, device: str, threads: int, steps: int) -> dict[str, Any]:
-    """Measure a system in a process of its own, so that its peak memory is its own."""
-    options = ["--json", "--precision", precision, "--device", device, "--threads", str(threads), "--steps", str(steps)]
-    command = [sys.executable, "-m", "workbench.cli", "bench", name, *options]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-
-
 def _peak_memory(device: str) -> int:
     if device.startswith("cuda"):
         import torch
 
         return torch.cuda.max_memory_allocated()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def ratios(measured: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add each system's ratio to the first one, and the ceiling that multiply-adds set to it."""
-    base = measured[0]
-    for row in measured:
-        for what in ("train", "decode"):
-            ratio = row[f"{what}_tokens_per_second"] / base[f"{what}_tokens_per_second"]
-            ceiling = base[f"{what}_multiply_adds"] / row[f"{what}_multiply_adds"]
-            row |= {f"{what}_ratio": ratio, f"{what}_ceiling": ceiling, f"{what}_share_of_ceiling": ratio / ceiling}
-    return list(measured)

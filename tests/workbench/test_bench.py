@@ -1,0 +1,44 @@
+"""What is measured: the batches, and multiply-adds against counting them by hand."""
+
+import pytest
+
+from workbench.bench.ours import measure, multiply_adds
+from workbench.bench.shape import FIRST_WORD, Shape, decoding_batches, training_pairs
+
+SHAPE = Shape(vocabulary=50, steps=2, warmup=1, sentences=6, batch_sentences=3, forced_length=4, repeats=1)
+
+
+def test_batches_are_alike_in_length_and_within_the_budget():
+    for sources, targets in training_pairs(Shape()):
+        assert max(map(len, targets)) - min(map(len, targets)) <= 4
+        assert len(targets) * (max(map(len, targets)) + 1) <= Shape().batch_tokens
+        assert min(map(min, [*sources, *targets])) >= FIRST_WORD
+
+
+def test_decoding_takes_every_sentence_once():
+    assert sum(map(len, decoding_batches(Shape()))) == Shape().sentences
+
+
+def test_multiply_adds_of_decoding_are_those_counted_by_hand():
+    """A Transformer of width d, feed-forward f, L layers each side: products of one output word, attention included."""
+    name = "transformer:preset=tiny"
+    from core_models.systems import describe
+
+    config = describe(name)
+    d, f, encoder, decoder = config.width, config.feed_forward, config.encoder_layers, config.decoder_layers
+    sources = decoding_batches(Shape())[2]
+    width, beam, longest = max(map(len, sources)) + 1, Shape().beam, Shape().forced_length
+    attention = 2 * width * d
+    read = width * (encoder * (4 * d * d + 2 * d * f + attention) + decoder * 2 * d * d)
+    written = sum(
+        beam * (decoder * (6 * d * d + 2 * d * f + 2 * d * beam * (step + 1) + attention) + d * Shape().vocabulary)
+        for step in range(longest)
+    )
+    found = multiply_adds(name, Shape())["decode_multiply_adds"]
+    assert found == pytest.approx((read + written) / longest, rel=0.01)
+
+
+def test_a_measurement_has_every_number():
+    found = measure("transformer:preset=tiny", SHAPE, threads=1)
+    assert min(found["train_tokens_per_second"], found["decode_sentences_per_second"]) > 0
+    assert found["train_memory_bytes"] > found["parameters"] * 4

@@ -1,0 +1,61 @@
+"""The one piece of work that every engine is measured on: a model's shape, and random token batches.
+
+The model is preset small with a tied vocabulary of 8,000; every engine gets the same batches, so that ratios mean
+something. Imports nothing but Python's own library: peers are measured by interpreters that have no workbench.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+FIRST_WORD = 10  # smaller numbers may be special symbols of one engine or another
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is measured. batch_tokens: padded target tokens of a training batch; forced_length: length of outputs."""
+
+    vocabulary: int = 8000
+    width: int = 256
+    feed_forward: int = 1024
+    layers: int = 3
+    heads: int = 4
+    dropout: float = 0.1
+    label_smoothing: float = 0.1
+    batch_tokens: int = 2048
+    steps: int = 12
+    warmup: int = 3
+    beam: int = 5
+    forced_length: int = 40
+    sentences: int = 200
+    batch_sentences: int = 40
+    repeats: int = 2
+
+
+def training_pairs(shape: Shape, seed: int = 1) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
+    """Batches of random sentence pairs, lengths 5 to 40, alike within a batch so that little is padded."""
+    draw = random.Random(seed)
+    for _ in range(shape.warmup + shape.steps):
+        shortest = draw.randint(5, 36)
+        longest = shortest + 4
+        sources: list[list[int]] = []
+        targets: list[list[int]] = []
+        while (len(sources) + 1) * (longest + 1) <= shape.batch_tokens:
+            length = draw.randint(shortest, longest)
+            other = max(shortest, min(longest, length + draw.randint(-2, 2)))
+            sources.append([draw.randrange(FIRST_WORD, shape.vocabulary) for _ in range(length)])
+            targets.append([draw.randrange(FIRST_WORD, shape.vocabulary) for _ in range(other)])
+        yield sources, targets
+
+
+def decoding_batches(shape: Shape, seed: int = 2) -> list[list[list[int]]]:
+    """Random sources of 5 to 40 words, sorted by length, in batches."""
+    draw = random.Random(seed)
+    sources = [
+        [draw.randrange(FIRST_WORD, shape.vocabulary) for _ in range(draw.randint(5, 40))]
+        for _ in range(shape.sentences)
+    ]
+    sources.sort(key=len)
+    return [sources[start : start + shape.batch_sentences] for start in range(0, len(sources), shape.batch_sentences)]

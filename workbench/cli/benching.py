@@ -1,0 +1,90 @@
+"""workbench bench, bench-run: speed, beside other engines and what multiply-adds allow."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli.shared import Device, RunPath, app, print_table, refuse
+
+Threads = Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice")]
+
+
+@app.command()
+def bench(
+    systems: Annotated[list[str] | None, typer.Argument(help="Systems of the catalogue, the baseline first")] = None,
+    precision: Annotated[list[str] | None, typer.Option(help="float32, bfloat16; may be repeated")] = None,
+    device: Device = "cpu",
+    threads: Threads = 0,
+    steps: Annotated[int, typer.Option(help="Training steps that are timed", min=1)] = 12,
+    rounds: Annotated[int, typer.Option(help="How often everything is measured; the table has medians", min=1)] = 1,
+    peers: Annotated[
+        str | None, typer.Option(help="A Python that has transformers and ctranslate2: measure these engines too")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the table here too")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON record a system, without ratios")] = False,
+) -> None:
+    """Measure systems on one shape: parameters, multiply-adds, speed, memory; ratios beside their ceilings.
+
+    Each is measured in a process of its own, one after the other. Speeds hold for a quiet machine.
+    """
+    from core_models.devices import check_device
+    from core_models.systems import describe
+
+    names, precisions = systems or ["transformer", "future-cost-1", "future-cost-2"], precision or ["float32"]
+    names = [name if "preset=" in name else _small(name) for name in names]
+    for name in names:
+        describe(name)
+    check_device(device)
+    for one in precisions:
+        if one not in ("float32", "bfloat16"):
+            refuse(f"--precision {one}: choose float32 or bfloat16")
+    if as_json:
+        from workbench.bench.ours import measure
+        from workbench.bench.shape import Shape
+
+        for name in names:
+            typer.echo(json.dumps(measure(name, Shape(steps=steps), precisions[0], device, threads=threads)))
+        return
+    from analyses import efficiency
+    from workbench.bench import rounds as engines
+
+    def ours(name: str, one: str) -> list[engines.Record]:
+        return [engines.measure_apart(name, one, device, threads, steps)]
+
+    measure_all = [partial(ours, name, one) for one in precisions for name in names]
+    others = [] if peers is None else [partial(engines.measure_peers, peers, threads)]
+    found = efficiency.table(engines.in_rounds([*measure_all, *others], rounds))
+    if csv is not None:
+        found.to_csv(csv, index=False)
+    print_table(found.set_index("engine").T.reset_index(names="what"))
+
+
+def _small(name: str) -> str:
+    """The shape is preset small; a system is measured in it unless its description names another."""
+    return f"{name}{',' if ':' in name else ':'}preset=small"
+
+
+@app.command("bench-run")
+def bench_run(
+    run: RunPath,
+    test: Annotated[str, typer.Option(help="A test set of the run's text")],
+    threads: Threads = 1,
+    quantization: Annotated[list[str] | None, typer.Option(help="Of CTranslate2; may be repeated")] = None,
+    rounds: Annotated[int, typer.Option(help="How often everything is measured", min=1)] = 3,
+    csv: Annotated[Path | None, typer.Option(help="Write the table here too")] = None,
+) -> None:
+    """Translate a test set with a trained Transformer and with the same weights in CTranslate2: time and BLEU."""
+    import pandas as pd
+
+    from workbench.bench.trained import measure_trained
+    from workbench.runs import open_run
+
+    found = measure_trained(open_run(run), test, threads, tuple(quantization or ("float32", "int8")), rounds)
+    if csv is not None:
+        pd.DataFrame(found).to_csv(csv, index=False)
+    print_table(pd.DataFrame(found))
