@@ -20,15 +20,25 @@ def page(name: str, title: str, icon: str) -> st.Page:  # type: ignore[valid-typ
 
 chosen = st.navigation({
     "": [page("start", "Start", "home")],
-    "Data": [page("runs", "Runs", "folder_open")],
-    "Compare": [page("scores", "Scores", "leaderboard"), page("lengths", "Lengths", "bar_chart")],
+    "Data": [page("runs", "Runs", "folder_open"), page("testsets", "Test sets", "rule")],
+    "Compare": [
+        page("scores", "Scores", "leaderboard"),
+        page("lengths", "Buckets", "bar_chart"),
+        page("words", "Words", "match_word"),
+        page("sentences", "Sentences", "table_rows"),
+        page("adequacy", "Adequacy", "fact_check"),
+    ],
     "Inside one sentence": [
         page("translate", "Translate", "translate"),
+        page("attention", "Attention", "grid_on"),
+        page("tokens", "Tokens", "segment"),
+        page("attribution", "Attribution", "bar_chart_4_bars"),
         page("beam_trees", "Beam trees", "account_tree"),
+        page("beam_sizes", "Beam sizes", "stacked_line_chart"),
         page("future_cost", "Future cost", "query_stats"),
     ],
     "Training": [page("curves", "Curves", "show_chart")],
-})  # fmt: skip
+}, expanded=True)  # fmt: skip
 with st.sidebar:
     frame.choose()
 chosen.run()

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 import numpy as np
+import pandas as pd
 
 Link = tuple[int, int]
+THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 
 
 def alignment_error_rate(
@@ -45,6 +47,37 @@ def from_attention(weights: np.ndarray) -> set[Link]:
     if weights.ndim != 2:
         raise ValueError(f"Attention weights must be [target, source], got shape {weights.shape}: average heads first.")
     return {(int(i), j) for j, i in enumerate(weights.argmax(axis=1))} if weights.size else set()
+
+
+def above(weights: np.ndarray, threshold: float) -> set[Link]:
+    """Every link whose weight is at least the threshold; weights[target, source] as in `from_attention`."""
+    rows, columns = np.nonzero(np.asarray(weights) >= threshold)
+    return {(int(i), int(j)) for j, i in zip(rows, columns, strict=True)}
+
+
+def threshold_curve(
+    weights: Sequence[np.ndarray],
+    sure: Sequence[AbstractSet[Link]],
+    possible: Sequence[AbstractSet[Link]] | None = None,
+    thresholds: Sequence[float] = THRESHOLDS,
+) -> pd.DataFrame:
+    """AER of links by threshold, and of argmax (threshold NaN, the last row): threshold, links, precision, recall, aer.
+
+    Precision is of possible links, recall of sure ones (Och and Ney 2003, Eq. 12 and 13). The weights of sentences are
+    those of words, source end left out; a set of links a sentence is gold.
+    """
+    chosen = [(threshold, [above(own, threshold) for own in weights]) for threshold in thresholds]
+    chosen.append((float("nan"), [from_attention(own) for own in weights]))
+    allowed = sure if possible is None else [ours | theirs for ours, theirs in zip(sure, possible, strict=True)]
+    rows = []
+    for threshold, links in chosen:
+        found, certain = sum(map(len, links)), sum(map(len, sure))
+        right = sum(len(ours & gold) for ours, gold in zip(links, allowed, strict=True))
+        covered = sum(len(ours & gold) for ours, gold in zip(links, sure, strict=True))
+        precision = right / found if found else float("nan")
+        recall = covered / certain if certain else float("nan")
+        rows.append((threshold, found, precision, recall, alignment_error_rate(links, sure, possible)))
+    return pd.DataFrame(rows, columns=["threshold", "links", "precision", "recall", "aer"])
 
 
 def to_words(links: Iterable[Link], source_words: Sequence[int], target_words: Sequence[int]) -> set[Link]:

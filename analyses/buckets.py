@@ -1,20 +1,22 @@
-"""Scores by sentence length, with bootstrap bands and paired differences corrected over all comparisons.
+"""Scores by bucket of segments, with bootstrap bands and paired differences corrected over all comparisons.
 
-A bucket holds the segments whose length lies in (low, high]. Works on the statistics of `analyses.scores`; does not
-know how a length was counted: source or reference, words or pieces, is the caller's choice and belongs in the caption.
+A bucket holds the segments whose length lies in (low, high], whose words have some frequency, or that share a label.
+Works on the statistics of `analyses.scores`, and on lengths as statistics; does not know how a length or a frequency
+was counted: source or reference, words or pieces, is the caller's choice and belongs in the caption.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from analyses.scores import Statistics
 from analyses.significance import DEFAULT_SEED, holm, paired_bootstraps, percentile_interval, resampled_together
+from analyses.words import bucket_labels
 
 # Inner edges of the presets. "gdr": steps of ten, for Zheng 2019, Figure 5. "fc-six": Duan 2020, Figure 2 has six
 # groups and prints no edges: these are ours, one of them 30 because its text speaks of longer sentences. "short": ours.
@@ -23,26 +25,63 @@ PRESETS: dict[str, tuple[float, ...]] = {
     "fc-six": (10, 20, 30, 40, 50),
     "short": (5, 10, 15, 20, 25),
 }
+LENGTH_METRICS = ("length-ratio", "output-length")
+_OTHER, _NO_LABEL = "(other)", "(none)"
+
+
+class LengthStatistics(Statistics):
+    """Lengths as statistics, to be bucketed and compared as scores are: values[segments, 2], the words written and
+    what they are divided by. `length-ratio`: by the reference's words; `output-length`: by one a segment, a mean."""
+
+    def score(self, sums: np.ndarray) -> float:
+        return float(self.scores(sums))
+
+    def scores(self, sums: np.ndarray) -> np.ndarray:
+        sums = np.asarray(sums, dtype=float)
+        return np.divide(sums[..., 0], sums[..., 1], out=np.full(sums.shape[:-1], np.nan), where=sums[..., 1] > 0)
+
+    def subset(self, rows: np.ndarray) -> LengthStatistics:
+        return replace(self, values=self.values[rows])
+
+
+def length_statistics(
+    output: Sequence[int] | np.ndarray, reference: Sequence[int] | np.ndarray, metric: str = "length-ratio"
+) -> LengthStatistics:
+    """The lengths of a system's output [segments] and of the reference as statistics of one of LENGTH_METRICS."""
+    if metric not in LENGTH_METRICS:
+        raise ValueError(f"Unknown length metric {metric!r}: choose one of {', '.join(LENGTH_METRICS)}.")
+    if len(output) != len(reference):
+        raise ValueError(f"There are {len(output)} output lengths but {len(reference)} reference lengths.")
+    against = np.asarray(reference) if metric == "length-ratio" else np.ones(len(output), dtype=np.int64)
+    return LengthStatistics(metric, np.column_stack([output, against]), f"{metric}, words between spaces")
 
 
 @dataclass(frozen=True, eq=False)
 class Buckets:
-    """Inner edges, ascending, and each segment's bucket number [segments]: bucket b is (edges[b - 1], edges[b]]."""
+    """Inner edges, ascending, and each segment's bucket number [segments]: bucket b is (edges[b - 1], edges[b]].
+
+    names: of the buckets, where they are not called by their edges; labels have names and no edges.
+    """
 
     edges: tuple[float, ...]
     numbers: np.ndarray
+    names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.edges) + 1
+        return len(self.names) or len(self.edges) + 1
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
-        """(low, high] of each bucket, from 0 to infinity."""
+        """(low, high] of each bucket, from 0 to infinity; NaN for labels."""
+        if self.names and not self.edges:
+            return [(np.nan, np.nan)] * len(self.names)
         outer = (0.0, *map(float, self.edges), np.inf)
         return list(itertools.pairwise(outer))
 
     @property
     def labels(self) -> list[str]:
+        if self.names:
+            return list(self.names)
         return [f"({low:g},{'∞)' if np.isinf(high) else f'{high:g}]'}" for low, high in self.bounds]
 
     def rows(self, bucket: int) -> np.ndarray:
@@ -85,6 +124,26 @@ def quantiles(lengths: Sequence[int] | np.ndarray, k: int) -> Buckets:
         raise ValueError(f"The number of quantile buckets must be at least 1, got {k}.")
     edges = np.unique(np.quantile(lengths, np.arange(1, k) / k, method="inverted_cdf"))
     return from_edges(lengths, edges[(edges > 0) & (edges < np.max(lengths))])
+
+
+def by_frequency(frequencies: Sequence[int] | np.ndarray, edges: Sequence[int] = (1, 5, 10, 100, 1000)) -> Buckets:
+    """Buckets of whole frequencies, each from its low edge to below its high edge: 0, 1–4, 5–9, …, ≥1000."""
+    named = from_edges(np.asarray(frequencies), [edge - 0.5 for edge in edges])
+    return replace(named, names=tuple(bucket_labels(edges)))
+
+
+def by_label(labels: Sequence[str], most: int = 12) -> Buckets:
+    """A bucket for each label, the most frequent first (equals by name); beyond `most`, the rest share one.
+
+    Segments without a label (an empty one) are "(none)".
+    """
+    named = pd.Series([label or _NO_LABEL for label in labels], dtype="str")
+    counts = named.value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
+    names = counts.index.tolist()
+    if len(names) > most:
+        names = [*names[: most - 1], _OTHER]
+    place = {name: number for number, name in enumerate(names)}
+    return Buckets((), np.array([place.get(name, len(names) - 1) for name in named], dtype=np.int64), tuple(names))
 
 
 def scores(

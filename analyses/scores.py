@@ -32,6 +32,36 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from analyses import metric_formulas
 
 METRICS = ("bleu", "chrf", "chrf++", "ter")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How scores are counted; `said` says by whom. The options of BLEU are its own, case is every metric's."""
+
+    said: str
+    bleu: Mapping[str, Any] = field(default_factory=dict)
+    lowercase: bool = False
+
+    def options(self, metric: str) -> dict[str, Any]:
+        """The options of `extract` for a metric."""
+        return {**(self.bleu if metric == "bleu" else {}), **({"lowercase": True} if self.lowercase else {})}
+
+
+# multi-bleu.perl reads words as they are and smooths nothing; multi-bleu-detok.perl and mteval tokenise as 13a does.
+_MULTI_BLEU = {"tokenize": "none", "smooth_method": "none"}
+PRESETS: dict[str, Preset] = {
+    "default": Preset("sacreBLEU as it comes: 13a tokeniser, case-sensitive"),
+    "lowercase": Preset("13a tokeniser, case-insensitive", lowercase=True),
+    "intl": Preset("international tokeniser (mteval-v14), case-sensitive", {"tokenize": "intl"}),
+    "zh": Preset("Chinese output: Chinese characters are words", {"tokenize": "zh"}),
+    "char": Preset("every character is a word", {"tokenize": "char"}),
+    "tokenised": Preset("text that is tokenised already, case-sensitive", {"tokenize": "none"}),
+    "gdr-nist": Preset("Zheng 2019, NIST sets: tokenised, case-insensitive", {"tokenize": "none"}, lowercase=True),
+    "dla": Preset("Dou 2019: NIST BLEU (mteval), case-sensitive", {"tokenize": "13a"}),
+    "fc": Preset("Duan 2020: multi-bleu.perl, tokenised, case-sensitive", _MULTI_BLEU),
+    "pfrnn-zh-en": Preset("Zheng 2018, Zh-En: multi-bleu.perl, case-insensitive", _MULTI_BLEU, lowercase=True),
+    "pfrnn-de-en": Preset("Zheng 2018, De-En and En-De: multi-bleu-detok.perl", {"smooth_method": "none"}),
+}
 # Part of every cache key: raise it when the meaning of the stored arrays changes.
 STATISTICS_VERSION = 1
 _FORMULA_OPTIONS = {
@@ -203,6 +233,15 @@ def _write(path: Path, statistics: Statistics) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def preset(name: str) -> Preset:
+    """The preset of a name; an unknown one is answered with the nearest. Raises ValueError."""
+    if name not in PRESETS:
+        near = difflib.get_close_matches(name, PRESETS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(PRESETS)}."
+        raise ValueError(f"there is no preset {name!r} for scores; {hint}")
+    return PRESETS[name]
 
 
 def score_table(

@@ -74,7 +74,8 @@ class TraceWriter:
         """Cut padding: `lengths` gives, for source and target, the real length of each sentence of the batch."""
         traces: list[Trace] = [{} for _ in next(iter(lengths.values()))]
         for name, (axes, value, sums) in self.arrays.items():
-            values = value.float().cpu().numpy()
+            # Numbers of words and ranks stay whole: half precision would round those above 2,048.
+            values = (value.float() if value.is_floating_point() else value).cpu().numpy()
             order = tuple(sorted(range(len(axes)), key=lambda i: axes[i] != "iteration"))
             for row, trace in enumerate(traces):
                 cut = tuple(
@@ -92,7 +93,8 @@ def write_traces(folder: Path, traces: Mapping[int, Trace], half: bool = True) -
         present = {number: trace[name] for number, trace in sorted(traces.items()) if name in trace}
         first = next(iter(present.values()))
         flat = np.concatenate([array.values.ravel() for array in present.values()])
-        np.save(folder / f"{name}.npy", flat.astype(np.float16 if half else np.float32), allow_pickle=False)
+        kept = np.int32 if np.issubdtype(flat.dtype, np.integer) else np.float16 if half else np.float32
+        np.save(folder / f"{name}.npy", flat.astype(kept), allow_pickle=False)
         starts = np.cumsum([0] + [array.values.size for array in present.values()]).tolist()
         arrays[name] = {
             "axes": first.axes,
@@ -150,7 +152,9 @@ class TraceStore(Mapping[int, Trace]):
         try:
             start, *shape = entry["sentences"][str(sentence)]
             flat = map_array(self.folder / f"{name}.npy")
-            values = np.asarray(flat[start : start + math.prod(shape)], dtype=np.float32).reshape(shape)
+            whole = np.issubdtype(flat.dtype, np.integer)
+            values = np.asarray(flat[start : start + math.prod(shape)], dtype=None if whole else np.float32)
+            values = values.reshape(shape)
             return TraceArray(tuple(entry["axes"]), values, entry["sums_to_one"])
         except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
             raise TraceError(

@@ -15,12 +15,13 @@ from typing import Any
 
 import torch
 
+from core_models import lens
 from core_models.assembly import Encoded, System
 from core_models.capacity import Capacity, TooLarge, batches
 from core_models.checkpoint import open_trained
 from core_models.config import SearchConfig, parse
 from core_models.devices import check_device
-from core_models.search import Ensemble, Found, Hypothesis, Tree, beam_search, sample
+from core_models.search import Ensemble, Exact, Found, Hypothesis, Tree, beam_search, exact_search, sample
 from core_models.text.batches import Batch, collate
 from core_models.text.vocabulary import UNK, Vocabulary
 from core_models.traces import Trace, TraceWriter
@@ -176,6 +177,14 @@ class Translator:
                 drawn[row] = [self._one(pieces[row], hypothesis) for hypothesis in hypotheses]
         return drawn
 
+    def exact(self, source: str, bound: float = -math.inf, most_nodes: int = 10_000, **changes: Any) -> Exact:
+        """The most probable translation of one sentence within the length limit of its search, or that none is more
+        probable than `bound` (nats); see `core_models.search.exact`. Changes are those of the SearchConfig."""
+        batch = collate(self.source_vocabulary.encode([source])).to(self.device)
+        limit = int(self._limits(batch, self._configured(changes))[0])
+        with torch.inference_mode():
+            return exact_search(*self._encode(batch), limit, bound, most_nodes, self.device)
+
     def _configured(self, changes: dict[str, Any]) -> SearchConfig:
         wanted = {key: value for key, value in changes.items() if value is not None}
         return parse(SearchConfig, {**self.search.model_dump(), **wanted}, where="search")
@@ -296,13 +305,14 @@ class Translator:
 
     @staticmethod
     def _force(system: System, batch: Batch, writer: TraceWriter | None) -> torch.Tensor:
-        """log P of the targets [S, T]; every prediction's own goes into a trace as NAME.log_prob."""
+        """log P of the targets [S, T]; every prediction's own goes into a trace as NAME.log_prob, beside the lens."""
         encoded: Encoded = system.encode(batch, writer)
         forced = system(encoded, batch.target_in, batch.target_mask, writer)
         values = system.token_log_probs(forced, batch.target)
         if writer is not None:
             for name, value in values.items():
                 writer.record("log_prob" if name == "main" else f"{name}.log_prob", ("target",), value)
+            lens.record(system, forced, batch.target, writer)
         return values["main"]
 
 

@@ -16,7 +16,7 @@ from workbench.training import finished, new_run, train
 SYSTEMS = ("transformer", "future-cost-1", "future-cost-2")
 SENTENCES: dict[str, Any] = {"sentences": 15000, "dev": 300, "test": 500}
 PIECES, KIND = 1000, "bpe"  # about one piece a word
-TRACES = ("log_prob", "*.log_prob", "future_cost.gate")
+TRACES = ("log_prob", "future_cost.*")
 # A million parameters that see each sentence four times: nothing to regularise, and no time to wait for dropout.
 MODEL = "preset=demo,dropout=0,attention_dropout=0"
 TRAINING: dict[str, Any] = {

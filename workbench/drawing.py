@@ -122,7 +122,8 @@ def _scores(request: Request) -> Figure:
 
     metrics = request.options.get("metrics", ("bleu", "chrf"))
     metrics = metrics.split(",") if isinstance(metrics, str) else metrics
-    table = evaluation.score_table(request.runs, request.test, metrics)
+    counting = evaluation.Counting(request.options.get("preset", "default"), request.options.get("reference", 0))
+    table = evaluation.score_table(request.runs, request.test, metrics, counting=counting)
     table = table.assign(metric=table["metric"].replace(evaluation.METRIC_NAMES))
     return score_dots(
         _named(table, request), baseline=short_names(request.runs).get(request.base), styles=_styles(request)
@@ -130,12 +131,13 @@ def _scores(request: Request) -> Figure:
 
 
 def _lengths(request: Request) -> tuple[pd.DataFrame, pd.DataFrame | None, str, str]:
-    options = request.options
-    measure, metric = options.get("measure", "source"), options.get("metric", "bleu")
-    tables = evaluation.length_tables(
-        request.runs, request.test, options.get("scheme", "gdr"), measure, metric, request.base
-    )
-    return *tables, evaluation.METRIC_NAMES.get(metric, metric), f"{measure} length (words)"
+    from workbench import buckets
+
+    options = dict(request.options)
+    metric = options.pop("metric", "bleu")
+    grouping = buckets.Grouping(**options)
+    scores, differences, said = buckets.tables(request.runs, request.test, grouping, metric, request.base)
+    return scores, differences, buckets.METRIC_NAMES.get(metric, metric), said
 
 
 @drawing("length-scores")
@@ -168,6 +170,24 @@ def _output_lengths(request: Request) -> Figure:
 
     table, _, _, length = _lengths(request)
     return output_lengths(_named(table.dropna(subset=["score"]), request), length, styles=_styles(request))
+
+
+@drawing("adequacy")
+def _adequacy(request: Request) -> Figure:
+    from workbench.adequacy import adequacy_table, aligner_of
+    from workbench.figures.scores import score_dots
+
+    aligner, origin = aligner_of(request.runs, request.test, request.options.get("aligner"))
+    table = adequacy_table(request.runs, request.test, aligner).rename(columns={"measure": "metric"})
+    figure = score_dots(
+        _named(table, request), baseline=short_names(request.runs).get(request.base), styles=_styles(request)
+    )
+    said = (
+        "CDR: of the source words that the reference covers, the share that the translation covers too. Under and over "
+        "are proxies, no human counts: the rest, and source words that are translated twice by the same word. All "
+        f"links are of one frozen aligner ({aligner.digest}, {origin})."
+    )
+    return replace(figure, name="adequacy", title="Adequacy", caption=f"{figure.caption} {said}")
 
 
 def _tree(run: Run, request: Request) -> dict[str, Any]:
@@ -222,7 +242,7 @@ def _beam_diff(request: Request) -> Figure:
 
 def _future_traces(run: Run, test: str) -> TraceStore:
     """The traces of a run, which must hold the future cost and what it is held against."""
-    if not any("future_cost" in mechanism for mechanism in run.config.model.mechanisms):
+    if "future_cost" not in run.mechanisms:
         raise RunError(f"{run.name} estimates no future cost; choose a run of future-cost-1 or future-cost-2")
     traces = run.traces(test)
     missing = [name for name in (FUTURE, "log_prob") if name not in traces.names]
@@ -281,7 +301,7 @@ def _calibration(request: Request) -> Figure:
     from analyses.future_cost import calibration
     from workbench.figures.future_cost import calibration as drawn
 
-    able = [run for run in request.runs if any("future_cost" in mechanism for mechanism in run.config.model.mechanisms)]
+    able = [run for run in request.runs if "future_cost" in run.mechanisms]
     if not able:
         raise RunError("none of the runs estimates a future cost; choose a run of future-cost-1 or future-cost-2")
     tables = [
@@ -289,3 +309,9 @@ def _calibration(request: Request) -> Figure:
         for run in able
     ]
     return drawn(pd.concat(tables, ignore_index=True), styles=_styles(request))
+
+
+from workbench import attribution_drawings as attribution_drawings  # noqa: E402
+from workbench import beam_size_drawing as beam_size_drawing  # noqa: E402
+from workbench import inside_drawings as inside_drawings  # noqa: E402  (it adds its drawings to DRAWINGS)
+from workbench import word_drawings as word_drawings  # noqa: E402

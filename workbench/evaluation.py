@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,9 +59,7 @@ def translate_test(
     Under `torchrun` the ranks share the batches; the files are those of one process with as many threads.
     """
     if translator is None:
-        import core_models
-
-        translator = core_models.load(run.reference, own_device(device))
+        translator = _loaded(run, device)
     began = time.perf_counter()
     found = translate_lines(translator, test.sources, test.documents, step, record=trees, **search)
     if found is not None:
@@ -69,6 +68,14 @@ def translate_test(
         write_translations(run, test, found, settings, time.perf_counter() - began, truth)
     wait()
     return run.translations(test.name)
+
+
+def _loaded(run: Run, device: str) -> Translator:
+    """The model of a run; RunError where it was translated elsewhere."""
+    import core_models
+
+    run.require_model()
+    return core_models.load(run.reference, own_device(device))
 
 
 def translate_lines(
@@ -112,9 +119,7 @@ def trace_test(
     from core_models.traces import write_traces
 
     if translator is None:
-        import core_models
-
-        translator = core_models.load(run.reference, own_device(device))
+        translator = _loaded(run, device)
     rows = list(range(len(translations))) if sentences is None else list(sentences)
     outside = [row for row in rows if not 0 <= row < len(translations)]
     if outside:
@@ -139,41 +144,59 @@ def trace_test(
     return folder
 
 
-def references(runs: Mapping[str, Translations]) -> list[str]:
-    """The one reference side that all of them translated towards; raises RunError where they differ or lack it."""
+@dataclass(frozen=True)
+class Counting:
+    """How scores are counted: a preset of `analyses.scores`; against one reference, from 1, or 0 for all together."""
+
+    preset: str = "default"
+    reference: int = 0
+
+
+def references(runs: Mapping[str, Translations], which: int = 0) -> list[list[str]]:
+    """The references that all of them translated towards, or one of them (from 1); raises RunError where they differ
+    or lack it."""
     first_name, first = next(iter(runs.items()))
     if first.test_set.references is None:
         raise RunError(f"{first_name}: the test set {first.test} has no references; scores need them")
     for name, translations in runs.items():
-        if translations.test_set.references != first.test_set.references:
+        if translations.test_set.all_references != first.test_set.all_references:
             raise RunError(
                 f"{name} and {first_name} were tested on different versions of {first.test}; translate again"
             )
-    return first.test_set.references
+    found = first.test_set.all_references
+    if not 0 <= which <= len(found):
+        raise RunError(f"{first.test} has {len(found)} references, from 1; there is no reference {which}")
+    return [found[which - 1]] if which else found
 
 
-def statistics(run: Run, translations: Translations, metric: str, **options: Any) -> Statistics:
+def statistics(run: Run, translations: Translations, metric: str, counting: Counting = Counting()) -> Statistics:
     """Segment statistics of a metric, from the run's cache where the same translations were scored before."""
-    from analyses.scores import cached_extract
-
-    return cached_extract(
-        run.statistics, translations.hypotheses, references({run.name: translations}), metric, **options
-    )
+    return statistics_of_all([run], {run.name: translations}, metric, counting=counting)[run.name]
 
 
 def statistics_of_all(
-    runs: Sequence[Run], opened: Mapping[str, Translations], metric: str, processes: int = 1
+    runs: Sequence[Run],
+    opened: Mapping[str, Translations],
+    metric: str,
+    processes: int = 1,
+    counting: Counting = Counting(),
 ) -> dict[str, Statistics]:
     """`statistics` of every run; those not yet in a run's cache are extracted together, in so many processes."""
-    from analyses.scores import cached_extract_all
+    from analyses.scores import cached_extract_all, preset
 
     folders = {run.name: run.statistics for run in runs}
     hypotheses = {name: translations.hypotheses for name, translations in opened.items()}
-    return cached_extract_all(folders, hypotheses, references(opened), metric, processes)
+    towards, options = references(opened, counting.reference), preset(counting.preset).options(metric)
+    return cached_extract_all(folders, hypotheses, towards, metric, processes, **options)
 
 
 def score_table(
-    runs: Sequence[Run], test: str, metrics: Sequence[str] = METRICS, samples: int = 1000, processes: int = 1
+    runs: Sequence[Run],
+    test: str,
+    metrics: Sequence[str] = METRICS,
+    samples: int = 1000,
+    processes: int = 1,
+    counting: Counting = Counting(),
 ) -> pd.DataFrame:
     """system, metric, score, low, high (95 % bootstrap), signature, n for every run and metric."""
     import pandas as pd
@@ -183,7 +206,7 @@ def score_table(
     opened = {run.name: run.translations(test) for run in runs}
     rows = []
     for metric in metrics:
-        extracted = statistics_of_all(runs, opened, metric, processes)
+        extracted = statistics_of_all(runs, opened, metric, processes, counting)
         intervals = bootstrap_intervals(extracted, samples)
         for run in runs:
             found, interval = extracted[run.name], intervals[run.name]
@@ -205,7 +228,12 @@ TESTS = {"bootstrap": "paired_bootstrap", "randomization": "approximate_randomiz
 
 
 def comparison_table(
-    runs: Sequence[Run], test: str, baseline: str, method: str = "bootstrap", metrics: Sequence[str] = ("bleu",)
+    runs: Sequence[Run],
+    test: str,
+    baseline: str,
+    method: str = "bootstrap",
+    metrics: Sequence[str] = ("bleu",),
+    counting: Counting = Counting(),
 ) -> pd.DataFrame:
     """Each run against the baseline: system, metric, score, delta, low, high (of the difference), p_value, p_holm."""
     import pandas as pd
@@ -213,17 +241,14 @@ def comparison_table(
     from analyses import significance
 
     opened = {run.name: run.translations(test) for run in runs}
-    references(opened)
-    by_name = {run.name: run for run in runs}
-    if baseline not in by_name:
-        raise RunError(f"the baseline {baseline!r} is not among the runs compared: {', '.join(by_name)}")
+    if baseline not in opened:
+        raise RunError(f"the baseline {baseline!r} is not among the runs compared: {', '.join(opened)}")
     rows = []
     for metric in metrics:
-        base = statistics(by_name[baseline], opened[baseline], metric)
+        extracted = statistics_of_all(runs, opened, metric, counting=counting)
+        base = extracted[baseline]
         found = [
-            getattr(significance, TESTS[method])(base, statistics(run, opened[run.name], metric))
-            for run in runs
-            if run.name != baseline
+            getattr(significance, TESTS[method])(base, extracted[run.name]) for run in runs if run.name != baseline
         ]
         adjusted = significance.holm([comparison.p_value for comparison in found])
         others = [run.name for run in runs if run.name != baseline]
@@ -243,47 +268,3 @@ def comparison_table(
             for name, comparison, p in zip(others, found, adjusted, strict=True)
         ]
     return pd.DataFrame(rows)
-
-
-def length_buckets(test: TestSet, scheme: str, measure: str = "source") -> Any:
-    """Buckets of a test set by words of the source or reference: a preset's name, `width:10` or `quantiles:6`."""
-    from analyses import buckets
-
-    lines = test.sources if measure == "source" else test.references or []
-    lengths = [len(line.split()) for line in lines]
-    kind, _, value = str(scheme).partition(":")
-    if kind == "width":
-        return buckets.equal_width(lengths, float(value or 10))
-    if kind == "quantiles":
-        return buckets.quantiles(lengths, int(value or 6))
-    return buckets.preset(lengths, kind)
-
-
-def length_tables(
-    runs: Sequence[Run],
-    test: str,
-    scheme: str = "gdr",
-    measure: str = "source",
-    metric: str = "bleu",
-    baseline: str | None = None,
-    samples: int = 1000,
-) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Scores by length bucket with bands, and paired differences to a baseline (None for a single run)."""
-    from analyses import buckets
-
-    opened = {run.name: run.translations(test) for run in runs}
-    wanted = references(opened)
-    grouped = length_buckets(next(iter(opened.values())).test_set, scheme, measure)
-    found = {run.name: statistics(run, opened[run.name], metric) for run in runs}
-    outputs = {name: [len(line.split()) for line in translations.hypotheses] for name, translations in opened.items()}
-    table = buckets.scores(
-        found,
-        grouped,
-        samples=samples,
-        extra=outputs,
-        reference_lengths=[len(line.split()) for line in wanted],
-        baseline=baseline,
-    )
-    if len(runs) < 2:
-        return table, None
-    return table, buckets.paired_differences(found, grouped, baseline or runs[0].name, samples=samples)

@@ -40,7 +40,7 @@ def beam_difference(request: Request) -> BeamDiff:
 
 def estimating(runs: Sequence[Run]) -> list[Run]:
     """The runs that estimate a future cost."""
-    return [run for run in runs if any("future_cost" in mechanism for mechanism in run.config.model.mechanisms)]
+    return [run for run in runs if "future_cost" in run.mechanisms]
 
 
 def is_traced(run: Run, test: str) -> bool:

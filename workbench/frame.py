@@ -180,6 +180,19 @@ def empty(said: str, command: str | None = None) -> None:
             st.code(command, language="bash")
 
 
+def empty_runs(said: str, runs: Sequence[Run], command: str) -> None:
+    """What is missing of runs, and the command that makes it for each, `{}` its folder; an outside run has none."""
+    able = [run for run in runs if not run.outside]
+    if able:
+        empty(said, "\n".join(command.format(run.folder) for run in able))
+    elsewhere = [run.name for run in runs if run.outside]
+    if elsewhere:
+        empty(
+            f"Translated elsewhere: {', '.join(elsewhere)}. Only the texts are known, there is no model that could "
+            "make what this page shows."
+        )
+
+
 def needs_runs(fewest: int = 1, translated: bool = True) -> Frame:
     """The frame, where it holds enough runs for a page; else the page says what is missing and ends."""
     frame = current()
@@ -195,9 +208,10 @@ def needs_runs(fewest: int = 1, translated: bool = True) -> Frame:
     if translated and len(frame.tested) < fewest:
         waiting = [run for run in frame.chosen if run not in frame.tested]
         test = frame.view.test or "test"
-        empty(
+        empty_runs(
             f"This page needs {fewest} of the chosen runs to have translated the test set {test!r}. Translate it:",
-            "\n".join(f"workbench translate {run.folder} --test {test} --trees" for run in waiting),
+            waiting,
+            f"workbench translate {{}} --test {test} --trees",
         )
         st.stop()
     return frame

@@ -52,6 +52,11 @@ def runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
 
 
 def _row(run: Run, test: str) -> dict[str, object]:
+    if run.outside:
+        return {
+            "run": run.name, "system": run.system, "state": "outside", "tests": ", ".join(run.tests()),
+            "bleu": _bleu(run, test), "problem": "",
+        }  # fmt: skip
     events = run.events()
     plan = run.config.training
     losses = [event["main_loss"] for event in events if event.get("event") == "valid" and "main_loss" in event]

@@ -4,6 +4,7 @@
     RUN/translations/TEST/  (see translations.py)
     RUN/scores/  (statistics, cached by content)      RUN/traces/TEST/{index.json, NAME.npy}
 
+A run of the kind "outside" holds translations that were made elsewhere, a config.yaml that says so, and no more.
 Everything is read when it is asked for. A broken run is listed with its reason and stops nothing.
 """
 
@@ -14,18 +15,46 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from core_models.config import CONFIG, ConfigError, RunConfig, read_config, split_reference, weights_path
+from core_models.config import (
+    CONFIG,
+    ConfigError,
+    RunConfig,
+    Section,
+    parse,
+    read_config,
+    read_yaml,
+    split_reference,
+    weights_path,
+)
 from core_models.traces import TraceStore
 from workbench.translations import RunError, Translations, read_records
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Run", "RunError", "list_runs", "open_run", "open_runs", "runs_folder", "training_table"]
+__all__ = [
+    "OUTSIDE",
+    "OutsideConfig",
+    "Run",
+    "RunError",
+    "list_runs",
+    "open_run",
+    "open_runs",
+    "runs_folder",
+    "training_table",
+]
 
 DEPTH = 2  # folders below the root in which runs are looked for: ROOT/RUN and ROOT/EXPERIMENT/RUN
+OUTSIDE = "outside"
+
+
+class OutsideConfig(Section):
+    """What the config.yaml of an outside run says: there is no model, no training and no search to speak of."""
+
+    kind: Literal["outside"] = "outside"
+    name: str
 
 
 @dataclass(frozen=True)
@@ -55,12 +84,33 @@ class Run:
         return self.weights.with_suffix("") if self.step else self.folder
 
     @cached_property
+    def outside(self) -> bool:
+        """Were its translations made elsewhere? Then it has no weights, no beam trees and no traces."""
+        try:
+            return read_yaml(self.folder / CONFIG).get("kind") == OUTSIDE
+        except ConfigError:  # whoever needs the configuration says what is wrong with it
+            return False
+
+    @cached_property
     def config(self) -> RunConfig:
+        """How it was trained; RunError for an outside run."""
+        self.require_model()
         return read_config(self.folder)
+
+    def require_model(self) -> None:
+        """Raises RunError where there is none: its translations were made elsewhere."""
+        if self.outside:
+            raise RunError(f"{self.name} was translated elsewhere: it has its translations, no model to work with")
 
     @property
     def system(self) -> str:
-        return self.config.system or self.config.name
+        return "translated elsewhere" if self.outside else self.config.system or self.config.name
+
+    @property
+    def mechanisms(self) -> frozenset[str]:
+        """The names of its model's mechanisms."""
+        named = () if self.outside else self.config.model.mechanisms
+        return frozenset(name for mechanism in named for name in mechanism)
 
     @property
     def trained(self) -> bool:
@@ -78,6 +128,12 @@ class Run:
         return sorted(name for name in found if not name.startswith("."))  # a leading dot: not finished
 
     def translations(self, test: str) -> Translations:
+        if test not in self.tests() and self.outside:
+            known = ", ".join(self.tests()) or "none"
+            raise RunError(
+                f"{self.name} was translated elsewhere and has no {test!r}, only: {known}; bring it in: "
+                f"workbench outside --test {test} --source FILE --out {self.folder.parent} {self.folder.name}=FILE"
+            )
         if test not in self.tests():
             raise RunError(
                 f"{self.name} has not translated {test!r}; do it: workbench translate {self.reference} --test {test}"
@@ -86,6 +142,8 @@ class Run:
 
     def traces(self, test: str) -> TraceStore:
         folder = self.results / "traces" / test
+        if self.outside:
+            raise RunError(f"{self.name} was translated elsewhere: without its model there is nothing to trace")
         if not (folder / "index.json").is_file():
             raise RunError(
                 f"{self.name} has no traces of {test!r} yet; make them: workbench trace {self.reference} --test {test}"
@@ -143,6 +201,9 @@ def open_runs(paths: Sequence[str | Path]) -> list[Run]:
 
 def _examine(folder: Path, name: str) -> Run:
     try:
+        if Run(folder, name).outside:
+            parse(OutsideConfig, read_yaml(folder / CONFIG), where=str(folder / CONFIG))
+            return Run(folder, name)
         read_config(folder)
     except ConfigError as error:
         return Run(folder, name, str(error))

@@ -2,12 +2,14 @@
 
     RESULTS/translations/TEST/{meta.json, sources.txt, references.txt, documents.txt, hypotheses.txt, details.jsonl,
                                truth.jsonl, trees.jsonl, trees.npy}
+    Further references are references.2.txt and so on. Translations made elsewhere have no details, truth or trees.
 
 Knows one such folder and the records in its files, not the run it belongs to. Never imports torch.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import operator
 import os
@@ -34,7 +36,10 @@ class RunError(ValueError):
 
 @dataclass(frozen=True)
 class TestSet:
-    """A test set as a run translated it: sentences are lines, `truth` is there for the controlled corpus."""
+    """A test set as a run translated it: sentences are lines, `truth` is there for the controlled corpus.
+
+    `more_references` are those after the first, each a line a sentence.
+    """
 
     __test__ = False  # pytest would take it for a class of tests, by its name
 
@@ -42,6 +47,12 @@ class TestSet:
     sources: list[str]
     references: list[str] | None
     documents: list[str] | None
+    more_references: tuple[list[str], ...] = ()
+
+    @property
+    def all_references(self) -> list[list[str]]:
+        """Every reference, each a line a sentence; none where the test set has none."""
+        return [] if self.references is None else [self.references, *self.more_references]
 
 
 class Translations:
@@ -62,8 +73,15 @@ class Translations:
 
     @cached_property
     def test_set(self) -> TestSet:
+        more = itertools.takewhile(
+            lambda lines: lines is not None, map(self._lines, map(_reference, itertools.count(2)))
+        )
         return TestSet(
-            self.test, self._lines("sources.txt") or [], self._lines("references.txt"), self._lines("documents.txt")
+            self.test,
+            self._lines("sources.txt") or [],
+            self._lines(_reference(1)),
+            self._lines("documents.txt"),
+            tuple(lines for lines in more if lines is not None),
         )
 
     @cached_property
@@ -73,7 +91,14 @@ class Translations:
     @cached_property
     def details(self) -> list[dict[str, Any]]:
         """A record a sentence: tokens, source_tokens, score, log_prob, token_log_probs, finished, n_best."""
+        if self.outside:
+            raise RunError(f"{self.folder}: translated elsewhere, so only the texts are known, not how they came about")
         return self._records("details.jsonl")
+
+    @property
+    def outside(self) -> bool:
+        """Were they made elsewhere?"""
+        return not (self.folder / "details.jsonl").is_file() and "from" in self.meta
 
     @cached_property
     def truth(self) -> list[dict[str, Any]] | None:
@@ -85,6 +110,8 @@ class Translations:
 
     def tree(self, sentence: int) -> dict[str, Any]:
         """The recorded search of a sentence; raises RunError with the command that records it."""
+        if self.outside:
+            raise RunError(f"{self.folder.parent.parent.name} was translated elsewhere: no search was recorded")
         if not self.has_trees:
             raise RunError(
                 f"{self.folder.parent.parent} has no beam trees for {self.test}; record them: "
@@ -132,15 +159,7 @@ def write_translations(
     truth: Path | None = None,
 ) -> Translations:
     """Put translations of a test set beside the run, whole or not at all; traces of other translations go."""
-    final = run.results / "translations" / test.name
-    part = final.with_name(f".{test.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    write_lines(part / "sources.txt", test.sources)
-    write_lines(part / "hypotheses.txt", [one_line(translation.text) for translation in found])
-    for name, lines in (("references.txt", test.references), ("documents.txt", test.documents)):
-        if lines is not None:
-            write_lines(part / name, lines)
+    part = _begin(run, test, [translation.text for translation in found])
     _write_jsonl(part / "details.jsonl", (_detail(translation) for translation in found))
     if truth is not None:
         shutil.copyfile(truth, part / "truth.jsonl")
@@ -154,9 +173,40 @@ def write_translations(
         "seconds": round(seconds, 3),
         "output_tokens": sum(len(translation.tokens) for translation in found),
     }
+    return _finish(run, part, meta)
+
+
+def write_hypotheses(run: Run, test: TestSet, lines: Sequence[str], origin: str) -> Translations:
+    """Put translations that were made elsewhere beside an outside run; `origin` is what they came from."""
+    part = _begin(run, test, lines)
+    return _finish(run, part, {"test": test.name, "sentences": len(lines), "from": origin})
+
+
+def _begin(run: Run, test: TestSet, hypotheses: Sequence[str]) -> Path:
+    """An unfinished folder with the texts."""
+    part = run.results / "translations" / f".{test.name}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    write_lines(part / "sources.txt", test.sources)
+    write_lines(part / "hypotheses.txt", map(one_line, hypotheses))
+    for number, lines in enumerate(test.all_references, start=1):
+        write_lines(part / _reference(number), lines)
+    if test.documents is not None:
+        write_lines(part / "documents.txt", test.documents)
+    return part
+
+
+def _reference(number: int) -> str:
+    """The file of a reference, from 1."""
+    return "references.txt" if number == 1 else f"references.{number}.txt"
+
+
+def _finish(run: Run, part: Path, meta: Mapping[str, Any]) -> Translations:
+    """Put the folder into its place; traces of other translations go."""
+    final = part.with_name(meta["test"])
     (part / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
     if _hypotheses(final) != _hypotheses(part):
-        shutil.rmtree(run.results / "traces" / test.name, ignore_errors=True)
+        shutil.rmtree(run.results / "traces" / final.name, ignore_errors=True)
     shutil.rmtree(final, ignore_errors=True)
     os.replace(part, final)
     return Translations(final)

@@ -1,10 +1,12 @@
-"""Search over anything that can `start`, `step` and `select`: beams (greedy is a beam of one), samples, ensembles."""
+"""Search over anything that can `start`, `step` and `select`: beams (greedy is one), samples, ensembles, exact."""
 
 from core_models.search.beam import beam_search
 from core_models.search.contract import Found, Hypothesis, Scores, Steppable, Tree, candidates, penalty
 from core_models.search.ensemble import Ensemble
+from core_models.search.exact import Exact, exact_search
 from core_models.search.sampling import sample
 
 __all__ = [
-    "Ensemble", "Found", "Hypothesis", "Scores", "Steppable", "Tree", "beam_search", "candidates", "penalty", "sample",
+    "Ensemble", "Exact", "Found", "Hypothesis", "Scores", "Steppable", "Tree", "beam_search", "candidates",
+    "exact_search", "penalty", "sample",
 ]  # fmt: skip

@@ -1,11 +1,26 @@
 """Alignment error rate against hand-worked cases; links from attention."""
 
 import math
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from analyses import alignment
+from analyses import alignment, pharaoh
+
+GOLD = (
+    Path(os.environ.get("NMT_WORKBENCH_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "align-gold"
+)
+needs_gold = pytest.mark.skipif(
+    not GOLD.is_dir(), reason="gold alignments are not here; set NMT_WORKBENCH_DATA to the folder that holds align-gold"
+)
+
+
+def gold_lines(name: str) -> list[str]:
+    """The lines of a file of the gold alignments."""
+    return (GOLD / name).read_text(encoding="utf-8").split("\n")[:-1]
+
 
 PREDICTED = {(0, 0), (1, 2), (2, 1)}
 SURE = {(0, 0), (2, 1), (3, 3)}
@@ -44,3 +59,24 @@ def test_attention_links_each_target_word_once_and_ties_to_the_first():
 
 def test_any_link_of_pieces_links_their_words():
     assert alignment.to_words({(0, 0), (1, 1), (2, 1)}, source_words=[0, 0, 1], target_words=[0, 0]) == {(0, 0), (1, 0)}
+
+
+def test_threshold_curve_worked_by_hand():
+    """Two target words, three source words; sure {(0, 0)}, possible {(1, 0)} too."""
+    weights = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]])
+    table = alignment.threshold_curve([weights], [{(0, 0), (1, 1)}], [{(1, 0)}], thresholds=(0.25, 0.55))
+    assert table["links"].tolist() == [4, 1, 2]
+    assert table["precision"].tolist() == pytest.approx([3 / 4, 1.0, 1.0])
+    assert table["recall"].tolist() == pytest.approx([1.0, 1 / 2, 1.0])
+    assert table["aer"].tolist() == pytest.approx([1 - (2 + 3) / (4 + 2), 1 - (1 + 1) / (1 + 2), 0.0])
+    assert math.isnan(table["threshold"].iloc[-1]), "the last row is argmax"
+
+
+@needs_gold
+@pytest.mark.parametrize(("tool", "percent"), [("fastalign", 27.7), ("giza", 20.6)])
+def test_published_rates_of_others_on_gold_alignments(tool, percent):
+    """German-English of lilt/alignment-scripts: what the repository prints for the outputs it ships."""
+    gold = pharaoh.parse(gold_lines("de-en.gold.talp"))
+    predicted = pharaoh.parse(gold_lines(f"baseline.{tool}.de-en.gdf.talp")).possible
+    rate = alignment.alignment_error_rate(predicted, gold.sure, gold.possible)
+    assert round(100 * rate, 1) == percent

@@ -121,3 +121,29 @@ def test_wrong_input_is_named(statistics):
         buckets.scores(statistics, buckets.preset([1, 2], "gdr"))
     with pytest.raises(ValueError, match="baseline 'older'"):
         buckets.paired_differences(statistics, buckets.preset(LENGTHS, "gdr"), "older")
+
+
+def test_labels_make_buckets_the_most_frequent_first():
+    made = buckets.by_label(["b", "a", "a", "", "c", "b", "d"])
+    assert made.labels == ["a", "b", "(none)", "c", "d"]
+    assert [made.rows(bucket).tolist() for bucket in range(len(made))] == [[1, 2], [0, 5], [3], [4], [6]]
+    fewer = buckets.by_label(["b", "a", "a", "", "c", "b", "d"], most=3)
+    assert fewer.labels == ["a", "b", "(other)"]
+    assert fewer.rows(2).tolist() == [3, 4, 6]
+
+
+def test_frequencies_make_buckets_from_a_low_edge_to_below_a_high_one():
+    made = buckets.by_frequency([0, 1, 4, 5, 999, 1000])
+    assert made.labels == ["0", "1–4", "5–9", "10–99", "100–999", "≥1000"]
+    assert made.numbers.tolist() == [0, 1, 1, 2, 4, 5]
+
+
+def test_lengths_are_statistics_too():
+    ratio = buckets.length_statistics([8, 6, 0], [10, 5, 5])
+    assert ratio.total == 14 / 20
+    assert buckets.length_statistics([8, 6, 1], [10, 5, 5], "output-length").total == 5
+    part = buckets.scores({"s": ratio}, buckets.by_label(["x", "y", "y"]), samples=20, reference_lengths=[10, 5, 5])
+    assert part.score.tolist() == [6 / 10, 8 / 10]
+    assert np.isnan(part.low_edge).all()
+    with pytest.raises(ValueError, match="Unknown length metric 'bleu'"):
+        buckets.length_statistics([1], [1], "bleu")

@@ -92,8 +92,8 @@ def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
     _ready(page, "NMT workbench")
     assert page.get_by_text("There is no run 'gone' here").is_visible()
 
-    page.get_by_role("link", name="Lengths").click()
-    _ready(page, "Lengths")
+    page.get_by_role("link", name="Buckets").click()
+    _ready(page, "Buckets")
     page.locator(".js-plotly-plot .barlayer").first.wait_for()
     assert _query(page)["runs"] == ["demo/transformer", "demo/future-cost-2"]
 

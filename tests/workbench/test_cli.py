@@ -24,6 +24,9 @@ COMMANDS = (
     "resume",
     "average",
     "translate",
+    "outside",
+    "aligner",
+    "adequacy",
     "score",
     "evaluate",
     "compare",
@@ -226,7 +229,7 @@ def test_a_test_set_is_translated_with_trees_and_traced_in_part(folders):
     assert run.translations("dev").has_trees
     assert run.translations("dev").meta["search"]["beam"] == 2
     _run(
-        "trace", folders[2], "--test", "dev", "--names", "log_prob,*.log_prob,future_cost.gate", "--sentences", "0-2,5"
+        "trace", folders[2], "--test", "dev", "--names", "log_prob,future_cost.*", "--sentences", "0-2,5"
     )
     assert list(run.traces("dev")) == [0, 1, 2, 5]
     assert set(run.traces("dev").names) == {"log_prob", "future_cost.log_prob", "future_cost.gate"}

@@ -6,9 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
-from analyses import beam
+from analyses import beam, words
 from analyses.future_cost import calibration
-from workbench import drawing, evaluation
+from workbench import buckets, drawing, evaluation
 from workbench.drawing import DRAWINGS, Request, draw
 from workbench.runs import RunError, open_run, training_table
 
@@ -36,7 +36,7 @@ def _check_scores(figure, request):
 
 
 def _check_lengths(figure, request, panel, column):
-    scores, differences = evaluation.length_tables(request.runs, request.test, baseline=request.base)
+    scores, differences, _ = buckets.tables(request.runs, request.test, baseline=request.base)
     wanted = (differences if column == "delta" else scores).dropna(subset=[column])
     for system, rows in wanted.groupby("system"):
         np.testing.assert_array_equal(_drawn(figure, system.rsplit("/")[-1], panel)[column], rows[column])
@@ -100,11 +100,33 @@ def _check_calibration(figure, request):
         np.testing.assert_array_equal(found.n, wanted.n)
 
 
+def _check_words(figure, request):
+    reference = request.runs[0].translations(request.test).test_set.references
+    for run in request.runs:
+        written = run.translations(request.test).hypotheses
+        wanted = words.by_frequency({"it": written}, reference, words.frequencies(reference), samples=10)
+        found = _drawn(figure, run.name.rsplit("/")[-1], "F-measure")
+        assert found.score.tolist() == wanted.score.tolist()
+        assert found.n.tolist() == wanted.n.tolist()
+
+
+def _check_adequacy(figure, request):
+    from workbench.adequacy import adequacy_table, aligner_of
+
+    aligner, _ = aligner_of(request.runs, request.test)
+    panels = {panel.x.label: panel for panel in figure.panels}
+    for row in adequacy_table(request.runs, request.test, aligner).itertuples():
+        marks = panels[row.measure].marks
+        (found,) = next(mark for mark in marks if mark.series == row.system.rsplit("/")[-1]).rows().itertuples()
+        assert (found.score, found.low, found.high) == (row.score, row.low, row.high)
+
+
 ALL, PAIR = slice(None), slice(2)
 TREE = {"minimum_probability": 0.0, "node_cap": 10_000}
 # name -> the runs it is drawn of, its options, the series its legend or table must name, what its numbers must equal
 CASES = {
     "scores": (ALL, {}, SHORT, _check_scores),
+    "adequacy": (ALL, {}, SHORT, _check_adequacy),
     "length-scores": (ALL, {}, SHORT, lambda f, r: _check_lengths(f, r, "BLEU", "score")),
     "length-differences": (ALL, {}, SHORT[1:], lambda f, r: _check_lengths(f, r, "Δ BLEU", "delta")),
     "output-lengths": (
@@ -124,11 +146,16 @@ CASES = {
     "beam-diff": (PAIR, {"node_cap": 10_000}, ("transformer only", "future-cost-1 only"), _check_diff),
     "future-cost-overlay": (slice(2, 3), {}, ("gate",), _check_overlay),
     "future-cost-calibration": (ALL, {}, SHORT[1:], _check_calibration),
+    "word-f-measure": (ALL, {}, SHORT, _check_words),
 }
 
 
 def test_every_drawing_has_its_case():
-    assert set(DRAWINGS) == set(CASES)
+    inside = {"attention", "alignment", "token-probabilities", "layer-lens"}  # test_inside.py
+    alike = {"ngram-differences"}  # test_word_drawings.py: these runs are too much alike
+    attributed = {"attribution", "attribution-matrix"}  # test_attribution.py
+    widened = {"beam-sizes"}  # test_beam_sizes.py
+    assert set(DRAWINGS) == {*CASES, *alike, *inside, *attributed, *widened}
 
 
 @pytest.mark.parametrize("name", list(CASES))
@@ -171,7 +198,7 @@ def test_an_unknown_figure_is_answered_with_the_nearest(runs):
     _expect("no run is chosen", "scores", ())
 
 
-@pytest.mark.parametrize("name", ["beam-trees", "beam-diff", "length-differences"])
+@pytest.mark.parametrize("name", ["beam-trees", "beam-diff", "length-differences", "ngram-differences"])
 def test_a_comparison_asks_for_a_second_run(name, runs):
     _expect("two runs", name, runs[:1])
 

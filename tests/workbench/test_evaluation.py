@@ -9,7 +9,7 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 import core_models
-from analyses import buckets, significance
+from analyses import significance
 from analyses.scores import extract
 from core_models.traces import TraceStore
 from workbench import evaluation
@@ -104,36 +104,6 @@ def test_other_translations_have_other_statistics(graded_runs):
     path = run.folder / "translations" / "test" / "hypotheses.txt"
     path.write_text(path.read_text(encoding="utf-8").replace("falsch", "richtig"), encoding="utf-8")
     assert not np.array_equal(before.values, evaluation.statistics(run, run.translations("test"), "chrf").values)
-
-
-@pytest.mark.parametrize(
-    ("scheme", "measure"), [("gdr", "source"), ("width:4", "reference"), ("quantiles:3", "source")]
-)
-def test_length_buckets_hold_every_sentence_once_and_are_scored_alone(graded_runs, scheme, measure):
-    table, differences = evaluation.length_tables(graded_runs, "test", scheme, measure, samples=50)
-    run = graded_runs[0]
-    side = _lines(run, "sources.txt" if measure == "source" else "references.txt")
-    lengths = np.array([len(line.split()) for line in side])
-    assert set(table.groupby("system").n.sum()) == {len(side)}
-    for row in table[(table.system == run.name) & (table.n > 0)].itertuples():
-        inside = np.flatnonzero((lengths > row.low_edge) & (lengths <= row.high_edge))
-        assert row.n == len(inside)
-        hypotheses, wanted = ([_lines(run, name)[i] for i in inside] for name in ("hypotheses.txt", "references.txt"))
-        assert row.score == pytest.approx(SCORERS["bleu"].corpus_score(hypotheses, [wanted]).score)
-        assert row.mean_output_length == pytest.approx(np.mean([len(line.split()) for line in hypotheses]))
-    assert set(differences.system) == {"future-cost-1", "future-cost-2"}
-    scores = table.set_index(["system", "bucket"]).score
-    for row in differences.dropna(subset=["delta"]).itertuples():
-        assert row.delta == pytest.approx(scores[row.system, row.bucket] - scores["transformer", row.bucket])
-
-
-def test_one_run_has_no_differences(graded_runs):
-    assert evaluation.length_tables(graded_runs[:1], "test", samples=10)[1] is None
-
-
-def test_an_unknown_bucket_scheme_is_refused_with_those_there_are(graded_runs):
-    with pytest.raises(ValueError, match=f"'no': choose one of {next(iter(buckets.PRESETS))}"):
-        evaluation.length_tables(graded_runs, "test", "no")
 
 
 def test_translating_a_test_set_gives_what_the_translator_gives_in_the_order_of_the_file(demo_runs):

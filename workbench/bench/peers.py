@@ -1,6 +1,6 @@
 """Other engines on the same shape and the same batches: Hugging Face transformers (Marian) and CTranslate2.
 
-Run as a program by whatever interpreter has the engine: `python peers.py ENGINE WORK THREADS` prints one JSON record.
+Run as a program by whatever interpreter has the engine: `python peers.py ENGINE WORK THREADS DEVICE` prints JSON.
 Their models have random weights, as ours do in the measurement: what is compared is time.
 """
 
@@ -31,14 +31,17 @@ EOS, UNKNOWN = 1, 2
 RATES = {"train": "train_tokens_per_second", "decode": "decode_sentences_per_second"}
 
 
-def measure_peer(engine: str, work: str, threads: int, shape: Shape | None = None) -> dict[str, Any]:
+def measure_peer(
+    engine: str, work: str, threads: int, device: str = "cpu", shape: Shape | None = None
+) -> dict[str, Any]:
     """Target tokens a second of the median training step, or sentences a second of the best decoding."""
     import torch
 
     shape = shape or Shape()
-    torch.set_num_threads(threads)
+    if threads:
+        torch.set_num_threads(threads)
     torch.manual_seed(1)
-    rate = _train(engine, shape) if work == "train" else _decode(engine, threads, shape)
+    rate = _train(engine, device, shape) if work == "train" else _decode(engine, threads, device, shape)
     return {"engine": engine, RATES[work]: rate}
 
 
@@ -72,18 +75,18 @@ def _marian(shape: Shape) -> Any:
     )
 
 
-def _train(engine: str, shape: Shape) -> float:
+def _train(engine: str, device: str, shape: Shape) -> float:
     import torch
 
-    model = _marian(shape).train()
+    model = _marian(shape).to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     padding, rates = shape.vocabulary - 1, []
     for number, (sources, targets) in enumerate(training_pairs(shape)):
         began = time.perf_counter()
-        source = _padded([[*one, EOS] for one in sources], padding)
-        labels = _padded([[*one, EOS] for one in targets], -100)
-        words = _padded([[padding, *one] for one in targets], padding)
-        with torch.autocast("cpu", torch.bfloat16, enabled=engine.endswith("bfloat16")):
+        source = _padded([[*one, EOS] for one in sources], padding).to(device)
+        labels = _padded([[*one, EOS] for one in targets], -100).to(device)
+        words = _padded([[padding, *one] for one in targets], padding).to(device)
+        with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=engine.endswith("bfloat16")):
             found = model(input_ids=source, attention_mask=(source != padding).long(), decoder_input_ids=words)
         loss = torch.nn.functional.cross_entropy(
             found.logits.float().flatten(0, 1), labels.flatten(), label_smoothing=shape.label_smoothing
@@ -98,8 +101,11 @@ def _train(engine: str, shape: Shape) -> float:
     return statistics.median(rates)
 
 
-def _decode(engine: str, threads: int, shape: Shape) -> float:
-    translate = _marian_search(shape) if engine == "marian" else _ctranslate2_search(engine, threads, shape)
+def _decode(engine: str, threads: int, device: str, shape: Shape) -> float:
+    if engine == "marian":
+        translate = _marian_search(device, shape)
+    else:
+        translate = _ctranslate2_search(engine, threads, device, shape)
     best = float("inf")
     for _ in range(shape.repeats + 1):  # the first one warms up
         began = time.perf_counter()
@@ -109,13 +115,13 @@ def _decode(engine: str, threads: int, shape: Shape) -> float:
     return shape.sentences / best
 
 
-def _marian_search(shape: Shape) -> Callable[[list[list[int]]], Any]:
+def _marian_search(device: str, shape: Shape) -> Callable[[list[list[int]]], Any]:
     import torch
 
-    model, padding = _marian(shape).eval(), shape.vocabulary - 1
+    model, padding = _marian(shape).to(device).eval(), shape.vocabulary - 1
 
     def translate(sources: list[list[int]]) -> Any:
-        source = _padded([[*one, EOS] for one in sources], padding)
+        source = _padded([[*one, EOS] for one in sources], padding).to(device)
         with torch.inference_mode():
             return model.generate(
                 source,
@@ -131,7 +137,7 @@ def _marian_search(shape: Shape) -> Callable[[list[list[int]]], Any]:
     return translate
 
 
-def _ctranslate2_search(engine: str, threads: int, shape: Shape) -> Callable[[list[list[int]]], Any]:
+def _ctranslate2_search(engine: str, threads: int, device: str, shape: Shape) -> Callable[[list[list[int]]], Any]:
     import ctranslate2
     from ctranslate2.converters.transformers import MarianMTLoader
 
@@ -149,7 +155,7 @@ def _ctranslate2_search(engine: str, threads: int, shape: Shape) -> Callable[[li
     folder = tempfile.TemporaryDirectory()
     spec.save(folder.name)
     translator = ctranslate2.Translator(
-        folder.name, device="cpu", compute_type=quantization, intra_threads=threads, inter_threads=1
+        folder.name, device=device.partition(":")[0], compute_type=quantization, intra_threads=threads, inter_threads=1
     )
 
     def translate(sources: list[list[int]]) -> Any:
@@ -174,4 +180,4 @@ def _padded(rows: list[list[int]], value: int) -> Any:
 
 if __name__ == "__main__":
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    print(json.dumps(measure_peer(sys.argv[1], sys.argv[2], int(sys.argv[3]))))
+    print(json.dumps(measure_peer(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])))

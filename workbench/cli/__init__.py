@@ -7,10 +7,24 @@ import sys
 
 import typer
 
-from workbench.cli import benching, comparing, data, experiments, exporting, opening, scaling, training, translating
+from workbench.cli import (
+    adequacy,
+    benching,
+    comparing,
+    data,
+    experiments,
+    exporting,
+    opening,
+    outside,
+    scaling,
+    searching,
+    training,
+    translating,
+)
 from workbench.cli.shared import app, refuse
 
 __all__ = [
+    "adequacy",
     "app",
     "benching",
     "comparing",
@@ -19,7 +33,9 @@ __all__ = [
     "exporting",
     "main",
     "opening",
+    "outside",
     "scaling",
+    "searching",
     "training",
     "translating",
 ]
@@ -35,7 +51,7 @@ SENTENCES = {
     "MissingGlyphs",
     "ScaleError",
 }
-ALLOCATING = {"train", "resume", "demo", "experiment", "bench"}
+ALLOCATING = {"train", "resume", "demo", "experiment", "bench", "bench-run", "translate", "evaluate"}
 
 
 def main() -> None:

@@ -57,7 +57,7 @@ def bench(
         return [engines.measure_apart(name, one, device, threads, steps)]
 
     measure_all = [partial(ours, name, one) for one in precisions for name in names]
-    others = [] if peers is None else [partial(engines.measure_peers, peers, threads)]
+    others = [] if peers is None else [partial(engines.measure_peers, peers, threads, device)]
     found = efficiency.table(engines.in_rounds([*measure_all, *others], rounds))
     if csv is not None:
         found.to_csv(csv, index=False)

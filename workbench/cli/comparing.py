@@ -23,6 +23,9 @@ from workbench.ranks import rank
 
 MOST_INCHES = 100  # of a figure's width
 
+Preset = Annotated[str, typer.Option(help="How scores are counted: case, tokeniser, a paper's way; `list` names all")]
+Reference = Annotated[int, typer.Option(help="Score against this reference alone, from 1; 0: all together", min=0)]
+
 
 @app.command()
 def evaluate(
@@ -31,11 +34,15 @@ def evaluate(
     metrics: str = "bleu,chrf,ter",
     samples: Annotated[int, typer.Option(help="Of the bootstrap", min=1)] = 1000,
     processes: Annotated[int, typer.Option(help="That share the scoring of a large test set", min=1)] = 1,
+    preset: Preset = "default",
+    reference: Reference = 0,
     device: Device = "cpu",
 ) -> None:
     """Score translations of a test set, translating first where that is still to do. Intervals: 95 % bootstrap."""
-    from workbench.evaluation import score_table
+    from workbench.evaluation import Counting, score_table
     from workbench.runs import open_runs
+
+    counting = Counting(known_preset(preset), reference)
 
     wanted = known_metrics(metrics)
     opened = open_runs(runs)
@@ -43,7 +50,7 @@ def evaluate(
     if missing:
         translate_test_set(missing, test, False, device)
     if rank() == 0:
-        print_table(score_table(opened, test, wanted, samples, processes))
+        print_table(score_table(opened, test, wanted, samples, processes, counting))
 
 
 def known_metrics(text: str) -> list[str]:
@@ -57,6 +64,18 @@ def known_metrics(text: str) -> list[str]:
     return found
 
 
+def known_preset(name: str) -> str:
+    from analyses.scores import PRESETS
+    from core_models.config import nearest
+
+    if name == "list":
+        typer.echo("\n".join(f"{known:12} {PRESETS[known].said}" for known in PRESETS))
+        raise typer.Exit
+    if name not in PRESETS:
+        refuse(f"--preset {name!r}: there is none of this name; {nearest(name, list(PRESETS))}")
+    return name
+
+
 @app.command()
 def compare(
     runs: RunPaths,
@@ -64,9 +83,11 @@ def compare(
     baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
     method: Annotated[str, typer.Option(help="bootstrap, randomization or sign")] = "bootstrap",
     metrics: str = "bleu",
+    preset: Preset = "default",
+    reference: Reference = 0,
 ) -> None:
     """Test runs against a baseline on the same test set; p-values also after Holm's correction."""
-    from workbench.evaluation import TESTS, comparison_table
+    from workbench.evaluation import TESTS, Counting, comparison_table
     from workbench.runs import open_runs
 
     if method not in TESTS:
@@ -74,7 +95,8 @@ def compare(
     if len(runs) < 2:
         refuse(f"{runs[0]} alone cannot be compared; name the baseline and at least one other run")
     opened = open_runs(runs)
-    print_table(comparison_table(opened, test, baseline or opened[0].name, method, known_metrics(metrics)))
+    counting, wanted = Counting(known_preset(preset), reference), known_metrics(metrics)
+    print_table(comparison_table(opened, test, baseline or opened[0].name, method, wanted, counting))
 
 
 @app.command("runs")
@@ -91,7 +113,7 @@ def runs_command(root: RunsRoot = Path("runs")) -> None:
         if run.problem:
             typer.echo(f"{run.name:40} broken: {run.problem}")
         else:
-            state = "trained" if run.trained else "not trained"
+            state = "outside" if run.outside else "trained" if run.trained else "not trained"
             typer.echo(f"{run.name:40} {run.system:40} {state:12} tests: {', '.join(run.tests()) or 'none'}")
 
 

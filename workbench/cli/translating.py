@@ -65,6 +65,7 @@ def translate(
 
     if len(runs) > 1 and not ensemble:
         refuse("several runs translate one file only as an --ensemble")
+    _require_models(runs)
     lines = _standard_input() if str(input) == "-" else read_lines(input)  # type: ignore[arg-type]
     translator = core_models.load(runs[0] if len(runs) == 1 else list(runs), own_device(device))
     if samples:
@@ -82,6 +83,16 @@ def translate(
         typer.echo("\n".join(texts))
     else:
         write_lines(output, texts)
+
+
+def _require_models(references: list[Path]) -> None:
+    """Refuses runs that were translated elsewhere; what else may be wrong with one, loading it says."""
+    from core_models.config import split_reference
+    from workbench.runs import Run
+
+    for reference in references:
+        folder, _ = split_reference(reference)
+        Run(folder, folder.name).require_model()
 
 
 def _search_changes(settings: list[str] | None) -> dict[str, Any]:
@@ -130,6 +141,7 @@ def score(
     import core_models
     from core_models.text.parallel import read_parallel
 
+    _require_models([run])
     text = read_parallel(source, target)
     for one in core_models.load(run, device).score(text.sources, text.targets or []):
         typer.echo(f"{one.log_prob:.4f}\t{len(one.tokens)}")

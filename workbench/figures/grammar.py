@@ -153,15 +153,20 @@ class Segments(Mark):
 
 @dataclass(frozen=True, eq=False)
 class Labels(Mark):
-    """Texts at points, drawn as typed; `align` is the side of the point on which the text stands."""
+    """Texts at points, drawn as typed; `align` is the side of the point on which the text stands.
+
+    A text that stands on a cell of a heat map (role "probability", limits 0 to 1) names the column of the cell's value
+    as `ground`: it is then black or white, whichever reads better there.
+    """
 
     kind: ClassVar[str] = "labels"
-    column_fields: ClassVar[tuple[str, ...]] = ("x", "y", "text")
+    column_fields: ClassVar[tuple[str, ...]] = ("x", "y", "text", "ground")
     text: str = "text"
     align: Align = "centre"
     font_points: float = 6.5
     bold: bool = False
     offset_points: float = 3.0
+    ground: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -285,10 +285,13 @@ def _draw_segments(mark: Segments, axes: Axes, grey: bool) -> None:
 
 def _draw_labels(mark: Labels, axes: Axes, grey: bool) -> None:
     across, up, horizontal, vertical = _PLACES[mark.align]
-    for x, y, text in zip(mark.values(mark.x), mark.values(mark.y), mark.table[mark.text].astype(str), strict=True):
+    texts = mark.table[mark.text].astype(str)
+    plain = [_colour(mark.style, grey)] * len(texts)
+    colours = plain if mark.ground is None else theme.ink(mark.values(mark.ground), paper=True, grey=grey)
+    for x, y, text, colour in zip(mark.values(mark.x), mark.values(mark.y), texts, colours, strict=True):
         axes.annotate(
             text, (x, y), (across * mark.offset_points, up * mark.offset_points), textcoords="offset points",
-            ha=horizontal, va=vertical, fontsize=mark.font_points, color=_colour(mark.style, grey),
+            ha=horizontal, va=vertical, fontsize=mark.font_points, color=colour,
             fontweight="bold" if mark.bold else "normal", alpha=mark.style.opacity, zorder=4, annotation_clip=True,
         )  # fmt: skip
 

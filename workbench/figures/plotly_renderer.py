@@ -46,15 +46,15 @@ def to_plotly(figure: Figure, dark: bool = False) -> go.Figure:
     heights = [max(p.height for p in figure.panels[r * figure.columns : (r + 1) * figure.columns]) for r in range(rows)]
     area = sum(heights) * theme.SCREEN_PIXELS_PER_INCH
     titled = any(panel.title for panel in figure.panels)
-    gap = (22 if figure.shared_x else 58) + (18 if titled else 0)
     legend = figure.legend()
     top = _TOP + (26 if titled else 0) + 24 * _legend_rows(legend)
     bottom = _bottom(figure)
+    gap = (22 if figure.shared_x else max(58, bottom)) + (18 if titled else 0)
     drawn = make_subplots(
         rows=rows, cols=figure.columns, row_heights=heights,
         shared_xaxes="columns" if figure.shared_x else False, shared_yaxes="rows" if figure.shared_y else False,
         vertical_spacing=gap / (area + gap * (rows - 1)) if rows > 1 else 0.0,
-        horizontal_spacing=(0.03 if figure.shared_y else 0.09) if figure.columns > 1 else 0.0,
+        horizontal_spacing=_between(figure),
         subplot_titles=[plotly_text(panel.title) for panel in figure.panels] if titled else None,
     )  # fmt: skip
     _set_layout(drawn, figure, area + gap * (rows - 1) + top + bottom, top, bottom, dark)
@@ -93,6 +93,14 @@ def _set_layout(drawn: go.Figure, figure: Figure, height: float, top: int, botto
 def _legend_rows(legend: list[Mark]) -> int:
     """Rows that the legend takes on a page of usual width."""
     return math.ceil(sum(7 * len(mark.series) + 55 for mark in legend) / 640)
+
+
+def _between(figure: Figure) -> float:
+    """Room between columns, of the width: for the texts on the y axes of inner panels, on a page of usual width."""
+    if figure.columns == 1:
+        return 0.0
+    texts = any(panel.y.texts for panel in figure.panels)
+    return 0.03 if figure.shared_y else min(0.5 / (figure.columns - 1), _left(figure) / 640) if texts else 0.09
 
 
 def _left(figure: Figure) -> int:
@@ -283,7 +291,8 @@ def _segments(mark: Segments, panel: Panel, dark: bool) -> list[go.Scatter]:
 def _labels(mark: Labels, panel: Panel, dark: bool) -> list[go.Scatter]:
     texts = [plotly_text(text) for text in mark.table[mark.text].astype(str)]
     size = mark.font_points * _PIXELS_PER_POINT * 0.92
-    font = {"size": size, "color": _colour(mark.style, dark), "weight": "bold" if mark.bold else "normal"}
+    colour = _colour(mark.style, dark) if mark.ground is None else theme.ink(mark.values(mark.ground), paper=False)
+    font = {"size": size, "color": colour, "weight": "bold" if mark.bold else "normal"}
     # Plotly keeps a text off its marker by the marker's size: an invisible one makes the gap.
     gap = {"size": 2.0 * mark.offset_points * _PIXELS_PER_POINT, "opacity": 0}
     return [

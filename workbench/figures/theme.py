@@ -185,3 +185,12 @@ def shades(heat: Heat) -> np.ndarray:
     if heat.role == "relative":
         matrix = np.log2(np.maximum(matrix, 2.0 ** (scale.low - 1)))
     return np.clip(matrix, scale.low, scale.high)
+
+
+def ink(values: np.ndarray, paper: bool, grey: bool = False) -> list[str]:
+    """Black or white for texts on cells of these probabilities: what stands out more from each cell's shade."""
+    from matplotlib import colormaps
+
+    scale = colour_scale("probability", (0.0, 1.0), paper, grey)
+    shades = colormaps[scale.map_name](np.clip(np.nan_to_num(values), 0.0, 1.0))[:, :3]
+    return [BLACK if luma > 0.5 else "#FFFFFF" for luma in shades @ np.array([0.2126, 0.7152, 0.0722])]

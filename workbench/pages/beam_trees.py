@@ -15,9 +15,10 @@ frame.sentence_texts(here)
 
 able = [run for run in here.tested if run.translations(here.view.test).has_trees]
 if not able:
-    frame.empty(
+    frame.empty_runs(
         "No beam tree of this test set was recorded. Record them:",
-        "\n".join(f"workbench translate {run.folder} --test {here.view.test} --trees" for run in here.tested),
+        here.tested,
+        f"workbench translate {{}} --test {here.view.test} --trees",
     )
     st.stop()
 names = drawing.short_names(here.tested)

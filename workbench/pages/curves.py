@@ -11,10 +11,7 @@ frame.heading("Curves", "What training logged; losses are nats per target token.
 here = frame.needs_runs(translated=False)
 logged = findings.logged_names(here.chosen)
 if not logged:
-    frame.empty(
-        "These runs have logged nothing yet. Train them:",
-        "\n".join(f"workbench resume {run.folder}" for run in here.chosen),
-    )
+    frame.empty_runs("These runs have logged nothing yet. Train them:", here.chosen, "workbench resume {}")
     st.stop()
 
 names = st.multiselect(

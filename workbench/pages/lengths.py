@@ -1,9 +1,9 @@
-"""Lengths: scores, differences to the baseline and output lengths by sentence length."""
+"""Buckets: scores, differences to the baseline and output lengths by length, frequency of words, or label."""
 
 import streamlit as st
 
-from workbench import frame
-from workbench.evaluation import METRIC_NAMES
+from workbench import buckets, frame, segment_annotations
+from workbench.frequencies import COUNTED
 from workbench.widgets import figure_view
 
 SCHEMES = {
@@ -14,23 +14,51 @@ SCHEMES = {
     "quantiles:4": "4 quantiles",
     "quantiles:6": "6 quantiles",
 }
+FREQUENCY_SCHEMES = {"frequency": "0, 1–4, 5–9, 10–99, …", "quantiles:4": "4 quantiles", "quantiles:6": "6 quantiles"}
+MEASURES = {
+    "source": "source length",
+    "reference": "reference length",
+    "output": "output length of the baseline",
+    "source-frequency": "frequency of the rarest source word",
+    "reference-frequency": "frequency of the rarest reference word",
+    "label": "label or document",
+}
 
-frame.heading("Lengths", "How scores and output lengths change with the length of a sentence.")
+frame.heading("Buckets", "How scores and output lengths change with length, with the frequency of words, or by label.")
 here = frame.needs_runs()
 
 columns = st.columns(3)
 metric = columns[0].selectbox(
     "Metric",
-    list(METRIC_NAMES),
-    format_func=METRIC_NAMES.__getitem__,
+    list(buckets.METRIC_NAMES),
+    format_func=buckets.METRIC_NAMES.__getitem__,
     key="metric",
     bind="query-params",
 )
-scheme = columns[1].selectbox(
-    "Buckets", list(SCHEMES), format_func=SCHEMES.__getitem__, key="scheme", bind="query-params"
+measure = columns[1].selectbox(
+    "Buckets of", list(MEASURES), format_func=MEASURES.__getitem__, key="measure", bind="query-params"
 )
-measure = columns[2].selectbox("Length of", ["source", "reference"], key="measure", bind="query-params")
-request = here.request(scheme=scheme, measure=measure, metric=metric)
+options = {"metric": metric, "measure": measure}
+if measure == "label":
+    first = here.tested[0].translations(here.view.test)
+    choices = segment_annotations.columns(here.root, here.view.test, len(first))
+    known = [*choices, *([buckets.DOCUMENT] if first.test_set.documents is not None else [])]
+    if not known:
+        frame.empty("This test set has no labels and no documents yet: add a file with labels on the page Sentences.")
+        st.stop()
+    name = columns[2].selectbox("Label", known, key="label", bind="query-params")
+    options |= {"labels": str(choices[name]), "column": name} if name in choices else {"labels": buckets.DOCUMENT}
+else:
+    schemes = FREQUENCY_SCHEMES if measure in buckets.FREQUENCIES else SCHEMES
+    key = "steps" if measure in buckets.FREQUENCIES else "scheme"
+    options["scheme"] = columns[2].selectbox(
+        "Buckets", list(schemes), format_func=schemes.__getitem__, key=key, bind="query-params"
+    )
+if measure in buckets.FREQUENCIES:
+    options["counts"] = columns[2].selectbox(
+        "Frequencies counted in", list(COUNTED), format_func=COUNTED.__getitem__, key="counts", bind="query-params"
+    )
+request = here.request(**options)
 
 scores, differences, lengths = st.tabs(["Scores", "Difference to the baseline", "Output length"])
 with scores:

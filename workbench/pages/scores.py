@@ -32,6 +32,8 @@ if not metrics:
     frame.empty("Choose a metric above.")
     st.stop()
 
-figure_view.show("scores", here.request(metrics=metrics))
+references = len(here.tested[0].translations(here.view.test).test_set.all_references)
+counting = score_tables.choose_counting(references)
+figure_view.show("scores", here.request(metrics=metrics, **score_tables.options(counting)))
 with frame.sentences_for_errors():
-    score_tables.show(here, metrics, method)
+    score_tables.show(here, metrics, method, counting)

@@ -61,7 +61,8 @@ def drawn(name: str, request: Request) -> Figure:
 
 def stamp(run: Run, test: str) -> tuple[float, ...]:
     """Changes whenever what a run says about a test set does."""
-    results = (run.results / f"translations/{test}/meta.json", run.results / f"traces/{test}/index.json")
+    names = (f"translations/{test}/meta.json", f"traces/{test}/index.json", f"beam_sizes/{test}.json")
+    results = [run.results / name for name in names]
     return tuple(path.stat().st_mtime if path.is_file() else 0.0 for path in (*results, run.folder / "training.jsonl"))
 
 

@@ -35,6 +35,7 @@ class Asked:
 
 def stamp(run: Run) -> tuple[float, int]:
     """Changes whenever the weights do. Raises RunError where there are none."""
+    run.require_model()
     if not run.trained:
         raise RunError(f"{run.name} has no weights yet; train it: workbench resume {run.folder}")
     found = run.weights.stat()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from analyses.scores import PRESETS
 from workbench import evaluation
 from workbench.drawing import short_names
-from workbench.evaluation import METRIC_NAMES
+from workbench.evaluation import METRIC_NAMES, Counting
 from workbench.export.latex import score_table_latex
 from workbench.frame import Frame, as_typed
 from workbench.runs import Run
@@ -42,32 +45,72 @@ _TESTS = {
 
 
 @st.cache_data(max_entries=16, show_spinner="Scoring")
-def _scores(key: Key, test: str, metrics: tuple[str, ...], _runs: tuple[Run, ...]) -> pd.DataFrame:
-    return evaluation.score_table(_runs, test, metrics)
+def _scores(key: Key, test: str, metrics: tuple[str, ...], counting: Counting, _runs: tuple[Run, ...]) -> pd.DataFrame:
+    return evaluation.score_table(_runs, test, metrics, counting=counting)
 
 
 @st.cache_data(max_entries=16, show_spinner="Testing the differences")
-def _comparison(key: Key, test: str, metrics: tuple[str, ...], method: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
-    return evaluation.comparison_table(_runs, test, _runs[0].name, method, metrics)
+def _comparison(
+    key: Key, test: str, metrics: tuple[str, ...], method: str, counting: Counting, _runs: tuple[Run, ...]
+) -> pd.DataFrame:
+    return evaluation.comparison_table(_runs, test, _runs[0].name, method, metrics, counting)
 
 
-def show(frame: Frame, metrics: list[str], method: str) -> None:
+def choose_counting(references: int) -> Counting:
+    """How scores are counted: a preset, and where there are several references one of them or all."""
+    left, right = st.columns(2)
+    preset = left.selectbox(
+        "Counted as",
+        list(PRESETS),
+        format_func=lambda name: f"{name}: {PRESETS[name].said}",
+        key="preset",
+        bind="query-params",
+    )
+    if references < 2:
+        return Counting(preset)
+    names = {0: f"all {references} together", **{number: str(number) for number in range(1, references + 1)}}
+    reference = right.selectbox(
+        "Reference", list(names), format_func=names.__getitem__, key="reference", bind="query-params"
+    )
+    return Counting(preset, reference)
+
+
+def options(counting: Counting) -> dict[str, Any]:
+    """What a drawing is told, beyond the default."""
+    return {name: value for name, value in asdict(counting).items() if value != getattr(Counting, name)}
+
+
+def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> None:
     """Scores, differences to the baseline with their p-values, the LaTeX table."""
     runs, test = frame.tested, frame.view.test
     key = tuple((run.name, *stamp(run, test)) for run in runs)
-    scores = _named(_scores(key, test, tuple(metrics), runs), runs)
-    _table(scores, _SCORES, "Scores with intervals", ["evaluate"], runs, test, metrics)
+    scores = _named(_scores(key, test, tuple(metrics), counting, runs), runs)
+    _table(scores, _SCORES, "Scores with intervals", ["evaluate", *_counted(counting)], runs, test, metrics)
     st.subheader("Difference to the baseline")
     tests, baseline = None, short_names(runs)[runs[0].name]
     if len(runs) < 2:
         st.text("A test needs a second run that has translated this test set: choose one in the sidebar.")
     else:
-        tests = _named(_comparison(key, test, tuple(metrics), method, runs), runs)
+        tests = _named(_comparison(key, test, tuple(metrics), method, counting, runs), runs)
         said = f"Baseline: {baseline}. {_SAID[method]} over the same sentences, two-sided; Holm's correction runs"
         st.caption(as_typed(f"{said} over the systems of one metric."))
-        _table(tests, _TESTS, "Differences to the baseline", ["compare", "--method", method], runs, test, metrics)
+        _table(
+            tests,
+            _TESTS,
+            "Differences to the baseline",
+            ["compare", "--method", method, *_counted(counting)],
+            runs,
+            test,
+            metrics,
+        )
     with st.expander("LaTeX table"):
         st.code(score_table_latex(scores, tests, baseline), language="latex", wrap_lines=True)
+
+
+def _counted(counting: Counting) -> list[str]:
+    """How scores are counted, as words of a command; the default says nothing."""
+    preset = [] if counting.preset == Counting.preset else ["--preset", counting.preset]
+    return preset + (["--reference", str(counting.reference)] if counting.reference else [])
 
 
 def _named(table: pd.DataFrame, runs: tuple[Run, ...]) -> pd.DataFrame:

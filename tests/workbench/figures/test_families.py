@@ -175,6 +175,25 @@ def test_length_buckets_with_few_sentences_are_grey():
     assert strip[0].style.colour != strip[1].style.colour
     assert figure.panels[0].x.texts == ("(0,10]", "(10,∞)")
     assert "fewer than 100 sentences are grey" in figure.caption
+    drawn = {mark.style.colour: mark for mark in marks_of(figure, Line) if mark.series == "gdr"}
+    grey = drawn.pop(strip[1].style.colour)
+    assert grey.table[["score", "low", "high"]].to_numpy().tolist() == [[31, 30, 32], [22, 19, 25]]
+    (own,) = drawn.values()
+    np.testing.assert_array_equal(own.table[["score", "low", "high"]], [[31, 30, 32], [np.nan] * 3])
+    assert (own.style.dash, own.style.marker, own.legend, grey.legend) == (grey.style.dash, grey.style.marker, 1, 0)
+
+
+def test_only_buckets_with_few_sentences_and_their_neighbours_are_drawn_grey():
+    n = [500, 90, 80, 500, 500, 500, 10]
+    rows = pd.DataFrame({"system": "gdr", "bucket": list("abcdefg"), "n": n, "score": range(7)})
+    table = rows.assign(low=rows["score"] - 1, high=rows["score"] + 1)
+    *grey, own = marks_of(lengths.length_scores(table), Line)
+    assert [mark.table["bucket"].tolist() for mark in grey] == [["a", "b", "c", "d"], ["f", "g"]]
+    assert own.table["score"].dropna().tolist() == [0, 3, 4, 5]
+    (only,) = marks_of(lengths.length_scores(table.assign(n=5)), Line)
+    assert only.legend
+    assert only.style.colour == grey[0].style.colour
+    assert len({mark.style.colour for mark in marks_of(lengths.length_scores(table, minimum_n=1), Line)}) == 1
 
 
 def test_only_significant_differences_carry_the_sign():
@@ -186,7 +205,7 @@ def test_only_significant_differences_carry_the_sign():
 
 
 def test_output_lengths_show_the_reference_once():
-    figure = lengths.output_lengths(length_table())
+    figure = lengths.output_lengths(length_table(), minimum_n=50)
     assert [(mark.series, mark.table[mark.y].tolist()) for mark in marks_of(figure, Line)] == [
         ("reference", [9.0, 25.0]),
         ("transformer", [8.0, 20.0]),

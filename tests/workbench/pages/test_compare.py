@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
-from workbench import evaluation
+from workbench import buckets, evaluation, segment_annotations
 from workbench.runs import training_table
 from workbench.widgets.score_tables import METHOD_NAMES
 
@@ -54,8 +54,9 @@ def test_one_run_has_scores_but_no_test(with_demo):
 
 
 def test_lengths_draw_scores_differences_and_output_lengths(runs):
-    at = open_page("lengths", scheme="4 quantiles", metric="chrF", measure="reference")
-    scores, differences = evaluation.length_tables(runs, "test", "quantiles:4", "reference", "chrf", "demo/transformer")
+    at = open_page("lengths", scheme="4 quantiles", metric="chrF", measure="reference length")
+    grouping = buckets.Grouping("reference", "quantiles:4")
+    scores, differences, _ = buckets.tables(runs, "test", grouping, "chrf", "demo/transformer")
     by_score, by_difference, by_length = charts(at)
     assert {"chrF", "n", "reference length (words)"} <= axis_titles(by_score)
     assert {"Δ chrF", "n"} <= axis_titles(by_difference)
@@ -71,6 +72,27 @@ def test_lengths_draw_scores_differences_and_output_lengths(runs):
     assert traces(by_difference, "transformer") == []
     (command,) = [code for code in codes(at) if "length-scores" in code]
     assert "--set 'scheme=\"quantiles:4\"'" in command
+
+
+def test_buckets_by_label_take_the_files_beside_the_runs(runs, with_demo):
+    labels = "".join(f"{'news' if row % 3 else '<b>'}\n" for row in range(30))
+    segment_annotations.save(with_demo, "test", "domain.txt", labels.encode(), 30)
+    at = open_page("lengths", measure="label or document", label="domain")
+    first = charts(at)[0]
+    assert "domain" in axis_titles(first)
+    assert any(code.endswith("length-scores.pdf") and "domain.txt" in code for code in codes(at))
+    scores, _, _ = buckets.tables(
+        runs, "test", buckets.Grouping(labels=str(with_demo / "annotations/test/domain.txt")), "bleu"
+    )
+    rows = scores[scores["system"] == "demo/transformer"]
+    assert rows["n"].tolist() == [20, 10]
+    np.testing.assert_allclose(traces(first, "transformer")[0]["y"], rows["score"])
+
+
+def test_buckets_by_frequency_are_counted_in_the_training_text(runs):
+    at = open_page("lengths", measure="frequency of the rarest source word", counts="the training text of the baseline")
+    assert "frequency of the rarest source word" in axis_titles(charts(at)[0])
+    assert any("--set 'counts=\"training\"'" in code for code in codes(at))
 
 
 def test_a_single_run_has_no_differences_to_draw(with_demo):

@@ -14,7 +14,23 @@ from workbench.runs import open_run
 from workbench.translations import TestSet as TestedOn
 from workbench.translations import write_translations
 
-PAGES = ("start", "runs", "scores", "lengths", "translate", "beam_trees", "future_cost", "curves")
+PAGES = (
+    "start",
+    "runs",
+    "testsets",
+    "scores",
+    "lengths",
+    "words",
+    "sentences",
+    "translate",
+    "attention",
+    "tokens",
+    "attribution",
+    "beam_trees",
+    "beam_sizes",
+    "future_cost",
+    "curves",
+)
 NASTY = "a <b>bold</b> </s> $x$ **not bold** <script>alert(1)</script> :red[no] `code`"
 
 
@@ -34,7 +50,7 @@ def test_a_page_shows_one_run(page, with_demo):
     assert not at.warning
 
 
-@pytest.mark.parametrize("page", ["scores", "lengths", "beam_trees", "future_cost", "curves"])
+@pytest.mark.parametrize("page", ["scores", "lengths", "attention", "tokens", "beam_trees", "future_cost", "curves"])
 def test_every_figure_has_its_summary_its_table_and_its_command(page, with_demo):
     at = open_page(page)
     shown = charts(at)
@@ -152,11 +168,12 @@ def test_texts_show_as_typed(page, nasty):
         assert not any("<script" in text or "$x$" in text for text in map(str, shown))
 
 
-def test_only_the_page_translate_loads_torch(with_demo):
-    """And that one only when it translates: Start opens at once."""
+def test_only_pages_that_ask_a_model_load_torch(with_demo):
+    """Translate, Attention, Tokens and Attribution do: Start opens at once."""
     script = (
         "import sys; from tests.workbench.pages.app_pages import open_page\n"
-        "for page in ('start', 'runs', 'scores', 'lengths', 'beam_trees', 'future_cost', 'curves'): open_page(page)\n"
+        "for page in ('start', 'runs', 'scores', 'lengths', 'beam_trees', 'beam_sizes', 'future_cost', 'curves'):\n"
+        "    open_page(page)\n"
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, cwd=APP.parent)

@@ -1,0 +1,126 @@
+"""What of the source a translation leaves out, and what it says twice: measures from links of a frozen aligner.
+
+Over- and under-translation are proxies of what humans count, never the same measure. Knows links (source place, target
+place) and words; which aligner made them is the caller's to say, and for all systems it must be the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from analyses.alignment import Link
+from analyses.significance import percentile_interval, resampled_sums
+
+Links = Sequence[AbstractSet[Link]]
+
+
+class CoverageDifference(NamedTuple):
+    """The ratio over all covered source words (micro), and its mean over sentences (macro)."""
+
+    micro: float
+    macro: float
+
+
+def coverage(links: AbstractSet[Link]) -> set[int]:
+    """The source places that are linked to any word."""
+    return {i for i, _ in links}
+
+
+def coverage_difference_ratio(reference_links: Links, hypothesis_links: Links) -> CoverageDifference:
+    """1 - |C_ref \\ C_hyp| / |C_ref|: how much of what the reference covers of the source the hypothesis covers too
+    (Kong et al. 2019). Sentences whose reference covers nothing are left out; NaN where all are."""
+    table = _covered(reference_links, hypothesis_links)
+    table = table[table["covered"] > 0]
+    if table.empty:
+        return CoverageDifference(float("nan"), float("nan"))
+    micro = 1.0 - table["missed"].sum() / table["covered"].sum()
+    return CoverageDifference(float(micro), float((1.0 - table["missed"] / table["covered"]).mean()))
+
+
+def by_sentence(
+    reference_links: Links,
+    hypothesis_links: Links,
+    sources: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    hypotheses: Sequence[Sequence[str]],
+) -> pd.DataFrame:
+    """A row a sentence: words (of the source), covered (by the reference), missed (of these), under (missed / covered,
+    NaN where nothing is covered), repeated (source words), over (repeated / words, NaN without words).
+
+    repeated: source words linked to two identical words of the hypothesis, or more, that the reference links to them
+    fewer times.
+    """
+    table = _covered(reference_links, hypothesis_links)
+    table.insert(0, "words", [len(source) for source in sources])
+    table["under"] = table["missed"] / table["covered"].where(table["covered"] > 0)
+    table["repeated"] = [
+        len(repeated(ours, theirs, hypothesis, reference))
+        for ours, theirs, hypothesis, reference in zip(
+            hypothesis_links, reference_links, hypotheses, references, strict=True
+        )
+    ]
+    table["over"] = table["repeated"] / table["words"].where(table["words"] > 0)
+    return table
+
+
+def repeated(
+    hypothesis_links: AbstractSet[Link],
+    reference_links: AbstractSet[Link],
+    hypothesis: Sequence[str],
+    reference: Sequence[str],
+) -> set[int]:
+    """The source places whose translation the hypothesis repeats, and the reference not as often."""
+    ours = Counter((i, hypothesis[j]) for i, j in hypothesis_links)
+    theirs = Counter((i, reference[j]) for i, j in reference_links)
+    return {i for (i, word), times in ours.items() if times >= 2 and theirs[i, word] < times}
+
+
+def corpus(sentences: pd.DataFrame) -> dict[str, float]:
+    """The measures of a whole test set from `by_sentence`: cdr (micro), cdr_macro, under = 1 - cdr, over; ratios."""
+    counted = sentences[sentences["covered"] > 0]
+    missed, covered, words = counted["missed"].sum(), counted["covered"].sum(), sentences["words"].sum()
+    under = float(missed / covered) if covered else float("nan")
+    return {
+        "cdr": 1.0 - under,
+        "cdr_macro": float(1.0 - counted["under"].mean()),
+        "under": under,
+        "over": float(sentences["repeated"].sum() / words) if words else float("nan"),
+    }
+
+
+def _covered(reference_links: Links, hypothesis_links: Links) -> pd.DataFrame:
+    """covered: source words that the reference covers; missed: those of them that the hypothesis does not."""
+    pairs = [
+        (coverage(reference), coverage(hypothesis))
+        for reference, hypothesis in zip(reference_links, hypothesis_links, strict=True)
+    ]
+    return pd.DataFrame([(len(wanted), len(wanted - given)) for wanted, given in pairs], columns=["covered", "missed"])
+
+
+def intervals(sentences: pd.DataFrame, samples: int = 1000) -> pd.DataFrame:
+    """The measures of a test set with 95 % bootstrap intervals over its sentences: measure, score, low, high.
+
+    Measures: CDR (micro, a ratio), and the proxies of under- and over-translation in percent of source words.
+    """
+    counts = sentences[["missed", "covered", "repeated", "words"]].to_numpy()
+    counts[counts[:, 1] == 0, 0] = 0
+    drawn = resampled_sums(counts, samples)
+    rows = []
+    for (measure, score), shares in zip(
+        _shares(counts.sum(axis=0, keepdims=True)).items(), _shares(drawn).values(), strict=True
+    ):
+        rows.append((measure, float(score[0]), *percentile_interval(shares)))
+    return pd.DataFrame(rows, columns=["measure", "score", "low", "high"])
+
+
+def _shares(sums: np.ndarray) -> dict[str, np.ndarray]:
+    """sums[..., 4] of missed, covered, repeated, words -> the measures [...]; NaN where nothing is covered."""
+    with np.errstate(invalid="ignore"):
+        under, over = sums[:, 0] / sums[:, 1], sums[:, 2] / sums[:, 3]
+    return {"CDR": 1.0 - under, "under (proxy, %)": 100 * under, "over (proxy, %)": 100 * over}

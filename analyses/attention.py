@@ -1,0 +1,126 @@
+"""Attention as a map: mean over layers and heads, rollout through a stack, pieces joined to words.
+
+Weights are distributions: each row sums to one along its last axis, and every map made here keeps that. Knows arrays
+and pieces, neither the model nor where a trace lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+START, END = "<s>", "</s>"
+SPACE = "▁"  # begins a word in SentencePiece's pieces
+
+
+def average(weights: np.ndarray, layer: int | None = None, head: int | None = None) -> np.ndarray:
+    """One map [query, key] of weights[layer, head, query, key]: of a layer and head (from 1), or the mean over all.
+
+    Raises ValueError where there is no such layer or head.
+    """
+    weights = _checked(weights)
+    for axis, (name, number) in enumerate((("layer", layer), ("head", head))):
+        if number is not None and not 1 <= number <= weights.shape[axis]:
+            raise ValueError(f"There is no {name} {number}: this attention has {name}s 1 to {weights.shape[axis]}.")
+    layers = weights if layer is None else weights[layer - 1 : layer]
+    return (layers if head is None else layers[:, head - 1 : head]).mean(axis=(0, 1))
+
+
+def rollout(weights: np.ndarray, residual: float = 0.5) -> np.ndarray:
+    """How much of each input reaches each position of each layer: weights[layer, head, query, key] -> [layer, q, k].
+
+    R_l = (residual I + (1 - residual) mean over heads of A_l) R_{l-1}, R_0 = I (Abnar and Zuidema 2020, Eq. 1,
+    with residual 1/2: the residual connection carries as much as the attention).
+    """
+    weights = _checked(weights)
+    if weights.shape[2] != weights.shape[3]:
+        raise ValueError(f"Rollout needs self-attention, as many queries as keys, not {weights.shape[2:]}.")
+    reached, layers = np.eye(weights.shape[3]), []
+    for share in weights.mean(axis=1):
+        reached = _step(share @ reached, reached, residual)
+        layers.append(reached)
+    return np.stack(layers)
+
+
+@dataclass(frozen=True)
+class DecoderRollout:
+    """What reaches each target position of each decoder layer: of the source words and of the target words read so far.
+
+    source [layer, target, source] and target [layer, target, target_key]; over both together a row sums to one.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+
+
+def decoder_rollout(
+    own: np.ndarray, cross: np.ndarray, encoder: np.ndarray | None = None, residual: float = 0.5
+) -> DecoderRollout:
+    """Rollout through a decoder: each layer mixes its self-attention, then its attention to the source.
+
+    own[layer, head, target, target_key], cross[layer, head, target, source], encoder[layer, head, source, source_key]
+    (None: the memory is taken for the source words themselves). The rule of `rollout`, once for each of the two
+    sub-layers, over inputs of both sides: a cross-attention A brings in A R, R being the encoder's rollout.
+    """
+    own, cross = _checked(own), _checked(cross)
+    if len(own) != len(cross) or own.shape[2] != cross.shape[2]:
+        raise ValueError(f"Self-attention {own.shape} and cross-attention {cross.shape} are not of one decoder.")
+    memory = np.eye(cross.shape[3]) if encoder is None else rollout(encoder, residual)[-1]
+    source, target = np.zeros(cross.shape[2:]), np.eye(own.shape[3])
+    sources, targets = [], []
+    for mine, theirs in zip(own.mean(axis=1), cross.mean(axis=1), strict=True):
+        source, target = _step(mine @ source, source, residual), _step(mine @ target, target, residual)
+        source, target = _step(theirs @ memory, source, residual), residual * target
+        sources.append(source)
+        targets.append(target)
+    return DecoderRollout(np.stack(sources), np.stack(targets))
+
+
+def _step(brought: np.ndarray, stayed: np.ndarray, residual: float) -> np.ndarray:
+    return residual * stayed + (1 - residual) * brought
+
+
+def _checked(weights: np.ndarray) -> np.ndarray:
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.ndim != 4 or 0 in weights.shape:
+        raise ValueError(f"Attention weights must be [layer, head, query, key] and not empty, got {weights.shape}.")
+    return weights
+
+
+def word_numbers(pieces: Sequence[str]) -> list[int]:
+    """The word that each piece belongs to, from 0: a leading ▁ begins one; <s> and </s> are words of their own."""
+    numbers = [0] * len(pieces)
+    for place, (before, piece) in enumerate(pairwise(pieces), start=1):
+        begins = piece.startswith(SPACE) or piece == END or before == START
+        numbers[place] = numbers[place - 1] + begins
+    return numbers
+
+
+def joined(pieces: Sequence[str]) -> list[str]:
+    """The words of pieces, as many as `word_numbers` counts."""
+    words: list[str] = []
+    for number, piece in zip(word_numbers(pieces), pieces, strict=True):
+        if number == len(words):
+            words.append("")
+        words[number] += piece.removeprefix(SPACE) if not words[number] else piece
+    return words
+
+
+def to_words(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]) -> np.ndarray:
+    """A map of pieces as one of words: the sum over a key's pieces, the mean over a query's; rows still sum to one."""
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.shape != (len(queries), len(keys)):
+        raise ValueError(f"A map {weights.shape} is not of {len(queries)} queries and {len(keys)} keys.")
+    down, across = (np.eye(numbers[-1] + 1)[numbers] for numbers in (word_numbers(queries), word_numbers(keys)))
+    return (down / down.sum(axis=0)).T @ weights @ across
+
+
+def without_end(
+    weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]
+) -> tuple[np.ndarray, list[str], list[str]]:
+    """The map, queries and keys without the ends of sentences, which have no place in an alignment."""
+    down, across = ([place for place, token in enumerate(side) if token != END] for side in (queries, keys))
+    return np.asarray(weights)[np.ix_(down, across)], [queries[i] for i in down], [keys[i] for i in across]

@@ -1,0 +1,32 @@
+"""Scores of whole documents: the score of a document is that of its segments' summed statistics.
+
+Works on the statistics of `analyses.scores`; does not know what a document is, only which one each segment names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from analyses.scores import Statistics
+
+
+def by_document(statistics: Mapping[str, Statistics], documents: Sequence[str]) -> pd.DataFrame:
+    """Each system's score of each document, in the order of the documents: system, document, n (segments), score.
+
+    documents: the document of each segment. Raises ValueError where there are more or fewer than segments.
+    """
+    numbers, names = pd.factorize(np.asarray(documents, dtype=object))
+    counts = np.bincount(numbers, minlength=len(names))
+    tables = []
+    for system, found in statistics.items():
+        if len(found) != len(numbers):
+            raise ValueError(
+                f"{system} has {len(found)} segments but {len(numbers)} document ids were given: one for each segment."
+            )
+        sums = np.zeros((len(names), found.values.shape[1]), dtype=found.values.dtype)
+        np.add.at(sums, numbers, found.values)
+        tables.append(pd.DataFrame({"system": system, "document": names, "n": counts, "score": found.scores(sums)}))
+    return pd.concat(tables, ignore_index=True)

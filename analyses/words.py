@@ -1,0 +1,230 @@
+"""Which words a system gets right, by how frequent they are, and which n-grams one system has and another lacks.
+
+Both count an n-gram of an output as matched as often as the reference of the same segment has it (compare-mt: Neubig et
+al. 2019, "compare-mt: A Tool for Holistic Comparison of Language Generation Systems"). Words are what stands between
+spaces: `tokenised` puts the spaces there. Knows no run, and not where the frequencies were counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from sacrebleu.metrics import BLEU
+
+from analyses.significance import DEFAULT_SEED, percentile_interval, resampled_sums
+
+# The inner edges of compare-mt's buckets: a bucket holds the frequencies from its low edge to below its high edge.
+FREQUENCIES = (1, 2, 3, 4, 5, 10, 100, 1000)
+_SMOOTHING = 1.0  # compare-mt's alpha of the score by which n-grams are ranked
+
+
+@dataclass(frozen=True, eq=False)
+class _Coded:
+    """Several sides of a test set as numbers: for each running word its side, its segment and its word's code."""
+
+    side: np.ndarray
+    segment: np.ndarray
+    code: np.ndarray
+    words: np.ndarray  # the word of each code
+    segments: int
+
+
+def tokenised(lines: Sequence[str], tokenize: str = "13a", lowercase: bool = False) -> list[str]:
+    """Lines with spaces between their words, by one of sacreBLEU's tokenizers (13a, intl, zh, char, none, …)."""
+    tokenizer = BLEU(tokenize=tokenize).tokenizer
+    return [tokenizer(line.lower() if lowercase else line) for line in lines]
+
+
+def frequencies(lines: Sequence[str]) -> dict[str, int]:
+    """How often each word stands in a text."""
+    words = pd.Series([word for line in lines for word in line.split()], dtype="object")
+    counts = words.value_counts()
+    return dict(zip(counts.index.tolist(), counts.tolist(), strict=True))
+
+
+def rarest(lines: Sequence[str], counts: Mapping[str, int]) -> np.ndarray:
+    """The frequency of the rarest word of each line [lines]; 0 where a word has no count, and for an empty line."""
+    return np.array([min((counts.get(word, 0) for word in line.split()), default=0) for line in lines], dtype=np.int64)
+
+
+def bucket_labels(edges: Sequence[int] = FREQUENCIES) -> list[str]:
+    """The names of the buckets of whole frequencies: `0`, `1`, `5–9`, …, `≥1000`."""
+    bounds = zip((0, *edges), edges, strict=False)
+    inner = [f"{low}" if high == low + 1 else f"{low}–{high - 1}" for low, high in bounds]
+    return [*inner, f"≥{edges[-1]}"]
+
+
+def matches(
+    outputs: Sequence[str], references: Sequence[str], counts: Mapping[str, int], edges: Sequence[int] = FREQUENCIES
+) -> np.ndarray:
+    """[segments, buckets, 3]: of each segment's words of each frequency, matched, in the reference, in the output.
+
+    A word that has no count has frequency 0. Raises ValueError for unequal line counts and edges that do not ascend.
+    """
+    if not len(edges) or edges[0] < 1 or (np.diff(edges) <= 0).any():
+        raise ValueError(f"Frequency edges must be whole numbers that ascend from 1 or more, got {list(edges)}.")
+    coded = _coded(references, outputs)
+    frequency = np.array([counts.get(word, 0) for word in coded.words], dtype=np.int64)
+    bucket = np.searchsorted(np.asarray(edges), frequency, side="right")
+    keys, amounts = _counted(coded, coded.code, len(coded.words))
+    buckets = len(edges) + 1
+    table = [
+        np.bincount(
+            own // len(coded.words) * buckets + bucket[own % len(coded.words)], many, coded.segments * buckets
+        ).reshape(coded.segments, buckets)
+        for own, many in (_matched(keys, amounts, 1), (keys[0], amounts[0]), (keys[1], amounts[1]))
+    ]
+    return np.stack(table, axis=-1)
+
+
+def f_measure(sums: np.ndarray) -> np.ndarray:
+    """The harmonic mean of precision and recall [...] of summed matches [..., 3]; 0 where nothing matched, NaN where
+    neither reference nor output has a word."""
+    matched, expected, written = np.moveaxis(np.asarray(sums, dtype=float), -1, 0)
+    with np.errstate(invalid="ignore"):
+        return 2 * matched / (expected + written)
+
+
+def by_frequency(
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[str],
+    counts: Mapping[str, int],
+    edges: Sequence[int] = FREQUENCIES,
+    samples: int = 1000,
+    seed: int = DEFAULT_SEED,
+) -> pd.DataFrame:
+    """F-measure of target words by frequency bucket, with the 95 % interval of a bootstrap over segments.
+
+    Columns: system, bucket, n (reference words of the bucket), written (words of the output), matched, precision,
+    recall, score, low, high; fractions of 1. All systems share their resamples. A bucket without words is left out.
+    """
+    rows = []
+    labels = bucket_labels(edges)
+    for system, outputs in systems.items():
+        found = matches(outputs, references, counts, edges)
+        totals = found.sum(axis=0)
+        resampled = resampled_sums(found.reshape(len(found), -1), samples, seed).reshape(-1, *totals.shape)
+        for bucket, (matched, expected, written) in enumerate(totals):
+            if expected:
+                precision = matched / written if written else np.nan
+                score = float(f_measure(totals[bucket]))
+                scores = f_measure(resampled[:, bucket])
+                band = percentile_interval(scores[~np.isnan(scores)])
+                whole = (int(expected), int(written), int(matched))
+                rows.append((system, labels[bucket], *whole, precision, matched / expected, score, *band))
+    columns = ["system", "bucket", "n", "written", "matched", "precision", "recall", "score", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def ngram_differences(
+    first: Sequence[str],
+    second: Sequence[str],
+    references: Sequence[str],
+    orders: Sequence[int] = (1, 2, 3, 4),
+    examples: int = 3,
+) -> pd.DataFrame:
+    """The n-grams of the references that one of two systems matches more often than the other.
+
+    Columns: ngram, order, reference (how often the references have it), first and second (how often each system
+    matches it), difference, ratio, examples (numbers of segments in which the system that is ahead matches it more
+    often). ratio is compare-mt's (first + 1) / (first + second + 2), by which its report is sorted: those of the first
+    system come first, those of the second last.
+    """
+    coded = _coded(references, first, second)
+    parts = []
+    code, starts = coded.code, np.arange(len(coded.code))
+    for order in range(1, max(orders) + 1):
+        if order > 1:
+            code, starts = _longer(coded, code, starts, order)
+        if order in orders and len(starts):
+            parts.append(_ngram_rows(coded, code, starts, order, examples))
+    columns = ["ngram", "order", "reference", "first", "second", "difference", "ratio", "examples"]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    return table[columns].sort_values(["ratio", "order"], ascending=[False, False], kind="stable", ignore_index=True)
+
+
+def _coded(*sides: Sequence[str]) -> _Coded:
+    if len({len(side) for side in sides}) > 1:
+        raise ValueError(f"The sides have {', '.join(str(len(side)) for side in sides)} lines; they must be as many.")
+    split = [line.split() for side in sides for line in side]
+    lengths = np.array([len(words) for words in split], dtype=np.int64)
+    row = np.repeat(np.arange(len(split)), lengths)
+    code, words = pd.factorize(np.array([word for line in split for word in line], dtype=object))
+    segments = len(sides[0])
+    return _Coded(row // max(segments, 1), row % max(segments, 1), code.astype(np.int64), words, segments)
+
+
+def _longer(coded: _Coded, code: np.ndarray, starts: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """The codes and first places of all n-grams, from those one word shorter: each is a pair of it and a word."""
+    last = starts + order - 1
+    inside = last < len(coded.code)
+    starts, code, last = starts[inside], code[inside], last[inside]
+    row = coded.side * coded.segments + coded.segment
+    inside = row[starts] == row[last]
+    starts, code, last = starts[inside], code[inside], last[inside]
+    pairs = code * len(coded.words) + coded.code[last]
+    return np.unique(pairs, return_inverse=True)[1].astype(np.int64), starts
+
+
+def _counted(
+    coded: _Coded, code: np.ndarray, codes: int, starts: np.ndarray | None = None
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """For each side, its (segment, n-gram) pairs as `segment * codes + code`, ascending, and how often it has each."""
+    places = slice(None) if starts is None else starts
+    side, key = coded.side[places], coded.segment[places] * codes + code
+    sides = range(int(coded.side.max(initial=0)) + 1)
+    found = [np.unique(key[side == number], return_counts=True) for number in sides]
+    return [keys for keys, _ in found], [amounts for _, amounts in found]
+
+
+def _matched(keys: list[np.ndarray], amounts: list[np.ndarray], side: int) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs that a side shares with the reference (side 0), and how often it matches each."""
+    shared, expected, written = np.intersect1d(keys[0], keys[side], assume_unique=True, return_indices=True)
+    return shared, np.minimum(amounts[0][expected], amounts[side][written])
+
+
+def _ngram_rows(coded: _Coded, code: np.ndarray, starts: np.ndarray, order: int, examples: int) -> pd.DataFrame:
+    codes = int(code.max()) + 1
+    keys, amounts = _counted(coded, code, codes, starts)
+    expected = np.bincount(keys[0] % codes, amounts[0], codes).astype(np.int64)
+    of_first, of_second = (_matched(keys, amounts, side) for side in (1, 2))
+    first, second = (np.bincount(own % codes, many, codes).astype(np.int64) for own, many in (of_first, of_second))
+    differing = np.flatnonzero(first != second)
+    place = dict(zip(code[::-1].tolist(), starts[::-1].tolist(), strict=True))
+    ahead = _ahead(of_first, of_second, codes, np.sign(first - second), examples)
+    return pd.DataFrame(
+        {
+            "ngram": [" ".join(coded.words[coded.code[place[one] : place[one] + order]]) for one in differing.tolist()],
+            "order": order,
+            "reference": expected[differing],
+            "first": first[differing],
+            "second": second[differing],
+            "difference": (first - second)[differing],
+            "ratio": (first + _SMOOTHING)[differing] / (first + second + 2 * _SMOOTHING)[differing],
+            "examples": [ahead.get(one, ()) for one in differing.tolist()],
+        }
+    )
+
+
+def _ahead(
+    first: tuple[np.ndarray, np.ndarray],
+    second: tuple[np.ndarray, np.ndarray],
+    codes: int,
+    sign: np.ndarray,
+    examples: int,
+) -> dict[int, tuple[int, ...]]:
+    """n-gram -> the first segments in which the system that is ahead in all matches it more often than the other."""
+    pairs = np.concatenate([first[0], second[0]])
+    more = np.concatenate([first[1], -second[1]])
+    pairs, place = np.unique(pairs, return_inverse=True)
+    more = np.bincount(place, more, len(pairs))
+    pairs = pairs[more * sign[pairs % codes] > 0]
+    found = pd.DataFrame({"code": pairs % codes, "segment": pairs // codes}).sort_values(["code", "segment"])
+    kept = found.groupby("code").head(examples)
+    segments: dict[int, list[int]] = {}
+    for code, segment in zip(kept["code"].tolist(), kept["segment"].tolist(), strict=True):
+        segments.setdefault(code, []).append(segment)
+    return {code: tuple(own) for code, own in segments.items()}

@@ -1,0 +1,61 @@
+"""Coverage difference ratio and the proxies of over- and under-translation, against cases worked by hand."""
+
+import math
+
+import pytest
+
+from analyses import adequacy
+
+REFERENCE = [{(0, 0), (1, 1), (2, 1), (4, 2)}, {(0, 0), (1, 1)}]
+HYPOTHESIS = [{(0, 0), (2, 1), (3, 2)}, {(0, 1), (1, 0), (2, 2)}]
+
+
+def test_the_worked_case():
+    """The reference covers {0, 1, 2, 4} and {0, 1}, the hypothesis {0, 2, 3} and {0, 1, 2}: 2/4 and 2/2."""
+    assert adequacy.coverage_difference_ratio(REFERENCE, HYPOTHESIS) == pytest.approx((4 / 6, 0.75))
+
+
+def test_more_coverage_than_the_reference_earns_nothing_and_sides_do_not_change_places():
+    full = [{(i, i) for i in range(6)}, {(i, i) for i in range(3)}]
+    assert adequacy.coverage_difference_ratio(REFERENCE, full) == (1.0, 1.0)
+    assert adequacy.coverage_difference_ratio(full, REFERENCE) == pytest.approx((6 / 9, (4 / 6 + 2 / 3) / 2))
+
+
+def test_sentences_whose_reference_covers_nothing_are_left_out():
+    with_empty = adequacy.coverage_difference_ratio([*REFERENCE, set()], [*HYPOTHESIS, {(0, 0)}])
+    assert with_empty == adequacy.coverage_difference_ratio(REFERENCE, HYPOTHESIS)
+    assert all(math.isnan(value) for value in adequacy.coverage_difference_ratio([set()], [{(0, 0)}]))
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "links", "reference", "reference_links", "places"),
+    [
+        # "the the cat": die -> the twice, the reference once
+        (["the", "the", "cat"], {(0, 0), (0, 1), (1, 2)}, ["the", "cat"], {(0, 0), (1, 1)}, {0}),
+        # two different words for one are no repetition
+        (["does", "not", "go"], {(0, 0), (0, 1), (1, 2)}, ["goes"], {(0, 0)}, set()),
+        # the reference says it as often
+        (["very", "very"], {(0, 0), (0, 1)}, ["very", "very"], {(0, 0), (0, 1)}, set()),
+        # three times where the reference says it twice
+        (["very"] * 3, {(0, 0), (0, 1), (0, 2)}, ["very", "very"], {(0, 0), (0, 1)}, {0}),
+        # the same word for two source words, once each
+        (["a", "cat", "a", "dog"], {(0, 0), (1, 1), (2, 2), (3, 3)}, ["cat", "dog"], {(1, 0), (3, 1)}, set()),
+    ],
+)
+def test_repetition(hypothesis, links, reference, reference_links, places):
+    assert adequacy.repeated(links, reference_links, hypothesis, reference) == places
+
+
+def test_a_corpus_adds_words_up():
+    table = adequacy.by_sentence(
+        [*REFERENCE, set()],
+        [*HYPOTHESIS, {(0, 0), (0, 1)}],
+        [list("abcde"), list("abc"), ["x"]],
+        [list("ABC"), list("AB"), []],
+        [list("ABC"), list("BAC"), ["X", "X"]],
+    )
+    assert table["under"].tolist() == pytest.approx([0.5, 0.0, math.nan], nan_ok=True)
+    found = adequacy.corpus(table)
+    assert (found["cdr"], found["cdr_macro"]) == pytest.approx((4 / 6, 0.75))
+    assert found["under"] == pytest.approx(2 / 6)
+    assert found["over"] == pytest.approx(1 / 9), "one repeated word of 5 + 3 + 1"

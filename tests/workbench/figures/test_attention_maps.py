@@ -1,0 +1,122 @@
+"""Attention maps, the alignment grid, words and layers: what the marks hold for tables worked out by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from workbench.export.files import save
+from workbench.figures import attention, theme, tokens
+from workbench.figures.axes import matrix_table
+from workbench.figures.grammar import Heat, Labels, Line, Points
+from workbench.figures.matplotlib_renderer import to_matplotlib
+from workbench.figures.plotly_renderer import to_plotly
+
+KEYS, QUERIES = ["the", "dog", "the", "</s>"], ["der", "Hund", "</s>"]
+WEIGHTS = [[0.7, 0.1, 0.1, 0.1], [0.0, 0.8, 0.2, 0.0], [0.0, 0.0, 0.25, 0.75]]
+
+
+def cells(*panels: str) -> pd.DataFrame:
+    table = matrix_table(np.array(WEIGHTS), KEYS, QUERIES, x="key", y="query", value="weight")
+    return pd.concat([table.assign(panel=panel) for panel in panels], ignore_index=True)
+
+
+def test_a_map_reads_downwards_and_keeps_repeated_tokens_apart():
+    figure = attention.attention_maps(cells("transformer"))
+    (panel,) = figure.panels
+    (heat,) = panel.marks
+    assert heat.cells()[0].tolist() == WEIGHTS
+    assert (panel.x.texts, panel.y.texts) == (tuple(KEYS), tuple(QUERIES))
+    assert panel.y.reversed
+    assert "0.80, is from target 'Hund' to source 'dog'" in figure.summary
+    drawn = to_plotly(figure).data[0]
+    assert drawn.z.shape == (3, 4)
+    assert "key" not in drawn.hovertext[0][0]
+    assert to_matplotlib(figure).axes[0].yaxis.get_inverted()
+
+
+def test_many_maps_share_one_scale_and_their_labels():
+    names = [f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2, 3, 4)]
+    figure = attention.attention_maps(cells(*names), columns=4, limit=0.5)
+    assert [panel.title for panel in figure.panels] == names
+    assert figure.shared_x
+    assert figure.shared_y
+    drawn = to_plotly(figure)
+    assert {trace.coloraxis for trace in drawn.data} == {"coloraxis"}
+    assert (drawn.layout.coloraxis.cmin, drawn.layout.coloraxis.cmax) == (0.0, 0.5)
+    assert drawn.data[0].z.max() == 0.5
+    assert len(to_matplotlib(figure, "page").axes) == len(names) + 1
+
+
+def test_links_stand_on_their_cells():
+    links = pd.DataFrame(
+        [("a", 0, 0, "attention"), ("a", 1, 1, "sure"), ("a", 1, 2, "possible"), ("b", 2, 3, "attention")],
+        columns=["panel", "query", "key", "kind"],
+    )
+    figure = attention.attention_maps(cells("a", "b"), links, columns=2)
+    first, second = ([mark for mark in panel.marks if isinstance(mark, Points)] for panel in figure.panels)
+    found = {mark.series: mark.rows()[["key", "query"]].to_numpy().tolist() for mark in first}
+    assert found == {"gold, sure": [[1, 1]], "gold, possible": [[2, 1]], "most attended": [[0, 0]]}
+    assert [mark.series for mark in second] == ["most attended"]
+    assert {mark.series for mark in figure.legend()} == set(found)
+
+
+def words(system: str, written: list[str], ranks: list[int]) -> pd.DataFrame:
+    count = len(written)
+    return pd.DataFrame(
+        {
+            "system": system,
+            "step": range(1, count + 1),
+            "token": written,
+            "probability": [1 / rank for rank in ranks],
+            "entropy": [0.5 * rank for rank in ranks],
+            "rank": ranks,
+            "best": ["der"] * count,
+            "best_probability": [0.9] * count,
+        }
+    )
+
+
+def test_systems_with_the_same_words_share_their_panels():
+    table = pd.concat([words("a", ["der", "</s>"], [1, 4]), words("b", ["der", "</s>"], [2, 1])])
+    figure = tokens.token_probabilities(table)
+    assert [panel.y.label for panel in figure.panels] == ["P(word)", "entropy (nats)", "rank"]
+    for panel, column in zip(figure.panels, ("probability", "entropy", "rank"), strict=True):
+        drawn = {mark.series: mark.values(column).tolist() for mark in panel.marks if isinstance(mark, Line)}
+        assert drawn == {name: rows[column].tolist() for name, rows in table.groupby("system")}
+    assert [mark.series for mark in figure.legend()] == ["a", "b"]
+    assert (
+        "a: 1 of 2 words are the most probable ones; the least probable is '</s>', P = 0.25, rank 4" in figure.summary
+    )
+    assert figure.panels[2].y.texts[:2] == ("1", "10")
+
+
+def test_systems_with_other_words_stand_side_by_side():
+    figure = tokens.token_probabilities(pd.concat([words("a", ["der"], [1]), words("b", ["die", "</s>"], [2, 1])]))
+    assert figure.columns == 2
+    assert [panel.title for panel in figure.panels[:2]] == ["a", "b"]
+    assert [panel.x.texts for panel in figure.panels] == [("der",), ("die", "</s>")] * 3
+    assert figure.legend() == []
+
+
+def test_the_lens_names_the_best_word_and_shades_the_written_one(tmp_path):
+    rows = words("a", ["der", "</s>"], [2, 1])
+    rows["best"] = ["Donaudampfschifffahrt" * 3, "</s>"]
+    table = pd.concat([rows.assign(layer=0, name="embedding"), rows.assign(layer=1, name="layer 1")])
+    figure = tokens.layer_lens(table)
+    heat, said = figure.panels[0].marks
+    assert isinstance(heat, Heat)
+    assert isinstance(said, Labels)
+    assert heat.cells()[0].tolist() == [[0.5, 0.5], [1.0, 1.0]]
+    texts = said.table["said"].tolist()
+    assert texts[-1] == "</s>"
+    assert texts[0].endswith("…")
+    assert len(texts[0]) == 32
+    assert figure.panels[0].x.texts == ("embedding", "layer 1")
+    assert "1 after embedding, 1 after layer 1" in figure.summary
+    assert save(figure, tmp_path / "lens.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("paper", [True, False])
+def test_texts_on_cells_are_black_on_light_and_white_on_dark(paper):
+    low, high = theme.ink(pd.Series([0.0, 1.0]).to_numpy(), paper)
+    assert (low, high) == ((theme.BLACK, "#FFFFFF") if paper else ("#FFFFFF", theme.BLACK))

@@ -1,0 +1,152 @@
+"""Attention, alignment, words and the lens of runs: the figures hold what the translator says of the same passes."""
+
+import numpy as np
+import pytest
+
+import core_models
+from analyses import attention
+from analyses.alignment import from_attention
+from workbench.drawing import Request, draw
+from workbench.export.files import save
+from workbench.figures.grammar import Heat
+from workbench.inside import look
+from workbench.runs import RunError, open_run
+
+SENTENCE = 4
+
+
+@pytest.fixture
+def runs(demo_runs):
+    return tuple(open_run(f"demo/{name}", demo_runs) for name in ("transformer", "future-cost-2"))
+
+
+def traced(run, target="own"):
+    """The trace of the sentence, its source pieces and its target pieces, straight from the translator."""
+    translator, found = core_models.load(run.folder), run.translations("test")
+    source = found.test_set.sources[SENTENCE]
+    if target == "own":
+        tokens = found.details[SENTENCE]["tokens"]
+        (trace,) = translator.trace([source], [tokens], ["*"])
+    else:
+        (one,) = translator.score([source], [found.test_set.references[SENTENCE]], trace=["*"])
+        tokens, trace = one.tokens, one.trace
+    return trace, found.details[SENTENCE]["source_tokens"], tokens
+
+
+def drawn(name, runs, **options):
+    return draw(name, Request(tuple(runs), sentence=SENTENCE, options=options))
+
+
+def maps(figure) -> list[np.ndarray]:
+    return [mark.cells()[0] for panel in figure.panels for mark in panel.marks if isinstance(mark, Heat)]
+
+
+PARTS = {"cross": "decoder.cross_attention", "encoder": "encoder.self_attention", "decoder": "decoder.self_attention"}
+
+
+@pytest.mark.parametrize("part", list(PARTS))
+def test_every_layer_and_head_is_that_of_the_trace(part, runs):
+    trace, source, target = traced(runs[0])
+    weights = trace[PARTS[part]].values
+    figure = drawn("attention", runs[:1], part=part, layer="each", head="each")
+    np.testing.assert_allclose(maps(figure), weights.reshape(-1, *weights.shape[2:]), atol=1e-6)
+    assert figure.panels[0].title == "layer 1, head 1"
+    assert figure.columns == weights.shape[1]
+    queries = source if part == "encoder" else target
+    keys = ["<s>", *target[:-1]] if part == "decoder" else source
+    assert (list(figure.panels[0].y.texts), list(figure.panels[0].x.texts)) == (queries, keys)
+    (one,) = maps(drawn("attention", runs[:1], part=part, layer=1, head="2"))
+    np.testing.assert_allclose(one, weights[0, 1], atol=1e-6)
+    (mean,) = maps(drawn("attention", runs[:1], part=part))
+    np.testing.assert_allclose(mean, weights.mean((0, 1)), atol=1e-6)
+    np.testing.assert_allclose(mean.sum(1), 1, atol=1e-5)
+
+
+def test_rollout_and_words_side_by_side(runs):
+    figure = drawn("attention", runs, layer="rollout", words=True, target="reference")
+    assert [panel.title for panel in figure.panels] == ["transformer", "future-cost-2"]
+    for run, found in zip(runs, maps(figure), strict=True):
+        trace, source, target = traced(run, "reference")
+        names = ("decoder.self_attention", "decoder.cross_attention", "encoder.self_attention")
+        wanted = attention.decoder_rollout(*(trace[name].values for name in names)).source[-1]
+        np.testing.assert_allclose(found, attention.to_words(wanted, target, source), atol=1e-6)
+    assert "Abnar and Zuidema 2020" in figure.caption
+    assert "Of source and target together a row sums to one" in figure.caption
+
+
+def test_the_alignment_is_the_argmax_between_words_beside_gold_links(runs, tmp_path):
+    text = runs[0].translations("test").test_set
+    lengths = [(len(a.split()), len(b.split())) for a, b in zip(text.sources, text.references, strict=True)]
+    path = tmp_path / "gold.pharaoh"
+    path.write_text("".join(f"1-1 {i}?{j}\n" for i, j in lengths), encoding="utf-8")
+    figure = drawn("alignment", runs[:1], links=str(path))
+    trace, source, target = traced(runs[0], "reference")
+    joined = attention.to_words(trace["decoder.cross_attention"].values.mean((0, 1)), target, source)
+    wanted = from_attention(joined[:-1, :-1])
+    table = figure.table
+    links = {
+        series: set(zip(rows["key"].astype(int), rows["query"].astype(int), strict=True))
+        for series, rows in table[table["mark"] == "points"].groupby("series")
+    }
+    words = tuple(count - 1 for count in lengths[SENTENCE])
+    assert links == {"most attended": wanted, "gold, sure": {(0, 0)}, "gold, possible": {words}}
+    error = 1 - (((0, 0) in wanted) + len(wanted & {(0, 0), words})) / (len(wanted) + 1)
+    assert f"Alignment error rate: transformer {100 * error:.1f} %; gold words are counted from 1" in figure.caption
+
+
+@pytest.mark.parametrize("target", ["own", "reference"])
+def test_words_have_the_numbers_of_the_trace(target, runs):
+    figure = drawn("token-probabilities", runs, target=target)
+    for run in runs:
+        trace, _, tokens = traced(run, target)
+        name = run.name.removeprefix("demo/")
+        wanted = {"probability": np.exp(trace["log_prob"].values), "rank": trace["rank"].values}
+        wanted["entropy"] = trace["entropy"].values
+        for measure, values in wanted.items():
+            (mark,) = [m for panel in figure.panels for m in panel.marks if m.series == name and m.y == measure]
+            np.testing.assert_allclose(mark.values(measure), values, atol=1e-5)
+            assert mark.table["token"].tolist() == tokens
+
+
+def test_a_typed_text_is_forced(runs):
+    typed = runs[0].translations("test").test_set.references[0]
+    found = look(runs[0], "test", SENTENCE, "typed", f" {typed} ")
+    source = runs[0].translations("test").test_set.sources[SENTENCE]
+    wanted = core_models.load(runs[0].folder).score([source], [typed])[0]
+    assert list(found.target) == wanted.tokens
+    np.testing.assert_allclose(found.array("log_prob"), wanted.token_log_probs, atol=1e-5)
+
+
+def test_the_lens_ends_with_what_the_model_says(runs, tmp_path):
+    figure = drawn("layer-lens", runs)
+    plain, changed = figure.panels
+    assert (plain.x.texts[-1], changed.x.texts[-1]) == ("layer 2", "output")
+    for run, found in zip(runs, maps(figure), strict=True):
+        trace, _, tokens = traced(run)
+        np.testing.assert_allclose(found[:, -1], np.exp(trace["log_prob"].values), atol=1e-5)
+        assert found.shape == (len(tokens), len(trace["lens.rank"].values))
+    assert save(figure, tmp_path / "lens.svg").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("attention", {"part": "crossed"}, "part 'crossed': choose cross, encoder, decoder"),
+        ("attention", {"layer": "9"}, "There is no layer 9: this attention has layers 1 to 2"),
+        ("attention", {"head": "first"}, "head 'first': write a number from 1, or mean, each"),
+        ("attention", {"limit": 0}, "limit 0.0: write a weight above 0, up to 1"),
+        ("attention", {"target": "refrence"}, "did you mean 'reference'"),
+        ("token-probabilities", {"target": "typed", "text": " "}, "no text was typed"),
+        ("alignment", {"layer": "each"}, "an alignment is made from one map a run"),
+        ("alignment", {"links": "nowhere.txt"}, "nowhere.txt: there is no such file of links"),
+        ("alignment", {"links": "x", "target": "own"}, "gold links join the source with the reference"),
+    ],
+)
+def test_what_cannot_be_drawn_is_answered_with_a_sentence(name, options, message, runs):
+    with pytest.raises(RunError, match=message):
+        drawn(name, runs[:1], **options)
+
+
+def test_a_sentence_that_is_not_there_is_named(runs):
+    with pytest.raises(RunError, match="test has sentences 0 to 29, not 30"):
+        draw("attention", Request(runs[:1], sentence=30))

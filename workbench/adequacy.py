@@ -1,0 +1,132 @@
+"""Adequacy of runs by one frozen aligner: where it is kept, what it says of each sentence and of the test set.
+
+The aligner is trained on the training text of the first run that has some, else on the test set and its references,
+and kept beside the runs; a file of one may be named instead. Never imports torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.evaluation import prepared_of, references
+from workbench.runs import Run, RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analyses.aligner import Aligner
+
+FOLDER = "aligners"  # beside the runs
+MOST_SENTENCES = 50_000  # of a training text: the first ones
+
+
+@dataclass(frozen=True)
+class _Text:
+    """What an aligner is trained on: a name for its file, its origin in words, and both sides, read when needed."""
+
+    key: str
+    origin: str
+    read: Callable[[], tuple[list[str], list[str]]]
+
+
+def aligner_of(runs: Sequence[Run], test: str, file: str | Path | None = None) -> tuple[Aligner, str]:
+    """The frozen aligner for runs and a sentence on its origin; trained and kept where there is none yet."""
+    from analyses import aligner
+
+    if file is not None:
+        if not Path(file).is_file():
+            raise RunError(f"{file}: there is no such file; train an aligner: workbench aligner --out {file}")
+        return aligner.load(file), f"read from {Path(file).name}"
+    text = _training_text(runs, test)
+    path = runs[0].folder.parent / FOLDER / f"{text.key}.npz"
+    if path.is_file():
+        with contextlib.suppress(ValueError):  # damaged: trained and written again
+            return aligner.load(path), text.origin
+    sources, targets = (list(map(aligner.words, lines)) for lines in text.read())
+    found = aligner.train(sources, targets)
+    with contextlib.suppress(OSError):  # runs that are for reading only: it is trained again the next time
+        path.parent.mkdir(exist_ok=True)
+        found.save(path)
+    return found, text.origin
+
+
+def _training_text(runs: Sequence[Run], test: str) -> _Text:
+    """The training text of the first run that has some, else the test set with its references."""
+    for run in runs:
+        with contextlib.suppress(RunError):
+            return _prepared_text(run)
+    from analyses.lines import digest
+
+    opened = {run.name: run.translations(test) for run in runs}
+    towards = references(opened)
+    sources = next(iter(opened.values())).test_set.sources * len(towards)
+    targets = [line for lines in towards for line in lines]
+    return _Text(
+        digest(sources, targets), f"trained on {len(targets)} references of the test set", lambda: (sources, targets)
+    )
+
+
+def _prepared_text(run: Run) -> _Text:
+    prepared = prepared_of(run)
+    text = prepared.split("train")
+    rows = range(min(len(text), MOST_SENTENCES))
+
+    def read() -> tuple[list[str], list[str]]:
+        return [text.source_text(row) for row in rows], [text.target_text(row) for row in rows]
+
+    return _Text(prepared.digest[:12], f"trained on {len(rows)} sentences of the training text", read)
+
+
+def by_sentence(runs: Sequence[Run], test: str, aligner: Aligner) -> dict[str, pd.DataFrame]:
+    """`analyses.adequacy.by_sentence` of each run, against the first reference."""
+    from analyses import adequacy
+    from analyses.aligner import words
+
+    opened = {run.name: run.translations(test) for run in runs}
+    reference = list(map(words, references(opened)[0]))
+    source = list(map(words, next(iter(opened.values())).test_set.sources))
+    wanted = aligner.align_all(source, reference)
+    tables = {}
+    for name, found in opened.items():
+        written = list(map(words, found.hypotheses))
+        tables[name] = adequacy.by_sentence(wanted, aligner.align_all(source, written), source, reference, written)
+    return tables
+
+
+def adequacy_table(runs: Sequence[Run], test: str, aligner: Aligner, samples: int = 1000) -> pd.DataFrame:
+    """system, measure, score, low, high (95 % bootstrap), n (sentences), for every measure and run."""
+    import pandas as pd
+
+    from analyses import adequacy
+
+    tables = [
+        adequacy.intervals(own, samples).assign(system=name, n=len(own))
+        for name, own in by_sentence(runs, test, aligner).items()
+    ]
+    whole = pd.concat(tables, ignore_index=True)
+    return whole[["system", "measure", "score", "low", "high", "n"]]
+
+
+def sentences_table(runs: Sequence[Run], test: str, aligner: Aligner) -> pd.DataFrame:
+    """A row a sentence and system that leaves out or repeats something: sentence, system, missed, repeated (source
+    words), source, translation; those with most of both first."""
+    import pandas as pd
+
+    opened = {run.name: run.translations(test) for run in runs}
+    tables = []
+    for name, own in by_sentence(runs, test, aligner).items():
+        own = own.assign(
+            sentence=range(len(own)),
+            system=name,
+            source=opened[name].test_set.sources,
+            translation=opened[name].hypotheses,
+        )
+        tables.append(own[(own["missed"] > 0) | (own["repeated"] > 0)])
+    whole = pd.concat(tables, ignore_index=True)
+    whole = whole.assign(both=whole["missed"] + whole["repeated"])
+    whole = whole.sort_values(["both", "sentence"], ascending=[False, True], kind="stable", ignore_index=True)
+    return whole[["sentence", "system", "missed", "repeated", "source", "translation"]]

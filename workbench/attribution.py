@@ -1,0 +1,158 @@
+"""Attribution live: a run's own output, the reference or a typed text of a sentence, explained by the words it is read
+from. What was found is kept a while.
+
+Knows runs and the translator, no figure and no Streamlit; torch and captum come with the first look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from workbench.inside import look, opened
+from workbench.runs import Run, RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from core_models.attribution import Attribution
+    from core_models.text.vocabulary import Vocabulary
+
+METHODS = {
+    "integrated_gradients": "Integrated gradients",
+    "gradient_x_input": "Gradient × input",
+    "occlusion": "Occlusion",
+}
+BASELINES = {"zero": "Zero vector", "padding": "Padding's embedding"}
+WHOLE = "sentence"  # in place of a word's number
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """One attribution with its pieces; `source` ends with </s>, `prefix` begins with <s> and is as long as `target`."""
+
+    run: Run
+    source: tuple[str, ...]
+    prefix: tuple[str, ...]
+    target: tuple[str, ...]
+    found: Attribution
+
+    @property
+    def words(self) -> list[str]:
+        """What each row explains."""
+        return [self.target[place] if place >= 0 else "(sentence)" for place in self.found.chosen]
+
+    @property
+    def constants(self) -> list[str]:
+        """The embeddings that a mechanism reads beside the words' own, said by their side and place (from 1)."""
+        return [
+            f"{one.side} position {one.position + 1}" if one.position is not None else f"elsewhere on the {one.side}"
+            for one in self.found.constants
+        ]
+
+
+def explain(run: Run, test: str, sentence: int, options: Mapping[str, Any], every_word: bool = False) -> Explained:
+    """Attribute a translation of a sentence. Raises RunError for what is not there.
+
+    options, all may be left out: target (own, reference, typed) and text; method and baseline; word: its number from 1,
+    or "sentence". every_word: one row for each word of the translation and a last one for the sentence.
+    """
+    looked = look(run, test, sentence, str(options.get("target", "own")), str(options.get("text", "")))
+    chosen = (*range(len(looked.target)), -1) if every_word else (_place(run, looked.target, options),)
+    method, baseline = options.get("method", "integrated_gradients"), options.get("baseline", "zero")
+    for name, value, known in (("method", method, METHODS), ("baseline", baseline, BASELINES)):
+        if value not in known:
+            raise RunError(f"{name} {value!r}: choose {', '.join(known)}")
+    weights = run.weights.stat()
+    found = _attributed(
+        run.reference, (weights.st_mtime, weights.st_size), looked.source, looked.target, chosen, method, baseline
+    )
+    return Explained(run, looked.source, ("<s>", *looked.target[:-1]), looked.target, found)
+
+
+def _place(run: Run, target: Sequence[str], options: Mapping[str, Any]) -> int:
+    word = str(options.get("word", WHOLE))
+    if word == WHOLE:
+        return -1
+    if not word.isdecimal() or not 1 <= int(word) <= len(target):
+        raise RunError(f"word {word!r}: {run.name} has the words 1 to {len(target)} here, or take {WHOLE}")
+    return int(word) - 1
+
+
+@lru_cache(maxsize=64)
+def _attributed(
+    reference: str,
+    stamp: tuple[float, int],
+    source: tuple[str, ...],
+    target: tuple[str, ...],
+    chosen: tuple[int, ...],
+    method: str,
+    baseline: str,
+) -> Attribution:
+    from core_models.attribution import attribute
+
+    translator, lock = opened(reference, stamp)
+    finished = target[-1] == "</s>"
+    words = _numbers(translator.target_vocabulary, target[: len(target) - finished])
+    with lock:
+        return attribute(
+            translator.systems[0],
+            _numbers(translator.source_vocabulary, source[:-1]),
+            words,
+            finished,
+            chosen,
+            method,  # type: ignore[arg-type]
+            baseline,  # type: ignore[arg-type]
+        )
+
+
+def _numbers(vocabulary: Vocabulary, pieces: Sequence[str]) -> list[int]:
+    known = {piece: number for number, piece in enumerate(vocabulary.pieces(range(len(vocabulary))))}
+    return [known[piece] for piece in pieces]
+
+
+def sums(explained: Sequence[Explained], names: Mapping[str, str]) -> pd.DataFrame:
+    """A row for each explained word: system, word, log_prob, baseline_log_prob, difference, sum, error (nats), steps,
+    complete (is the error under 1 % of max(|difference|, 0.5 nat)?)."""
+    import pandas as pd
+
+    return pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "system": names[one.run.name],
+                    "word": one.words,
+                    "log_prob": one.found.log_prob,
+                    "baseline_log_prob": one.found.baseline_log_prob,
+                    "difference": one.found.difference,
+                    "sum": one.found.difference + one.found.error,
+                    "error": one.found.error,
+                    "steps": one.found.steps,
+                    "complete": one.found.complete,
+                }
+            )
+            for one in explained
+        ],
+        ignore_index=True,
+    )
+
+
+def shared_words(
+    runs: Sequence[Run], test: str, sentence: int, options: Mapping[str, Any], names: Mapping[str, str]
+) -> list[str]:
+    """What stands at each place of the runs' translations, as far as all of them reach: one name where they agree."""
+    targets = [
+        look(run, test, sentence, str(options.get("target", "own")), str(options.get("text", ""))).target
+        for run in runs
+    ]
+    return [
+        " / ".join(
+            dict.fromkeys(
+                word if len(set(words)) == 1 else f"{word} ({names[run.name]})"
+                for run, word in zip(runs, words, strict=True)
+            )
+        )
+        for words in zip(*targets, strict=False)
+    ]

@@ -1,0 +1,49 @@
+"""The drawing of beam sizes: what was measured of each run, as one figure. Computes nothing but percentages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.beam_sizes import read
+from workbench.drawing import Request, drawing, looks, short_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.figures.grammar import Figure
+
+
+def sizes_table(request: Request) -> pd.DataFrame:
+    """A row for each run and beam size: system, size, bleu, low, high, length_ratio, empty, empty_percent, errors,
+    error_percent, error_low, error_high (percent), n, seconds, signature."""
+    import pandas as pd
+
+    names = short_names(request.runs)
+    tables = [pd.DataFrame(read(run, request.test)["sizes"]).assign(system=names[run.name]) for run in request.runs]
+    table = pd.concat(tables, ignore_index=True)
+    rates = {name: table[name].astype(float) * 100 for name in ("error_rate", "error_low", "error_high")}
+    table = table.assign(empty_percent=100 * table["empty"] / table["n"], **rates)
+    table = table.rename(columns={"error_rate": "error_percent"})
+    return table[["system", *(name for name in table if name != "system")]]
+
+
+@drawing("beam-sizes")
+def _beam_sizes(request: Request) -> Figure:
+    from workbench.figures.beam_sizes import beam_sizes
+
+    names = short_names(request.runs)
+    said = []
+    for run in request.runs:
+        found = read(run, request.test)
+        said.append(
+            f"{names[run.name]}: length penalty {found['length_penalty']:g}, {found['decided']} of {found['short']} "
+            f"short sentences decided (at most {found['short_words']} words, {found['most_nodes']} nodes each), in "
+            f"{found['best_is_empty']} of them the empty output is the most probable"
+        )
+    caption = (
+        "BLEU with 95 % intervals, output words by reference words and empty outputs, on the whole test set; search "
+        "errors, against exact search without a length penalty (Stahlberg and Byrne 2019), on short sentences. "
+        f"{'; '.join(said)}."
+    )
+    styles = {names[name]: style for name, style in looks(request.runs).items()}
+    return beam_sizes(sizes_table(request), caption, styles)

@@ -1,0 +1,117 @@
+"""What a run's translations become as the beam widens, measured once and kept: RESULTS/beam_sizes/TEST.json.
+
+The quality is that of the whole test set under the run's own search. Search errors are counted on its short sentences,
+searched again without a length penalty: there the beam and the exact search look for the same thing. Never imports
+torch by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.evaluation import Step
+from workbench.runs import Run, RunError
+from workbench.translations import TestSet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from core_models.translator import Translator
+
+SIZES = (1, 2, 4, 8, 16, 32, 64)
+
+
+def measure(
+    run: Run,
+    test: TestSet,
+    sizes: Sequence[int] = SIZES,
+    short_words: int = 8,
+    most_short: int = 50,
+    most_nodes: int = 5000,
+    length_penalty: float | None = None,
+    device: str = "cpu",
+    step: Step | None = None,
+) -> Path:
+    """Translate a test set with every beam size, its short sentences exactly too, and write the result; returns it.
+
+    short_words, most_short: which and how many sentences are searched exactly, the first ones of at most so many words;
+    most_nodes: what one exact search may expand. Raises RunError without references.
+    """
+    if test.references is None:
+        raise RunError(f"{run.name}: the test set {test.name!r} has no references; a curve of BLEU needs them")
+    if not sizes or min(sizes) < 1:
+        raise RunError(f"beam sizes {', '.join(map(str, sizes))}: give numbers from 1, such as 1,2,4,8")
+    import core_models
+    from analyses import beam_sizes
+
+    translator = core_models.load(run.reference, device)
+    wanted = sorted(set(sizes))
+    outputs, seconds = {}, {}
+    for number, size in enumerate(wanted):
+        began = time.perf_counter()
+        found = translator.translate(test.sources, test.documents, beam=size, length_penalty=length_penalty)
+        outputs[size], seconds[size] = [one.text for one in found], round(time.perf_counter() - began, 3)
+        if step is not None:
+            step(number + 1, len(wanted) + 1)
+    short = [line for line in test.sources if len(line.split()) <= short_words][:most_short]
+    table = beam_sizes.quality(outputs, test.references)
+    errors, said = _exactly(translator, short, wanted, most_nodes)
+    table = table.assign(seconds=list(seconds.values())).merge(errors.drop(columns="n"), on="size")
+    penalty = translator.search.length_penalty if length_penalty is None else length_penalty
+    about = {"length_penalty": penalty, "short_words": short_words, "most_nodes": most_nodes, **said}
+    path = run.results / "beam_sizes" / f"{test.name}.json"
+    path.parent.mkdir(exist_ok=True)
+    part = path.with_suffix(".part")
+    rows = json.loads(table.to_json(orient="records", double_precision=12))
+    part.write_text(json.dumps({"test": test.name, **about, "sizes": rows}, indent=1), encoding="utf-8")
+    os.replace(part, path)
+    if step is not None:
+        step(len(wanted) + 1, len(wanted) + 1)
+    return path
+
+
+def _exactly(
+    translator: Translator, sources: list[str], sizes: Sequence[int], most_nodes: int
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Search errors by beam size, and what the exact searches found in all."""
+    from analyses import beam_sizes
+
+    found: dict[int, list[float]] = {}
+    for size in sizes:
+        beams = translator.translate(sources, beam=size, length_penalty=0.0) if sources else []
+        found[size] = [one.log_prob if one.finished else -math.inf for one in beams]
+    best, decided, empty = [], [], 0
+    for row, source in enumerate(sources):
+        bound = max(found[size][row] for size in sizes)
+        exact = translator.exact(source, bound - beam_sizes.NOISE_NATS, most_nodes)  # so that it names the best itself
+        best.append(max(bound, exact.log_prob))
+        decided.append(exact.decided)
+        empty += exact.decided and exact.words == []
+    said = {"short": len(sources), "decided": sum(decided), "best_is_empty": empty}
+    return beam_sizes.search_errors(found, best, decided), said
+
+
+def read(run: Run, test: str) -> dict[str, Any]:
+    """What was measured, with `sizes` as a list of rows; raises RunError with the command that measures it."""
+    path = run.results / "beam_sizes" / f"{test}.json"
+    command = f"workbench beam-sizes {run.reference} --test {test}"
+    if not path.is_file():
+        raise RunError(f"{run.name}: no beam sizes were tried on {test!r} yet; try them: {command}")
+    try:
+        found = json.loads(path.read_bytes())
+        if not (isinstance(found, dict) and isinstance(found["sizes"], list) and found["sizes"]):
+            raise ValueError("no sizes")
+        return found
+    except (ValueError, KeyError, RecursionError) as error:
+        raise RunError(f"{path}: not readable ({error}); measure again: {command}") from None
+
+
+def is_measured(run: Run, test: str) -> bool:
+    """Is there a result to read?"""
+    return (run.results / "beam_sizes" / f"{test}.json").is_file()

@@ -1,0 +1,49 @@
+"""workbench aligner and adequacy: a frozen word aligner, and what it says of translations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli.shared import RunPaths, TestName, app, print_table, refuse
+
+
+@app.command()
+def aligner(
+    source: Annotated[Path, typer.Option(help="Source sentences, a line each")],
+    target: Annotated[Path, typer.Option(help="Their translations")],
+    out: Annotated[Path, typer.Option(help="The file to write, .npz")],
+    iterations: Annotated[int, typer.Option(min=1)] = 5,
+) -> None:
+    """Train a word aligner on parallel text and freeze it, for the measures of adequacy."""
+    from analyses import aligner
+    from core_models.text.parallel import read_parallel
+
+    if out.suffix != ".npz" or not out.parent.is_dir():
+        refuse(f"--out {out}: name a .npz file in a folder that is there")
+    text = read_parallel(source, target)
+    sources, targets = (list(map(aligner.words, lines)) for lines in (text.sources, text.targets or []))
+    found = aligner.train(sources, targets, iterations)
+    found.save(out)
+    typer.echo(f"{out}: {len(found.source_words)} source and {len(found.target_words)} target words, {found.digest}")
+
+
+@app.command()
+def adequacy(
+    runs: RunPaths,
+    test: TestName = "test",
+    aligner: Annotated[
+        Path | None, typer.Option(help="A frozen aligner; by default one is trained on the runs' training text")
+    ] = None,
+    samples: Annotated[int, typer.Option(help="Of the bootstrap", min=1)] = 1000,
+) -> None:
+    """How much of the source translations cover (CDR), leave out and say twice, by one frozen aligner for all runs."""
+    from workbench.adequacy import adequacy_table, aligner_of
+    from workbench.runs import open_runs
+
+    opened = open_runs(runs)
+    found, origin = aligner_of(opened, test, aligner)
+    typer.echo(f"aligner {found.digest}, {origin}", err=True)
+    print_table(adequacy_table(opened, test, found, samples))

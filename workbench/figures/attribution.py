@@ -1,0 +1,123 @@
+"""Attribution: what each source word and each word of the target prefix adds to a log-probability, in nats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from workbench.figures import theme
+from workbench.figures.axes import token_axis
+from workbench.figures.grammar import Axis, Bars, Figure, Heat, Panel, SeriesStyle, rule
+from workbench.figures.registry import register, require_columns
+
+_WORDS = ("system", "side", "place", "token", "nats")
+_CELLS = (*_WORDS, "row", "word")
+SIDES = {"source": "source", "prefix": "target prefix"}
+
+
+@register("attribution", "Attribution of a word or a sentence", {"table": _WORDS})
+def attribution(
+    table: pd.DataFrame, caption: str = "", summary: str = "", styles: dict[str, SeriesStyle] | None = None
+) -> Figure:
+    """Bars over the source and the target prefix, a row of panels for each system, all on one scale.
+
+    `side` is source or prefix, `place` counts from 0, `nats` is signed.
+    """
+    require_columns(table, _WORDS, "table")
+    systems = list(dict.fromkeys(table["system"]))
+    chosen = theme.styles(systems, styles)
+    low, high = min(0.0, float(table["nats"].min())), max(0.0, float(table["nats"].max()))
+    margin = 0.05 * (high - low or 1.0)
+    panels = []
+    for system in systems:
+        for side, name in SIDES.items():
+            rows = table[(table["system"] == system) & (table["side"] == side)].sort_values("place")
+            bars = Bars(rows, "place", "nats", system, chosen[system], ("token",), legend=False)
+            panels.append(
+                Panel(
+                    (rule(0.0, style=SeriesStyle(theme.BLACK, "solid", "none", width=0.5)), bars),
+                    token_axis(rows["token"].tolist()),
+                    Axis("nats", range=(low - margin, high + margin)),
+                    height=0.8,
+                    title=f"{system}: {name}",
+                )
+            )
+    return Figure(
+        "attribution",
+        "Attribution of a word or a sentence",
+        tuple(panels),
+        caption,
+        summary or _summary(table, systems),
+        width="page",
+        columns=2,
+    )
+
+
+@register("attribution-matrix", "Attribution of every output word", {"table": _CELLS})
+def attribution_matrix(table: pd.DataFrame, caption: str = "", summary: str = "") -> Figure:
+    """Cells of output words (rows) by source and prefix words (columns); a row of panels for each system.
+
+    The scale is one for all panels, even to both sides, and said in the caption. Words not yet written have no cell.
+    """
+    require_columns(table, _CELLS, "table")
+    reach = _reach(float(table["nats"].abs().max()))
+    systems = list(dict.fromkeys(table["system"]))
+    panels = []
+    for system in systems:
+        of_system = table[table["system"] == system]
+        words = of_system.drop_duplicates("row").sort_values("row")["word"].tolist()
+        for side, name in SIDES.items():
+            rows = of_system[of_system["side"] == side]
+            tokens = rows.drop_duplicates("place").sort_values("place")["token"].tolist()
+            heat = Heat(
+                rows,
+                "place",
+                "row",
+                system,
+                hover=("word", "token"),
+                value="nats",
+                role="signed",
+                limits=(-reach, reach),
+                label="nats",
+            )
+            panels.append(
+                Panel(
+                    (heat,),
+                    token_axis(tokens),
+                    token_axis(words, "output word", reversed=True),
+                    height=max(1.2, 0.13 * len(words)),
+                    title=f"{system}: {name}",
+                )
+            )
+    return Figure(
+        "attribution-matrix",
+        "Attribution of every output word",
+        tuple(panels),
+        f"{caption} Colours reach from −{reach:g} to {reach:g} nats.".strip(),
+        summary or _summary(table, systems),
+        width="page",
+        columns=2,
+    )
+
+
+def _reach(largest: float) -> float:
+    """The end of a scale: the next of 1, 2, 5, 10, … (of any power of ten) that is not below the largest value."""
+    if largest <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(largest))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= largest * (1 - 1e-9))
+
+
+def _summary(table: pd.DataFrame, systems: Sequence[str]) -> str:
+    said = []
+    for system in systems:
+        rows = table[table["system"] == system]
+        largest = rows.iloc[int(rows["nats"].abs().to_numpy().argmax())]
+        sides = rows.groupby("side")["nats"].sum()
+        said.append(
+            f"{system}: source words add {sides['source']:+.2f} nats, the prefix {sides['prefix']:+.2f}; most does "
+            f"{largest['token']!r} ({largest['nats']:+.2f}, {SIDES[largest['side']]})"
+        )
+    return f"{'; '.join(said)}."

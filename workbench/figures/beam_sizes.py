@@ -1,0 +1,74 @@
+"""Beam sizes: BLEU, output length, empty outputs and search errors as the beam widens."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pandas as pd
+
+from workbench.figures import theme
+from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
+from workbench.figures.registry import register, require_columns
+
+_SIZES = ("system", "size", "bleu", "low", "high", "length_ratio", "empty_percent", "error_percent", "error_low",
+          "error_high")  # fmt: skip
+
+
+@register("beam-sizes", "Beam sizes", {"table": _SIZES})
+def beam_sizes(table: pd.DataFrame, caption: str = "", styles: dict[str, SeriesStyle] | None = None) -> Figure:
+    """Four panels over the beam size, each step of the axis a doubling; bands and bars are 95 % intervals.
+
+    Percentages of sentences; `error_percent` is NaN where no sentence was searched exactly.
+    """
+    require_columns(table, _SIZES, "table")
+    systems = list(dict.fromkeys(table["system"]))
+    chosen = theme.styles(systems, styles)
+    placed = table.assign(place=[math.log2(size) for size in table["size"]])
+    sizes = sorted(set(table["size"]))
+    places = tuple(math.log2(size) for size in sizes)
+    x = Axis("beam size", "category", places, tuple(map(str, sizes)), range=(places[0] - 0.3, places[-1] + 0.3))
+    panels = []
+    for column, label, ends in (
+        ("bleu", "BLEU", ("low", "high")),
+        ("length_ratio", "length ratio", None),
+        ("empty_percent", "empty outputs (%)", None),
+        ("error_percent", "search errors (%)", ("error_low", "error_high")),
+    ):
+        marks: list[Mark] = [rule(1.0)] if column == "length_ratio" else []
+        for system in systems:
+            rows = placed[placed["system"] == system].sort_values("size").dropna(subset=[column])
+            if rows.empty:
+                continue
+            marks.append(Line(rows, "place", column, system, chosen[system], ("size",)))
+            if ends:
+                bars = replace(chosen[system], dash="none")
+                marks.append(
+                    Points(rows, "place", column, system, bars, ("size",), legend=False, low=ends[0], high=ends[1])
+                )
+        top = 1.1 * max(1.0, float(table["empty_percent"].max()))  # an axis of its own would show noise about zero
+        bounds = (-0.04 * top, top) if column == "empty_percent" else None
+        panels.append(Panel(tuple(marks), x, Axis(label, range=bounds), height=1.0))
+    return Figure(
+        "beam-sizes",
+        "Beam sizes",
+        tuple(panel for panel in panels if panel.marks),
+        caption,
+        _summary(table, systems),
+        width="page",
+        columns=2,
+    )
+
+
+def _summary(table: pd.DataFrame, systems: list[str]) -> str:
+    said = []
+    for system in systems:
+        rows = table[table["system"] == system].sort_values("size")
+        best, last = rows.iloc[int(rows["bleu"].to_numpy().argmax())], rows.iloc[-1]
+        text = (
+            f"{system}: BLEU is highest with a beam of {best['size']} ({best['bleu']:.2f}); with {last['size']} it is "
+            f"{last['bleu']:.2f}, the length ratio {last['length_ratio']:.2f}, {last['empty_percent']:.1f} % are empty"
+        )
+        errors = "" if math.isnan(last["error_percent"]) else f", {last['error_percent']:.1f} % are search errors"
+        said.append(text + errors)
+    return f"{'; '.join(said)}."

@@ -1,0 +1,121 @@
+"""The output word by word: how probable, how uncertain, which rank; and what each decoder layer would have said."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from workbench.figures import theme
+from workbench.figures.axes import category_axis, token_axis, token_text
+from workbench.figures.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, SeriesStyle
+from workbench.figures.registry import register, require_columns
+
+_WORDS = ("system", "step", "token", "probability", "entropy", "rank", "best", "best_probability")
+_LENS = ("system", "layer", "name", *_WORDS[1:])
+_HOVER = ("token", "best", "best_probability")
+_ROW_INCHES = 0.15
+_ROOM = 64  # characters beside each other in the cells of a page's width
+
+
+@register("token-probabilities", "Probability, entropy and rank of every word", {"table": _WORDS})
+def token_probabilities(table: pd.DataFrame, styles: dict[str, SeriesStyle] | None = None, caption: str = "") -> Figure:
+    """Three panels above each other: P(word), entropy (nats) and rank (1 is the most probable word, log axis).
+
+    Systems that wrote the same tokens share the panels; others stand side by side.
+    """
+    require_columns(table, _WORDS, "table")
+    systems = list(dict.fromkeys(table["system"]))
+    chosen = theme.styles(systems, styles)
+    rows = {name: table[table["system"] == name].sort_values("step") for name in systems}
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name in systems:
+        groups.setdefault(tuple(map(str, rows[name]["token"])), []).append(name)
+    y_axes = {
+        "probability": Axis("P(word)", range=(-0.03, 1.03)),
+        "entropy": Axis("entropy (nats)", range=(0.0, max(1.0, 1.06 * float(table["entropy"].max())))),
+        "rank": _rank_axis(int(table["rank"].max())),
+    }
+    together = max(map(len, groups.values())) > 1
+    panels = []
+    for number, (measure, y) in enumerate(y_axes.items()):
+        for tokens, names in groups.items():
+            marks: list[Mark] = [
+                Line(rows[name], "step", measure, name, chosen[name], _HOVER, together and number == 0)
+                for name in names
+            ]
+            title = ", ".join(names) if len(groups) > 1 and number == 0 else ""
+            panels.append(Panel(tuple(marks), token_axis(list(tokens), first=1), y, 0.75, title))
+    return Figure(
+        "token-probabilities",
+        "Probability, entropy and rank of every word",
+        tuple(panels),
+        caption,
+        " ".join(_said(name, rows[name]) for name in systems),
+        "page" if len(groups) > 1 or max(map(len, groups)) > 18 else "column",
+        shared_x=True,
+        shared_y=len(groups) > 1,
+        columns=len(groups),
+    )
+
+
+def _rank_axis(last: int) -> Axis:
+    """A log axis with a label at each power of ten."""
+    powers = tuple(10.0**power for power in range(len(str(last)) + 1))
+    texts = tuple(f"{power:,.0f}" for power in powers)
+    return Axis("rank", positions=powers, texts=texts, range=(0.8, max(12.0, 1.4 * last)), log=True)
+
+
+def _said(name: str, rows: pd.DataFrame) -> str:
+    least = rows.iloc[int(rows["probability"].argmin())]
+    first = int((rows["rank"] == 1).sum())
+    return (
+        f"{name}: {first} of {len(rows)} words are the most probable ones; the least probable is {least['token']!r}, "
+        f"P = {least['probability']:.2g}, rank {int(least['rank'])}."
+    )
+
+
+@register("layer-lens", "Layer lens", {"table": _LENS})
+def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
+    """What the decoder would say after each layer: its most probable word in each cell, shaded by P(the word written).
+
+    Words read downwards, layers to the right; a panel for each system. Words too long for a cell are cut there.
+    """
+    require_columns(table, _LENS, "table")
+    longest = max(4, _ROOM // int(table.groupby("system")["layer"].nunique().sum()))
+    table = table.assign(said=[_cut(token_text(str(word)), longest) for word in table["best"]])
+    systems = list(dict.fromkeys(table["system"]))
+    panels = []
+    for system in systems:
+        rows = table[table["system"] == system].sort_values(["step", "layer"])
+        words, layers = rows.drop_duplicates("step"), rows.drop_duplicates("layer").sort_values("layer")
+        heat = Heat(
+            rows,
+            "layer",
+            "step",
+            value="probability",
+            label="P(word)",
+            hover=("best", "best_probability", "rank", "entropy"),
+        )
+        said = Labels(rows, "layer", "step", text="said", ground="probability", offset_points=0.0, font_points=6.0)
+        x = category_axis([str(name) for name in layers["name"]], "layer")
+        y = token_axis([str(token) for token in words["token"]], "word", reversed=True, first=1)
+        height = max(0.7, _ROW_INCHES * len(words))
+        panels.append(Panel((heat, said), x, y, height, system if len(systems) > 1 else ""))
+    return Figure(
+        "layer-lens",
+        "What the decoder would say after each layer",
+        tuple(panels),
+        caption,
+        " ".join(_settled(system, table[table["system"] == system]) for system in systems),
+        "page",
+        columns=len(systems),
+    )
+
+
+def _cut(word: str, longest: int) -> str:
+    return word if len(word) <= longest else f"{word[: longest - 1]}…"
+
+
+def _settled(system: str, rows: pd.DataFrame) -> str:
+    words = rows["step"].nunique()
+    found = [f"{int((part['rank'] == 1).sum())} after {name}" for name, part in rows.groupby("name", sort=False)]
+    return f"{system}: of {words} words the most probable one are {', '.join(found)}."

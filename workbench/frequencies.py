@@ -1,0 +1,27 @@
+"""How often words stand in the text that a run was trained on; counted once while the process lives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from workbench.evaluation import prepared_of
+from workbench.runs import Run
+
+COUNTED = {"test": "the test set", "training": "the training text of the baseline"}
+
+
+def of_training(run: Run, side: str, tokenize: str = "13a", lowercase: bool = False) -> Mapping[str, int]:
+    """The frequencies of the source or target words of a run's training text. Raises RunError where it has gone."""
+    return _counted(prepared_of(run).folder, side, tokenize, lowercase)
+
+
+@lru_cache(maxsize=4)
+def _counted(folder: Path, side: str, tokenize: str, lowercase: bool) -> Mapping[str, int]:
+    from analyses.words import frequencies, tokenised
+    from core_models.text.binary import Prepared
+
+    train = Prepared.open(folder).split("train")
+    line = train.source_text if side == "source" else train.target_text
+    return frequencies(tokenised([line(row) for row in range(len(train))], tokenize, lowercase))

@@ -1,0 +1,63 @@
+"""Translations that were made elsewhere: plain files, a line a sentence, laid out as runs beside trained ones.
+
+Everything is read and checked before anything is written. Knows files and run folders, no models.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from core_models.config import CONFIG, write_yaml
+from core_models.text.parallel import read_parallel
+from workbench.runs import OutsideConfig, Run, RunError, open_run
+from workbench.translations import TestSet, write_hypotheses
+
+_NAME = re.compile(r"\w[\w.+ -]*")  # what may be a folder on every system, and no RUN@step
+
+
+def read_test_set(name: str, source: Path, references: Sequence[Path] = (), documents: Path | None = None) -> TestSet:
+    """A test set of plain or gzipped files, a line a sentence. Raises TextError where they do not fit each other."""
+    _check_name("test set", name)
+    texts = [read_parallel(source, path, documents, name) for path in references] or [
+        read_parallel(source, None, documents, name)
+    ]
+    lines = [text.targets for text in texts if text.targets is not None]
+    return TestSet(name, texts[0].sources, lines[0] if lines else None, texts[0].documents, tuple(lines[1:]))
+
+
+def bring_in(folder: Path, test: TestSet, source: Path, systems: Mapping[str, Path]) -> list[Run]:
+    """A run below `folder` for each system, holding its translations of the test set; all are checked, then written.
+
+    source: the file of the test set's sources, for the sentence that says where two files part. A system that is there
+    already gets the test set beside those it has. Raises RunError and TextError.
+    """
+    for name in systems:
+        _check_name("system", name)
+    found = {name: read_parallel(source, path).targets or [] for name, path in systems.items()}
+    runs = [_run(folder / name) for name in systems]
+    for run, (name, path) in zip(runs, systems.items(), strict=True):
+        if not (run.folder / CONFIG).is_file():
+            run.folder.mkdir(parents=True, exist_ok=True)
+            write_yaml(run.folder / CONFIG, OutsideConfig(name=name).model_dump())
+        write_hypotheses(run, test, found[name], path.name)
+    return runs
+
+
+def _run(folder: Path) -> Run:
+    """The outside run of a folder, which may have to be made; a trained run's translations are its own."""
+    if not (folder / CONFIG).is_file():
+        return Run(folder, folder.name)
+    run = open_run(folder)
+    if not run.outside:
+        raise RunError(f"{folder}: a trained run is here; choose another --out, or another name for the system")
+    return run
+
+
+def _check_name(what: str, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise RunError(
+            f"the {what} {name!r} cannot be a folder's name: begin with a letter or digit and go on with these, "
+            "spaces, dots, + and -"
+        )

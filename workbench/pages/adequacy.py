@@ -1,0 +1,19 @@
+"""Adequacy: what of the source translations cover, leave out and say twice, by one frozen aligner."""
+
+import streamlit as st
+
+from workbench import frame
+from workbench.widgets import adequacy_tables, figure_view
+
+frame.heading(
+    "Adequacy",
+    "What of the source the translations cover, leave out and say twice, by the links of one aligner for all systems.",
+)
+here = frame.needs_runs()
+if here.tested[0].translations(here.view.test).test_set.references is None:
+    frame.empty(f"{here.view.test} has no references, and these measures need them.")
+    st.stop()
+figure_view.show("adequacy", here.request())
+st.subheader("Sentences")
+with frame.sentences_for_errors():
+    adequacy_tables.show_sentences(here)

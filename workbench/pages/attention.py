@@ -1,0 +1,31 @@
+"""Attention: every layer and head along a translation, their mean and rollout, and the alignment they make."""
+
+import streamlit as st
+
+from workbench import drawing, frame
+from workbench.widgets import figure_view, inside_controls
+
+frame.heading(
+    "Attention",
+    "What each position attends to while a translation is forced through the runs: the same weights as in the search.",
+)
+here = frame.needs_runs()
+frame.sentence_texts(here)
+able = inside_controls.with_models(here)
+translation = inside_controls.target()
+chosen = inside_controls.attention(able)
+names = drawing.short_names(here.tested)
+if "each" in (chosen.get("layer"), chosen.get("head")):
+    for tab, run in zip(st.tabs([frame.as_typed(names[run.name]) for run in able]), able, strict=True):
+        with tab:
+            figure_view.show("attention", here.request([run], **translation, **chosen), key=run.name)
+else:
+    figure_view.show("attention", here.request(able, **translation, **chosen))
+
+st.subheader("Alignment")
+links = inside_controls.links()
+single = {name: value for name, value in chosen.items() if name in ("layer", "head", "limit") and value != "each"}
+if links:
+    figure_view.show("alignment", here.request(able, links=links, **single))
+else:
+    figure_view.show("alignment", here.request(able, **translation, **single))

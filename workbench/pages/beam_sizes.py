@@ -1,0 +1,44 @@
+"""Beam sizes: what translations become as the beam widens, and how often the search misses the best output."""
+
+import streamlit as st
+
+from workbench import beam_size_drawing, beam_sizes, frame
+from workbench.widgets import figure_view
+
+Number = st.column_config.NumberColumn
+COLUMNS = {
+    "system": "System",
+    "size": Number("Beam"),
+    "bleu": Number("BLEU", format="%.2f"),
+    "length_ratio": Number("Length ratio", format="%.3f"),
+    "empty": Number("Empty outputs"),
+    "errors": Number("Search errors"),
+    "error_percent": Number("Search errors (%)", format="%.1f"),
+    "seconds": Number("Seconds", format="%.1f", help="For the whole test set, on the machine that measured"),
+}
+
+frame.heading(
+    "Beam sizes",
+    "A wider beam finds more probable translations, not always better ones; exact search says what it still misses.",
+)
+here = frame.needs_runs()
+measured = [run for run in here.tested if beam_sizes.is_measured(run, here.view.test)]
+waiting = [run for run in here.tested if run not in measured and run.trained]
+if waiting:
+    frame.empty(
+        "Beam sizes are tried on the command line, which takes a while:",
+        "\n".join(f"workbench beam-sizes {run.reference} --test {here.view.test}" for run in waiting),
+    )
+if not measured:
+    st.stop()
+figure_view.show("beam-sizes", here.request(measured))
+with frame.sentences_for_errors():
+    st.dataframe(
+        beam_size_drawing.sizes_table(here.request(measured)),
+        hide_index=True,
+        width="content",
+        key="sizes",
+        column_order=list(COLUMNS),
+        column_config=COLUMNS,
+        alt="Quality and search errors by beam size",
+    )

@@ -1,0 +1,79 @@
+"""Labels and scores of segments that come from elsewhere, as files beside the runs: ROOT/annotations/TEST/NAME.
+
+A .csv or .tsv has a header and a row a segment, any other file a label or number a line. Knows files; what they mean
+is read in `analyses.segment_annotations`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from analyses import segment_annotations
+from core_models.text.parallel import read_lines, split_lines
+from workbench.translations import RunError
+
+TABLES = (".csv", ".tsv")
+ENDINGS = (*TABLES, ".txt")
+_FOLDER = "annotations"
+
+
+def files(root: Path, test: str) -> list[Path]:
+    """The annotations of a test set, by name."""
+    folder = root / _FOLDER / test
+    return sorted(path for path in folder.glob("*") if path.suffix in ENDINGS) if test else []
+
+
+def read(path: Path, segments: int) -> pd.DataFrame:
+    """The columns of one file; raises RunError where it does not fit a test set of so many segments."""
+    return _parsed(path.name, path.stem, read_lines(path), segments)
+
+
+def read_all(root: Path, test: str, segments: int) -> tuple[pd.DataFrame, list[str]]:
+    """The columns of all files that can be read, and a sentence for each that cannot."""
+    parts, problems = [pd.DataFrame(index=range(segments))], []
+    for path in files(root, test):
+        try:
+            parts.append(read(path, segments))
+        except ValueError as error:
+            problems.append(str(error))
+    return pd.concat(parts, axis="columns"), problems
+
+
+def columns(root: Path, test: str, segments: int) -> dict[str, Path]:
+    """The columns of labels of all files that can be read, and the file of each."""
+    found: dict[str, Path] = {}
+    for path in files(root, test):
+        try:
+            labels = read(path, segments).select_dtypes(exclude="number")
+        except ValueError:  # the page Sentences says what is wrong with it
+            continue
+        found |= dict.fromkeys(labels.columns, path)
+    return found
+
+
+def save(root: Path, test: str, name: str, content: bytes, segments: int) -> Path:
+    """Put a file beside the runs once it is known to fit; one of the same name is replaced. Raises RunError."""
+    given = Path(name)
+    if given.suffix.lower() not in ENDINGS:
+        raise RunError(f"{name}: annotations are {', '.join(ENDINGS)} files; give it one of these endings")
+    stem = re.sub(r"[^\w+-]+", "-", given.stem).strip("-") or "annotations"
+    path = root / _FOLDER / test / f"{stem}{given.suffix.lower()}"
+    _parsed(path.name, stem, split_lines(content, name), segments)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".part")
+    unfinished.write_bytes(content)
+    os.replace(unfinished, path)
+    return path
+
+
+def _parsed(name: str, stem: str, lines: list[str], segments: int) -> pd.DataFrame:
+    try:
+        if Path(name).suffix in TABLES:
+            return segment_annotations.from_table("\n".join([*lines, ""]), stem, segments)
+        return segment_annotations.from_lines(lines, stem, segments)
+    except ValueError as error:
+        raise RunError(str(error)) from None

@@ -1,0 +1,99 @@
+"""Test sets as the runs translated them: what they hold, what is odd about their lines, scores by document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from workbench.evaluation import Counting, references, statistics_of_all
+from workbench.runs import Run, RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def testsets_table(runs: Sequence[Run]) -> pd.DataFrame:
+    """A row a version of a test set: test, sentences, documents, references, words and longest of source and reference
+    (means, most), empty, odd, repeated (lines of the source), digest, runs (those that translated this version)."""
+    import pandas as pd
+
+    from analyses import lines
+
+    rows: dict[tuple[str, str], dict[str, object]] = {}
+    for run in runs:
+        for test in run.tests():
+            found = run.translations(test).test_set
+            digest = lines.digest(found.sources, *found.all_references)
+            if (test, digest) in rows:
+                rows[test, digest]["runs"] = f"{rows[test, digest]['runs']}, {run.name}"
+                continue
+            source, reference = lines.summary(found.sources), lines.summary(found.references or [])
+            rows[test, digest] = {
+                "test": test, "sentences": len(found.sources),
+                "documents": len(set(found.documents)) if found.documents is not None else None,
+                "references": len(found.all_references), "source_words": source["words"],
+                "reference_words": reference["words"], "longest": source["longest"], "empty": source["empty"],
+                "odd": source["odd"], "repeated": source["repeated"], "digest": digest, "runs": run.name,
+            }  # fmt: skip
+    columns = ["test", "sentences", "documents", "references", "source_words", "reference_words", "longest", "empty",
+               "odd", "repeated", "digest", "runs"]  # fmt: skip
+    return pd.DataFrame(list(rows.values()), columns=columns).astype({"documents": "Int64"})
+
+
+def outputs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
+    """What the runs wrote: system, words, characters (means), ratio (characters to those of the reference), empty, odd,
+    repeated, copies (of the source)."""
+    import pandas as pd
+
+    from analyses import lines
+
+    rows = []
+    for run in runs:
+        found = run.translations(test)
+        summary, wanted = lines.summary(found.hypotheses), found.test_set.references
+        expected = lines.summary(wanted)["characters"] if wanted else float("nan")
+        copies = sum(
+            source == output != "" for source, output in zip(found.test_set.sources, found.hypotheses, strict=True)
+        )
+        rows.append({
+            "system": run.name, "words": summary["words"], "characters": summary["characters"],
+            "ratio": summary["characters"] / expected if expected else float("nan"), "empty": summary["empty"],
+            "odd": summary["odd"], "repeated": summary["repeated"], "copies": copies,
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def findings_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
+    """Every odd line of source, references and outputs, in their order: sentence, side, finding, detail, text."""
+    import pandas as pd
+
+    from analyses.lines import line_checks, pair_checks
+
+    opened = {run.name: run.translations(test) for run in runs}
+    first = next(iter(opened.values())).test_set
+    sides = {"source": first.sources}
+    for number, lines in enumerate(first.all_references, start=1):
+        sides["reference" if number == 1 else f"reference {number}"] = lines
+    tables = []
+    for name, found in opened.items():
+        sides[name] = found.hypotheses
+        tables.append(pair_checks(found.test_set.sources, found.hypotheses).assign(side=name))
+    tables += [line_checks(lines).assign(side=side) for side, lines in sides.items()]
+    whole = pd.concat(tables, ignore_index=True).sort_values("sentence", kind="stable", ignore_index=True)
+    texts = [sides[side][number] for side, number in zip(whole["side"], whole["sentence"], strict=True)]
+    return whole.assign(text=texts)[["sentence", "side", "finding", "detail", "text"]]
+
+
+def documents_table(runs: Sequence[Run], test: str, metric: str, counting: Counting) -> pd.DataFrame:
+    """A row a document: document, n (segments), then the score of each run, the first run's first."""
+    from analyses.documents import by_document
+
+    opened = {run.name: run.translations(test) for run in runs}
+    references(opened)
+    documents = next(iter(opened.values())).test_set.documents
+    if documents is None:
+        raise RunError(f"{test} says of no sentence which document it belongs to; translate it with document ids")
+    scored = by_document(statistics_of_all(runs, opened, metric, counting=counting), documents)
+    wide = scored.pivot(index=["document", "n"], columns="system", values="score")
+    order = list(dict.fromkeys(documents))
+    return wide[[run.name for run in runs]].reset_index().set_index("document").loc[order].reset_index()

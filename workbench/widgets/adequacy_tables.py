@@ -1,0 +1,58 @@
+"""The sentences of the page Adequacy: those that leave out or repeat most, first; a click looks at one."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from workbench import adequacy
+from workbench.drawing import short_names
+from workbench.frame import Frame, sentence_texts
+from workbench.runs import Run
+from workbench.widgets.figure_view import stamp
+
+MOST_SENTENCES = 500  # shown
+_COLUMNS = {
+    "sentence": st.column_config.NumberColumn("Sentence", width="small"),
+    "system": "System",
+    "missed": st.column_config.NumberColumn("Left out", help="Source words that the reference covers, not the system"),
+    "repeated": st.column_config.NumberColumn("Repeated", help="Source words with the same translation too often"),
+    "source": st.column_config.TextColumn("Source", width="large"),
+    "translation": st.column_config.TextColumn("Translation", width="large"),
+}
+
+
+@st.cache_data(max_entries=8, show_spinner="Aligning")
+def _sentences(key: tuple[tuple[object, ...], ...], test: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
+    aligner, _ = adequacy.aligner_of(_runs, test)
+    return adequacy.sentences_table(_runs, test, aligner)
+
+
+def show_sentences(frame: Frame) -> None:
+    """The table, and the texts of the sentence that is chosen."""
+    runs, test = frame.tested, frame.view.test
+    table = _sentences(tuple((run.name, *stamp(run, test)) for run in runs), test, runs)
+    if table.empty:
+        st.text("No translation leaves out or repeats a word that the aligner knows.")
+        return
+    shown = table.head(MOST_SENTENCES)
+    numbers = shown["sentence"].tolist()
+    st.dataframe(
+        shown.assign(system=shown["system"].map(short_names(runs))),
+        hide_index=True,
+        column_config=_COLUMNS,
+        height=300 if len(shown) > 7 else "content",
+        key="inadequate",
+        on_select=lambda: _look_at(numbers),
+        selection_mode="single-row",
+        alt="Sentences that leave out or repeat source words",
+    )
+    more = f", the first {MOST_SENTENCES} shown" if len(table) > MOST_SENTENCES else ""
+    st.caption(f"{len(table)} translations leave out or repeat something{more}; select a row to look at its sentence.")
+    sentence_texts(frame)
+
+
+def _look_at(sentences: list[int]) -> None:
+    rows = st.session_state["inadequate"]["selection"]["rows"]
+    if rows:
+        st.session_state["sentence"] = sentences[rows[0]]

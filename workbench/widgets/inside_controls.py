@@ -1,0 +1,75 @@
+"""Controls of the pages Attention and Tokens: which translation is looked into, and which map of its attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from workbench import frame
+from workbench.inside import TARGETS, layers_and_heads
+from workbench.runs import Run
+
+PARTS = {"cross": "Target → source", "encoder": "Source → source", "decoder": "Target → target"}
+LAYERS = {"mean": "Mean", "rollout": "Rollout", "each": "Each"}
+
+
+def with_models(here: frame.Frame) -> list[Run]:
+    """The runs that can be looked into; where there is none the page says so and ends."""
+    able = [run for run in here.tested if not run.outside]
+    if not able:
+        frame.empty_runs("", here.tested, "")
+        st.stop()
+    return able
+
+
+def target() -> dict[str, object]:
+    """Which translation is forced through the runs, as options of a drawing."""
+    columns = st.columns([2, 3], vertical_alignment="bottom")
+    chosen = columns[0].segmented_control(
+        "Translation", list(TARGETS), format_func=TARGETS.__getitem__, default="own", required=True,
+        key="translation", bind="query-params", help="What is forced through each run, word by word",
+    )  # fmt: skip
+    if chosen != "typed":
+        return {} if chosen == "own" else {"target": chosen}
+    text = columns[1].text_input("Typed translation", key="typed", bind="query-params", placeholder="as in the data")
+    return {"target": "typed", "text": text.strip()}
+
+
+def attention(runs: Sequence[Run]) -> dict[str, object]:
+    """Which attention, of which layers and heads, over pieces or words, as options of the drawing `attention`."""
+    columns = st.columns([6.4, 2, 2, 2.4, 1.8], vertical_alignment="bottom")
+    part = columns[0].segmented_control(
+        "Attention", list(PARTS), format_func=PARTS.__getitem__, default="cross", required=True,
+        key="part", bind="query-params",
+    )  # fmt: skip
+    layers, heads = layers_and_heads(runs, "encoder" if part == "encoder" else "decoder")
+    layer = _choice(columns[1], "Layer", "layer", list(LAYERS), layers, "Rollout follows attention through the layers")
+    head = _choice(columns[2], "Head", "head", ["mean", "each"], heads, "") if layer != "rollout" else "mean"
+    limit = columns[3].select_slider(
+        "Shade up to", [1.0, 0.5, 0.25, 0.1], 1.0, key="limit", bind="query-params", help="The weight of the last shade"
+    )
+    words = columns[4].toggle("Words", False, key="words", bind="query-params", help="Join pieces to words")
+    found: dict[str, object] = {"part": part, "layer": layer, "head": head, "words": words, "limit": limit}
+    usual = {"part": "cross", "layer": "mean", "head": "mean", "words": False, "limit": 1.0}
+    return {name: value for name, value in found.items() if value != usual[name]}
+
+
+def _choice(place, label: str, key: str, named: list[str], count: int, said: str) -> str:
+    options = [*named, *map(str, range(1, count + 1))]
+    if st.session_state.get(key) not in (None, *options):
+        st.session_state[key] = options[0]
+    return place.selectbox(
+        label, options, format_func=lambda name: LAYERS.get(name, name), key=key, bind="query-params", help=said or None
+    )
+
+
+def links() -> str:
+    """The path of a file of gold links, from this machine; never from the URL, which somebody else may have written."""
+    return st.text_input(
+        "Gold links",
+        key="links",
+        persist_state="session",
+        placeholder="a file of links such as 0-0 1-2 2?3, a line a sentence",
+        help="Pharaoh format: source word-target word, ? for a possible link; counted from 0 or from 1",
+    ).strip()

@@ -1,0 +1,130 @@
+"""The table of all sentences on the page Sentences: filters above it, and a row that is clicked is the sentence.
+
+The gathered sentences are kept in the server's memory and never copied; the browser gets the rows that it shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from analyses.sentences import REFERENCE, SENTENCE, SOURCE, Sentences, select
+from workbench import segment_annotations, segments
+from workbench.drawing import Request
+from workbench.widgets import figure_view
+
+ANYWHERE, OUTPUTS = "anywhere", "outputs"
+_HEIGHT = 420
+_EAGER_ROWS = 1000  # up to here the browser gets all rows at once, and sorts by itself
+
+
+def gathered(request: Request, metrics: Sequence[str], root: Path) -> tuple[Sentences, list[str]]:
+    """The sentences of the runs, from the server's memory where runs and annotations are the same."""
+    stamps = tuple((run.reference, run.name, *figure_view.stamp(run, request.test)) for run in request.runs)
+    beside = tuple((str(path), path.stat().st_mtime) for path in segment_annotations.files(root, request.test))
+    return _gathered(stamps, beside, (request.test, request.base, *metrics), request, tuple(metrics), root)
+
+
+@st.cache_resource(max_entries=2, show_spinner="Gathering the sentences")
+def _gathered(
+    runs: tuple[tuple[object, ...], ...],
+    beside: tuple[tuple[str, float], ...],
+    asked: tuple[str, ...],
+    _request: Request,
+    _metrics: tuple[str, ...],
+    _root: Path,
+) -> tuple[Sentences, list[str]]:
+    return segments.of_request(_request, _metrics, _root)
+
+
+def chosen_rows(sentences: Sentences) -> np.ndarray:
+    """The controls for text, label, range and order; answers with the sentences that they leave, in order."""
+    wide, place, order, way = st.columns([4, 2, 3, 2], vertical_alignment="bottom")
+    contains = wide.text_input("Contains", key="contains", bind="query-params", placeholder="text, case is ignored")
+    places = [ANYWHERE, *sentences.texts.columns, OUTPUTS]
+    within = place.selectbox("In", places, key="in", bind="query-params")
+    orders = [SENTENCE, *sentences.values.columns, *sentences.labels.columns]
+    by = order.selectbox("Sort by", orders, key="sort", bind="query-params")
+    descending = way.toggle("Largest first", key="largest", bind="query-params")
+    texts = {ANYWHERE: (), OUTPUTS: sentences.systems}.get(within, (within,))
+    return select(sentences, contains, texts, _range(sentences), _labels(sentences), by, descending)
+
+
+def _range(sentences: Sentences) -> dict[str, tuple[float, float]]:
+    column, low, high = st.columns([4, 2, 2])
+    options = list(sentences.values.columns)
+    name = column.selectbox(
+        "Only where", options, index=None, placeholder="a score or length …", key="where", bind="query-params"
+    )
+    least = low.number_input("is at least", value=None, key="least", persist_state="session", disabled=name is None)
+    most = high.number_input("and at most", value=None, key="most", persist_state="session", disabled=name is None)
+    if name is None or (least is None and most is None):
+        return {}
+    return {name: (-np.inf if least is None else least, np.inf if most is None else most)}
+
+
+def _labels(sentences: Sentences) -> dict[str, list[str]]:
+    if sentences.labels.empty:
+        return {}
+    column, values = st.columns([2, 6])
+    name = column.selectbox("Label", list(sentences.labels.columns), key="label", bind="query-params")
+    known = sorted(sentences.labels[name].unique())
+    wanted = values.multiselect("is one of", known, key=f"labels-{name}", persist_state="session", format_func=_named)
+    return {name: wanted} if wanted else {}
+
+
+def _named(label: str) -> str:
+    return label or "(none)"
+
+
+def show(sentences: Sentences, rows: np.ndarray, columns: Sequence[str]) -> None:
+    """The rows of the table; a click on one makes it the sentence of the sidebar."""
+    if not len(rows):
+        st.text("No sentence fulfils these conditions.")
+        return
+    frame = shown(sentences, rows, columns)
+    numbers = {
+        name: st.column_config.NumberColumn(format="%.3f" if _small(frame[name]) else "%.1f")
+        for name in frame.columns
+        if pd.api.types.is_float_dtype(frame[name])
+    }
+    texts = {name: st.column_config.TextColumn(width=380) for name in (SOURCE, REFERENCE)}
+    key = "sentences-" + hashlib.sha256(rows.tobytes() + repr(frame.columns.tolist()).encode()).hexdigest()[:16]
+    st.dataframe(
+        frame,
+        hide_index=True,
+        height=min(_HEIGHT, 38 + 35 * len(rows)),
+        column_config={**texts, **numbers, SENTENCE: st.column_config.NumberColumn(width=80, pinned=True)},
+        placeholder="",
+        key=key,
+        on_select=lambda: pick(key, rows),
+        selection_mode="single-row",
+        lazy=len(rows) > _EAGER_ROWS,
+        alt="Sentences beside their scores; select one to look at it",
+    )
+    st.caption(f"{len(rows):,} of {len(sentences):,} sentences; select a row to look at it below.")
+
+
+def shown(sentences: Sentences, rows: np.ndarray, columns: Sequence[str]) -> pd.DataFrame:
+    """The rows as a table: number, source, labels, then the wanted values."""
+    parts = (sentences.texts[[SOURCE]], sentences.labels, sentences.values[list(columns)])
+    found = pd.concat([part.iloc[rows] for part in parts], axis="columns")
+    found.insert(0, SENTENCE, rows)
+    return found.reset_index(drop=True)
+
+
+def pick(key: str, rows: np.ndarray) -> None:
+    """Make the selected row the chosen sentence."""
+    chosen = st.session_state[key]["selection"]["rows"]
+    if chosen:
+        st.session_state["sentence"] = int(rows[chosen[0]])
+
+
+def _small(column: pd.Series) -> bool:
+    """Is it a ratio or a probability, of which the digits behind the point matter?"""
+    return bool(column.abs().max() <= 5)

@@ -1,0 +1,46 @@
+"""Two texts on one line, word by word: what only the second has is underlined, what only the first has is struck out.
+
+Text is text: it goes to the browser as HTML with every character of its own escaped. Computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import streamlit as st
+
+from analyses.sentences import Difference
+
+EMPTY = "(empty)"
+_LINE = "display:grid;grid-template-columns:minmax(7rem,14%) 1fr;gap:1rem;margin:0 0 .35rem"
+_TEXT = "white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:plaintext"
+_ADDED = "background:rgba(0,114,178,.25);text-decoration:underline;text-underline-offset:.2em"
+_MISSING = "background:rgba(230,159,0,.22);text-decoration:line-through;opacity:.75"
+
+
+def html_line(label: str, differences: Sequence[Difference], note: str = "") -> str:
+    """A labelled line with its differences marked; `note` stands below the label."""
+    text = "".join(_marked(piece, before) for before, piece in zip([None, *differences], differences, strict=False))
+    small = f'<br><small style="opacity:.7">{escape(note)}</small>' if note else ""
+    shown = text or f'<span style="opacity:.6">{EMPTY}</span>'
+    return f'<div style="{_LINE}"><div>{escape(label)}{small}</div><div dir="auto" style="{_TEXT}">{shown}</div></div>'
+
+
+def show(lines: Sequence[str]) -> None:
+    """The lines below each other."""
+    st.html("".join(lines))
+
+
+def plain(text: str) -> list[Difference]:
+    """A text without anything to compare it with."""
+    return [Difference(True, text, text)] if text else []
+
+
+def _marked(piece: Difference, before: Difference | None) -> str:
+    if piece.equal:
+        return escape(piece.second)
+    if piece.second:
+        return f'<ins style="{_ADDED}">{escape(piece.second)}</ins>'
+    apart = " " if before and before.equal and not before.second[-1:].isspace() and before.first[-1:].isspace() else ""
+    return f'{apart}<del style="{_MISSING}">{escape(piece.first)}</del>'
