@@ -1,7 +1,7 @@
 """BLEU and chrF against the scores that the organisers of WMT22 printed for the systems of their news task.
 
-sacreBLEU's defaults give their numbers: nearly all to the last digit. Where a system's released text is not quite what
-was scored (a line or two), BLEU parts by less than 0.002 and chrF by less than 0.01.
+sacreBLEU's defaults give their numbers: nearly all to the last digit. Where they do not (why is not known; perhaps the
+released text is not quite what was scored), BLEU parts by less than 0.002 and chrF by less than 0.01.
 """
 
 import csv
