@@ -84,10 +84,10 @@ def look(run: Run, test: str, sentence: int, target: str = "own", text: str = ""
 
 
 def _looked(run: Run, source: str, tokens: tuple[str, ...] | None, text: str | None) -> Looked:
-    return _forced(run.reference, _stamp(run), run, source, tokens, text)
+    return _forced(run.reference, stamp(run), run, source, tokens, text)
 
 
-def _stamp(run: Run) -> tuple[float, int]:
+def stamp(run: Run) -> tuple[float, int]:
     """Changes whenever the weights do. Raises RunError where there are none."""
     run.require_model()
     if not run.trained:

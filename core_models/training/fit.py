@@ -15,6 +15,7 @@ from core_models.devices import check_device
 from core_models.systems import build, parameters
 from core_models.text.batches import BatchLoader
 from core_models.text.binary import Prepared
+from core_models.text.vocabulary import Vocabulary
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, Objective, Report, Score, TrainingError
 from core_models.training.state import Progress, latest_state, load_state
@@ -44,12 +45,7 @@ def fit(
     if precision == "float64":
         system.double()
     state = latest_state(folder / "state")
-    vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
-    if side := other_vocabulary(folder, vocabularies):
-        raise CheckpointError(
-            f"{folder}: its {side} vocabulary is not the one of {prepared.folder}, which was prepared again since; "
-            "prepare it as it was, or train a new run"
-        )
+    vocabularies = _vocabularies(folder, prepared)
     begins = training.init_from is not None and state is None
     unmatched = initialise_from(system, training.init_from, vocabularies) if begins else []  # type: ignore[arg-type]
     optimizer = _optimizer(system.to(accelerator.device), training)
@@ -77,25 +73,40 @@ def fit(
         folder, config, accelerator, prepared, system, objective, optimizer, loader, progress, log, score, report
     )
     try:
-        if progress.finished:
-            if log is not None and not log.ended:  # killed between the last state and the last line
-                loop.write("end", **progress.ending())
-            return progress
-        loop.write(
-            "start",
-            steps=loop.total_steps,
-            device=str(accelerator.device),
-            processes=processes,
-            threads=torch.get_num_threads(),
-            precision=precision,
-            torch=torch.__version__,
-            **parameters(system),
-            unmatched=progress.unmatched,
-        )
-        return loop.run(minutes or training.max_minutes)
+        if not progress.finished:
+            _write_start(loop, precision)
+            return loop.run(minutes or training.max_minutes)
+        if log is not None and not log.ended:  # killed between the last state and the last line
+            loop.write("end", **progress.ending())
+        return progress
     finally:
         if log is not None:
             log.close()
+
+
+def _vocabularies(folder: Path, prepared: Prepared) -> tuple[Vocabulary, Vocabulary]:
+    """The prepared text's, source and target; raises CheckpointError where the run was begun with others."""
+    vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
+    if side := other_vocabulary(folder, vocabularies):
+        raise CheckpointError(
+            f"{folder}: its {side} vocabulary is not the one of {prepared.folder}, which was prepared again since; "
+            "prepare it as it was, or train a new run"
+        )
+    return vocabularies
+
+
+def _write_start(loop: Loop, precision: str) -> None:
+    loop.write(
+        "start",
+        steps=loop.total_steps,
+        device=str(loop.accelerator.device),
+        processes=loop.accelerator.num_processes,
+        threads=torch.get_num_threads(),
+        precision=precision,
+        torch=torch.__version__,
+        **parameters(loop.system),
+        unmatched=loop.progress.unmatched,
+    )
 
 
 def chosen_precision(precision: str, device: str) -> str:

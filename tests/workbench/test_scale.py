@@ -1,6 +1,7 @@
 """What large data may cost: laws that hold for a corpus of two million pairs and for a small test set alike."""
 
 import io
+import mmap
 import sys
 
 import pandas as pd
@@ -27,9 +28,11 @@ def _table(*arguments: object) -> pd.DataFrame:
 def test_stages_see_memory_that_is_taken_and_given_back():
     stages = Stages()
     with stages.stage("take"):
-        taken = bytearray(b"x") * 50_000_000
+        taken = mmap.mmap(-1, 50_000_000, flags=mmap.MAP_PRIVATE)  # not from a heap that may have free pages
+        for _ in range(50):
+            taken.write(b"x" * 1_000_000)
     with stages.stage("give back"):
-        del taken
+        taken.close()
     took, gave_back = stages.rows
     assert took["anonymous_mb"] == pytest.approx(50, abs=1)
     assert gave_back["anonymous_mb"] == pytest.approx(-50, abs=1)

@@ -1,21 +1,18 @@
-"""Translation while somebody waits: models kept in memory, one search at a time for each. Torch is loaded here, on use.
-
-Two models at most stay loaded; a run that was trained further is opened anew.
-"""
+"""Translation while somebody waits, by the models that `inside` keeps loaded. Torch is loaded on use."""
 
 from __future__ import annotations
 
 import shlex
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from workbench.inside import opened, stamp
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
-    from core_models.translator import Translation, Translator
+    from core_models.translator import Translation
     from workbench.figures.grammar import Figure
 
 MOST_WORDS = 150  # longer sources would keep the page waiting
@@ -33,22 +30,6 @@ class Asked:
     n_best: int = 5
 
 
-def stamp(run: Run) -> tuple[float, int]:
-    """Changes whenever the weights do. Raises RunError where there are none."""
-    run.require_model()
-    if not run.trained:
-        raise RunError(f"{run.name} has no weights yet; train it: workbench resume {run.folder}")
-    found = run.weights.stat()
-    return found.st_mtime, found.st_size
-
-
-@st.cache_resource(max_entries=2, show_spinner="Loading the model")
-def _opened(reference: str, stamp: tuple[float, int]) -> tuple[Translator, threading.Lock]:
-    import core_models
-
-    return core_models.load(reference), threading.Lock()
-
-
 def translate(run: Run, asked: Asked) -> Translation:
     """The best translation with its n-best list and recorded tree. Raises RunError, and what the search refuses."""
     words = len(asked.source.split())
@@ -61,8 +42,8 @@ def translate(run: Run, asked: Asked) -> Translation:
 
 
 @st.cache_data(max_entries=32, show_spinner="Translating")
-def _translated(folder: str, stamp: tuple[float, int], asked: Asked) -> Translation:
-    translator, lock = _opened(folder, stamp)
+def _translated(folder: str, weights: tuple[float, int], asked: Asked) -> Translation:
+    translator, lock = opened(folder, weights)
     search: dict[str, Any] = {
         "beam": asked.beam,
         "length_penalty": asked.length_penalty,
