@@ -228,9 +228,7 @@ def test_a_test_set_is_translated_with_trees_and_traced_in_part(folders):
     run = open_run(folders[2])
     assert run.translations("dev").has_trees
     assert run.translations("dev").meta["search"]["beam"] == 2
-    _run(
-        "trace", folders[2], "--test", "dev", "--names", "log_prob,future_cost.*", "--sentences", "0-2,5"
-    )
+    _run("trace", folders[2], "--test", "dev", "--names", "log_prob,future_cost.*", "--sentences", "0-2,5")
     assert list(run.traces("dev")) == [0, 1, 2, 5]
     assert set(run.traces("dev").names) == {"log_prob", "future_cost.log_prob", "future_cost.gate"}
 
