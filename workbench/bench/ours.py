@@ -163,7 +163,9 @@ def measure(
     }
     found["train_memory_bytes"] = _peak_memory(device)
     found |= measure_decoding(system, shape, precision)
-    return found
+    recorded = measure_decoding(system, shape, precision, record=True)
+    plain, recording = (one["decode_sentences_per_second"] for one in (found, recorded))
+    return found | {"decode_recording_ratio": recording / plain}
 
 
 def _peak_memory(device: str) -> int:
