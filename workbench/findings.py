@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from workbench.drawing import Request, future_cost_pairs, short_names
+from workbench.drawing import Request, short_names
+from workbench.drawing.future_cost import future_cost_pairs
 from workbench.runs import Run, RunError, training_table
 
 if TYPE_CHECKING:

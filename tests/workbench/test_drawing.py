@@ -9,7 +9,7 @@ import pytest
 from analyses import beam, words
 from analyses.future_cost import calibration
 from workbench import buckets, drawing, evaluation
-from workbench.drawing import DRAWINGS, Request, draw
+from workbench.drawing import Request, draw, future_cost, load
 from workbench.runs import RunError, open_run, training_table
 
 SHORT = ("transformer", "future-cost-1", "future-cost-2")
@@ -82,7 +82,7 @@ def _check_overlay(figure, request):
     run = request.runs[0]
     trace, detail = run.traces(request.test)[request.sentence], run.translations(request.test).details[request.sentence]
     lines = figure.table[figure.table.mark == "line"]
-    for column, name in (("log_prob", "log_prob"), ("estimated", drawing.FUTURE), ("gate", drawing.GATE)):
+    for column, name in (("log_prob", "log_prob"), ("estimated", future_cost.FUTURE), ("gate", future_cost.GATE)):
         found = lines[lines[column].notna()].groupby("series", sort=False)[column].apply(list)
         np.testing.assert_allclose(found.iloc[0], trace[name].values)
     assert figure.panels[0].x.texts == tuple(detail["tokens"])
@@ -92,7 +92,8 @@ def _check_calibration(figure, request):
     for run in request.runs[1:]:
         traces = run.traces(request.test)
         flat = [
-            np.concatenate([traces.array(name, row).values for row in traces]) for name in (drawing.FUTURE, "log_prob")
+            np.concatenate([traces.array(name, row).values for row in traces])
+            for name in (future_cost.FUTURE, "log_prob")
         ]
         wanted = calibration(*flat)
         found = figure.table[(figure.table.mark == "points") & (figure.table.series == run.name.rsplit("/")[-1])]
@@ -152,10 +153,10 @@ CASES = {
 
 def test_every_drawing_has_its_case():
     inside = {"attention", "alignment", "token-probabilities", "layer-lens"}  # test_inside.py
-    alike = {"ngram-differences"}  # test_word_drawings.py: these runs are too much alike
+    alike = {"ngram-differences"}  # test_drawing_words.py: these runs are too much alike
     attributed = {"attribution", "attribution-matrix"}  # test_attribution.py
     widened = {"beam-sizes"}  # test_beam_sizes.py
-    assert set(DRAWINGS) == {*CASES, *alike, *inside, *attributed, *widened}
+    assert set(load()) == {*CASES, *alike, *inside, *attributed, *widened}
 
 
 @pytest.mark.parametrize("name", list(CASES))

@@ -145,11 +145,11 @@ def figure(
     width: Annotated[str | None, typer.Option(help="column, page, or inches")] = None,
 ) -> None:
     """Draw what a page shows, into a file."""
-    from workbench.drawing import DRAWINGS, Request, draw
+    from workbench.drawing import Request, draw, load
     from workbench.runs import open_runs
 
     if name == "list":
-        typer.echo("\n".join(DRAWINGS))
+        typer.echo("\n".join(load()))
         return
     opened = open_runs(run or [])
     from workbench.export.files import DRAWN, WRITTEN, bundle, save

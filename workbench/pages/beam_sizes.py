@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from workbench import beam_size_drawing, beam_sizes, frame
+from workbench import beam_sizes, frame
+from workbench.drawing.beam_sizes import sizes_table
 from workbench.widgets import figure_view
 
 Number = st.column_config.NumberColumn
@@ -34,7 +35,7 @@ if not measured:
 figure_view.show("beam-sizes", here.request(measured))
 with frame.sentences_for_errors():
     st.dataframe(
-        beam_size_drawing.sizes_table(here.request(measured)),
+        sizes_table(here.request(measured)),
         hide_index=True,
         width="content",
         key="sizes",

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from workbench import attribution_drawings
 from workbench.attribution import BASELINES, METHODS, WHOLE
 from workbench.drawing import Request
+from workbench.drawing.attribution import sums_table
 
 Number = st.column_config.NumberColumn
 NATS = {
@@ -51,7 +51,7 @@ def options(words: Sequence[str]) -> tuple[str, dict[str, object]]:
 def completeness(request: Request, every_word: bool) -> None:
     """The table of what the attributions sum to beside what they should."""
     st.dataframe(
-        attribution_drawings.sums_table(request, every_word),
+        sums_table(request, every_word),
         hide_index=True,
         width="content",
         key="sums",

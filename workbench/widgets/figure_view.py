@@ -34,7 +34,7 @@ _MATPLOTLIB = threading.Lock()  # downloads are drawn on threads of their own; M
 
 
 def show(name: str, request: Request, key: str = "") -> None:
-    """Draw one of `drawing.DRAWINGS` with all that stands below it, or say why it cannot be drawn."""
+    """Draw one of the drawings with all that stands below it, or say why it cannot be drawn."""
     with sentences_for_errors():
         show_figure(drawn(name, request), figure_command(name, request), key)
 
@@ -77,7 +77,7 @@ def figure_command(name: str, request: Request) -> str:
     for run in request.runs:
         words += ["--run", run.reference]
     words += ["--test", request.test] if request.test else []
-    words += ["--sentence", str(request.sentence)] if name in drawing.OF_A_SENTENCE else []
+    words += ["--sentence", str(request.sentence)] if drawing.of_a_sentence(name) else []
     for option, value in request.options.items():
         words += ["--set", f"{option}={json.dumps(value, ensure_ascii=False)}"]
     return shlex.join([*words, "--out", f"{name}.pdf"])

@@ -7,8 +7,7 @@ import json
 import pandas as pd
 import streamlit as st
 
-from workbench import word_drawings
-from workbench.drawing import Request
+from workbench.drawing import Request, words
 from workbench.frame import as_typed
 from workbench.widgets import figure_view
 
@@ -24,11 +23,11 @@ _COLUMNS = {
 
 def show(request: Request) -> None:
     """Both tables beside each other, the baseline's n-grams on the left."""
-    first, second = word_drawings.pair(request)
+    first, second = words.pair(request)
     stamps = tuple((run.reference, *figure_view.stamp(run, request.test)) for run in request.runs)
     table = _table(stamps, request.test, request.base, json.dumps(request.options, sort_keys=True), request)
     for side, sign, ahead, behind in zip(st.columns(2), (1, -1), (first, second), (second, first), strict=True):
-        rows = word_drawings.ahead(table, sign)
+        rows = words.ahead(table, sign)
         with side:
             st.subheader(as_typed(f"{ahead} rather than {behind}"))
             _one(rows.head(_MOST).reset_index(drop=True), {"first": first, "second": second}, f"ngrams-{sign}")
@@ -39,7 +38,7 @@ def show(request: Request) -> None:
 def _table(
     runs: tuple[tuple[object, ...], ...], test: str, baseline: str, options: str, _request: Request
 ) -> pd.DataFrame:
-    return word_drawings.ngram_table(_request)
+    return words.ngram_table(_request)
 
 
 def _one(rows: pd.DataFrame, names: dict[str, str], key: str) -> None:

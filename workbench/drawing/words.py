@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench import evaluation
-from workbench.drawing import Request, drawing, looks, short_names
+from workbench.drawing import Request, drawing, short_names, styles
 from workbench.frequencies import COUNTED, of_training
 from workbench.runs import RunError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.figures.grammar import Figure, SeriesStyle
+    from workbench.figures.grammar import Figure
 
 MOST_NGRAMS = 12  # of either system in the figure
 _OPTIONS = {"counts", "tokenize", "lowercase", "beside", "orders", "most"}
@@ -81,7 +81,7 @@ def _f_measure(request: Request) -> Figure:
     from workbench.figures.words import word_f_measure
 
     table = f_measure_table(request)
-    return word_f_measure(table, COUNTED[request.options.get("counts", "test")], styles=_styles(request))
+    return word_f_measure(table, COUNTED[request.options.get("counts", "test")], styles=styles(request))
 
 
 @drawing("ngram-differences")
@@ -94,15 +94,10 @@ def _ngram_differences(request: Request) -> Figure:
     chosen = pd.concat([ahead(table, sign).head(most) for sign in (1, -1)]).drop(columns="examples")
     if chosen.empty:
         raise RunError("the two runs match the same n-grams equally often; there is nothing to draw")
-    return ngram_differences(chosen, pair(request), styles=_styles(request))
+    return ngram_differences(chosen, pair(request), styles=styles(request))
 
 
 def ahead(table: pd.DataFrame, sign: int) -> pd.DataFrame:
     """The n-grams by which the first system (1) or the second (-1) is ahead, those that say most first."""
     rows = table[table["difference"] * sign > 0]
     return rows.sort_values(["ratio", "order"], ascending=[sign < 0, False], kind="stable", ignore_index=True)
-
-
-def _styles(request: Request) -> dict[str, SeriesStyle]:
-    names = short_names(request.runs)
-    return {names[name]: style for name, style in looks(request.runs).items()}

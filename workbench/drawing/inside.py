@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.drawing import Request, drawing, looks, short_names
+from workbench.drawing import Request, drawing, short_names, styles
 from workbench.inside import Looked, look
 from workbench.runs import Run, RunError
 
@@ -271,10 +271,9 @@ def word_table(request: Request) -> pd.DataFrame:
 def _token_probabilities(request: Request) -> Figure:
     from workbench.figures.tokens import token_probabilities
 
-    names = short_names(request.runs)
     return token_probabilities(
         word_table(request),
-        {names[name]: style for name, style in looks(request.runs).items()},
+        styles(request),
         f"Each word of {_translation(request)} under forced decoding: its probability, the entropy of the "
         "distribution it was taken from (nats) and its rank there; rank 1 is the most probable word.",
     )

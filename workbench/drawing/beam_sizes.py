@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.beam_sizes import read
-from workbench.drawing import Request, drawing, looks, short_names
+from workbench.drawing import Request, drawing, short_names, styles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,5 +45,4 @@ def _beam_sizes(request: Request) -> Figure:
         "errors, against exact search without a length penalty (Stahlberg and Byrne 2019), on short sentences. "
         f"{'; '.join(said)}."
     )
-    styles = {names[name]: style for name, style in looks(request.runs).items()}
-    return beam_sizes(sizes_table(request), caption, styles)
+    return beam_sizes(sizes_table(request), caption, styles(request))

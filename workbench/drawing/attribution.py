@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.attribution import BASELINES, METHODS, WHOLE, Explained, explain, sums
-from workbench.drawing import Request, drawing, looks, short_names
+from workbench.drawing import Request, drawing, short_names, styles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,9 +84,11 @@ def _attribution(request: Request) -> Figure:
     found = explained(request)
     word = request.options.get("word", WHOLE)
     what = "the whole output" if word == WHOLE else f"output word {word}"
-    styles = {short_names(request.runs)[name]: style for name, style in looks(request.runs).items()}
     return attribution(
-        _cells(found, request), f"What speaks for {what}. {_caption(found, request)}", _said(found, request), styles
+        _cells(found, request),
+        f"What speaks for {what}. {_caption(found, request)}",
+        _said(found, request),
+        styles(request),
     )
 
 

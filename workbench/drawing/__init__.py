@@ -1,0 +1,117 @@
+"""From runs to figures: one function a figure, the same for `workbench figure` and for the pages.
+
+A request names runs, test set and sentence; a drawing gathers the tables (evaluation, analyses) and hands them to its
+figure family. Pages compute nothing: they call `draw`. A module of this package is a theme; `load` finds them all.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from workbench.runs import Run, RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.figures.grammar import Figure, SeriesStyle
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be drawn. `sentence` counts from 0; `options` are the drawing's own."""
+
+    runs: tuple[Run, ...]
+    test: str = "test"
+    sentence: int = 0
+    baseline: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def base(self) -> str:
+        """The run that others are compared with: the one named, else the first."""
+        return self.baseline or self.runs[0].name
+
+
+Drawing = Callable[[Request], "Figure"]
+DRAWINGS: dict[str, Drawing] = {}
+OF_A_SENTENCE: set[str] = set()  # the drawings that show one sentence, not a whole test set
+
+
+def drawing(name: str, of_a_sentence: bool = False) -> Callable[[Drawing], Drawing]:
+    def add(function: Drawing) -> Drawing:
+        DRAWINGS[name] = function
+        if of_a_sentence:
+            OF_A_SENTENCE.add(name)
+        return function
+
+    return add
+
+
+def load() -> dict[str, Drawing]:
+    """Every drawing by name, those of all modules of this package."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return DRAWINGS
+
+
+def of_a_sentence(name: str) -> bool:
+    """Does the drawing show one sentence, not a whole test set?"""
+    return name in load() and name in OF_A_SENTENCE
+
+
+def draw(name: str, request: Request) -> Figure:
+    """The figure of a name; raises RunError where there is none, or a run lacks what it needs."""
+    if name not in load():
+        from core_models.config import nearest
+
+        raise RunError(f"no figure is called {name!r}; {nearest(name, list(DRAWINGS))}")
+    if not request.runs:
+        raise RunError("no run is chosen; name at least one")
+    try:
+        figure = DRAWINGS[name](request)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, RunError) or not request.options:
+            raise
+        raise RunError(f"{name} cannot be drawn with {request.options}: {error}") from error
+    return replace(figure, provenance={**figure.provenance, **_provenance(name, request)})
+
+
+def _provenance(name: str, request: Request) -> dict[str, str]:
+    """What travels in the metadata of an exported file, so that it can be drawn again."""
+    said = {
+        "runs": ", ".join(run.name for run in request.runs),
+        "test": request.test,
+        "options": json.dumps(request.options, sort_keys=True, ensure_ascii=False),
+    }
+    return {**said, "sentence": str(request.sentence)} if name in OF_A_SENTENCE else said
+
+
+def looks(runs: Sequence[Run]) -> dict[str, SeriesStyle]:
+    """The style of each run, by name: the same in every figure of the same runs, whatever it draws first."""
+    from workbench.figures import theme
+
+    names = short_names(runs)
+    chosen = theme.styles(list(names.values()))
+    return {name: chosen[short] for name, short in names.items()}
+
+
+def styles(request: Request) -> dict[str, SeriesStyle]:
+    """The style of each run of a request, by its short name."""
+    names = short_names(request.runs)
+    return {names[name]: style for name, style in looks(request.runs).items()}
+
+
+def short_names(runs: Sequence[Run]) -> dict[str, str]:
+    """Run names for legends: the last part of the path where that tells them apart."""
+    last = [run.name.rsplit("/", 1)[-1] for run in runs]
+    return {run.name: short if last.count(short) == 1 else run.name for run, short in zip(runs, last, strict=True)}
+
+
+def named(table: pd.DataFrame, request: Request, column: str = "system") -> pd.DataFrame:
+    """The table with short names of runs."""
+    return table.assign(**{column: table[column].map(short_names(request.runs))})

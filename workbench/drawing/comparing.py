@@ -1,0 +1,99 @@
+"""Drawings that compare runs over a whole test set: training curves, scores, buckets, adequacy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from workbench import evaluation
+from workbench.drawing import Request, drawing, named, short_names, styles
+from workbench.runs import RunError, training_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.figures.grammar import Figure
+
+
+@drawing("training-curves")
+def _training_curves(request: Request) -> Figure:
+    from workbench.figures.training import training_curves
+
+    table = training_table(request.runs)
+    if table.empty:
+        raise RunError(f"{', '.join(run.name for run in request.runs)}: nothing was logged yet; train the run first")
+    return training_curves(named(table, request, "run"), styles=styles(request), **request.options)
+
+
+@drawing("scores")
+def _scores(request: Request) -> Figure:
+    from workbench.figures.scores import score_dots
+
+    metrics = request.options.get("metrics", ("bleu", "chrf"))
+    metrics = metrics.split(",") if isinstance(metrics, str) else metrics
+    counting = evaluation.Counting(request.options.get("preset", "default"), request.options.get("reference", 0))
+    table = evaluation.score_table(request.runs, request.test, metrics, counting=counting)
+    table = table.assign(metric=table["metric"].replace(evaluation.METRIC_NAMES))
+    return score_dots(
+        named(table, request), baseline=short_names(request.runs).get(request.base), styles=styles(request)
+    )
+
+
+def _lengths(request: Request) -> tuple[pd.DataFrame, pd.DataFrame | None, str, str]:
+    from workbench import buckets
+
+    options = dict(request.options)
+    metric = options.pop("metric", "bleu")
+    grouping = buckets.Grouping(**options)
+    scores, differences, said = buckets.tables(request.runs, request.test, grouping, metric, request.base)
+    return scores, differences, buckets.METRIC_NAMES.get(metric, metric), said
+
+
+@drawing("length-scores")
+def _length_scores(request: Request) -> Figure:
+    from workbench.figures.lengths import length_scores
+
+    table, _, metric, length = _lengths(request)
+    return length_scores(named(table.dropna(subset=["score"]), request), metric, length, styles=styles(request))
+
+
+@drawing("length-differences")
+def _length_differences(request: Request) -> Figure:
+    from workbench.figures.lengths import length_differences
+
+    _, table, metric, length = _lengths(request)
+    if table is None:
+        raise RunError("a difference needs two runs; choose another one beside the baseline")
+    return length_differences(
+        named(table.dropna(subset=["delta"]), request),
+        metric,
+        short_names(request.runs)[request.base],
+        length,
+        styles=styles(request),
+    )
+
+
+@drawing("output-lengths")
+def _output_lengths(request: Request) -> Figure:
+    from workbench.figures.lengths import output_lengths
+
+    table, _, _, length = _lengths(request)
+    return output_lengths(named(table.dropna(subset=["score"]), request), length, styles=styles(request))
+
+
+@drawing("adequacy")
+def _adequacy(request: Request) -> Figure:
+    from workbench.adequacy import adequacy_table, aligner_of
+    from workbench.figures.scores import score_dots
+
+    aligner, origin = aligner_of(request.runs, request.test, request.options.get("aligner"))
+    table = adequacy_table(request.runs, request.test, aligner).rename(columns={"measure": "metric"})
+    figure = score_dots(
+        named(table, request), baseline=short_names(request.runs).get(request.base), styles=styles(request)
+    )
+    said = (
+        "CDR: of the source words that the reference covers, the share that the translation covers too. Under and over "
+        "are proxies, no human counts: the rest, and source words that are translated twice by the same word. All "
+        f"links are of one frozen aligner ({aligner.digest}, {origin})."
+    )
+    return replace(figure, name="adequacy", title="Adequacy", caption=f"{figure.caption} {said}")
