@@ -87,6 +87,7 @@ class System(nn.Module):
         self.config = config
         self.backbone = backbone
         self.mechanisms = nn.ModuleDict(mechanisms)
+        self.search_head: nn.Module | None = None  # in place of the vocabulary head, in steps only
 
     @property
     def named_mechanisms(self) -> dict[str, Mechanism]:
@@ -174,5 +175,7 @@ class System(nn.Module):
         )
         hypothesis = {BACKBONE: stepped}
         hypothesis.update({name: dict(own.after) for name, own in guests.owns.items() if own.after})
-        scores = Scores(logits(output, *self.backbone.output_matrix), False)
+        head = self.search_head
+        values = logits(output, *self.backbone.output_matrix) if head is None else head(output)
+        scores = Scores(values, False)
         return scores, State(state.position + 1, state.mask, state.sentence, hypothesis)

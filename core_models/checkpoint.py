@@ -54,6 +54,7 @@ def begin_run(folder: Path, config: RunConfig, source: Vocabulary, target: Vocab
     (folder / "vocabulary").mkdir(parents=True, exist_ok=True)
     source.save(folder / "vocabulary" / "source.model")
     target.save(folder / "vocabulary" / "target.model")
+    config = config.model_copy(update={"vocabulary": {"source": source.digest, "target": target.digest}})
     write_yaml(folder / CONFIG, config.model_dump(mode="json", exclude_none=True))
 
 
@@ -153,6 +154,12 @@ def open_trained(reference: str | Path, device: str | torch.device = "cpu") -> T
     config = read_config(folder)
     source = Vocabulary.load(folder / "vocabulary" / "source.model")
     target = Vocabulary.load(folder / "vocabulary" / "target.model")
+    for side, vocabulary in (("source", source), ("target", target)):
+        if config.vocabulary.get(side, vocabulary.digest) != vocabulary.digest:
+            raise CheckpointError(
+                f"{folder / 'vocabulary' / side}.model: not the vocabulary that this run was trained with, so its "
+                "weights mean other pieces; copy the run again, or its vocabulary"
+            )
     system = build(config.model, len(source), len(target))
     load_weights(weights, system)
     return Trained(folder, config, system.to(device).eval(), source, target, weights)
@@ -174,8 +181,8 @@ def initialise_from(system: System, reference: str | Path, vocabularies: tuple[V
     """Copy every tensor of another run whose name and shape match; returns the names that were not matched.
 
     vocabularies: this system's, source and target. Refuses another architecture: where backbone, norm placement,
-    positions, tying or heads differ, or the vocabularies, names would match and the weights would be wrong
-    (mechanisms.md 0.7). Raises ConfigError.
+    positions, tying or heads differ, or the vocabularies, names would match and the weights would be
+    wrong. Raises ConfigError.
     """
     folder, weights = resolve(reference)
     other = read_config(folder).model

@@ -165,6 +165,9 @@ class SearchConfig(Section):
     n_best: int = Field(1, gt=0)
     finished: Literal["leave", "stay"] = "leave"
     batch_tokens: int = Field(4096, gt=0, description="beam x length that are decoded together")
+    precision: Literal["full", "bfloat16", "int8"] = Field(
+        "full", description="of the products: as the weights are, bfloat16 autocast, or 8-bit integers (CPU)"
+    )
 
     @model_validator(mode="after")
     def _enough(self) -> SearchConfig:
@@ -182,6 +185,7 @@ class RunConfig(Section):
     model: ModelConfig
     training: TrainingConfig
     search: SearchConfig = SearchConfig()
+    vocabulary: dict[str, str] = Field({}, description="SHA-256 of the vocabularies, by side, written when it begins")
 
     def data_folder(self, run: Path) -> Path:
         """The prepared data of the run in folder `run`: a relative path is relative to it."""
@@ -212,7 +216,9 @@ def _sentence(kind: type[BaseModel], problem: Mapping[str, Any], where: str) -> 
     path = [part for part in problem["loc"] if isinstance(part, str)]
     name = ".".join(path) or "(all)"
     if problem["type"] == "extra_forbidden":
-        return f"{where}: unknown key {name!r}; {nearest(path[-1], list(_section_at(kind, path[:-1]).model_fields))}"
+        fields = _section_at(kind, path[:-1]).model_fields
+        known = [field.alias or name for name, field in fields.items()]
+        return f"{where}: unknown key {name!r}; {nearest(path[-1], known)}"
     if problem["type"] == "missing":
         return f"{where}: {name} is missing"
     message = problem["msg"].removeprefix("Value error, ")

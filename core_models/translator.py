@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from core_models.capacity import Capacity, TooLarge, batches
 from core_models.checkpoint import open_trained
 from core_models.config import SearchConfig, parse
 from core_models.devices import check_device
+from core_models.int8 import quantised
 from core_models.search import Ensemble, Exact, Found, Hypothesis, Tree, beam_search, exact_search, sample
 from core_models.text.batches import Batch, collate
 from core_models.text.vocabulary import UNK, Vocabulary
@@ -65,6 +67,10 @@ class Translator:
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
         self.search = search or SearchConfig()
         self._capacity = Capacity()
+
+    @cached_property
+    def _quantised(self) -> list[System]:
+        return [quantised(system) for system in self.systems]
 
     @property
     def device(self) -> torch.device:
@@ -220,11 +226,12 @@ class Translator:
                 )
         return found
 
-    def _encode(self, batch: Batch) -> tuple[Any, Any]:
+    def _encode(self, batch: Batch, precision: str = "full") -> tuple[Any, Any]:
         """What the search steps, and the encoded batch it starts from."""
-        if len(self.systems) == 1:
-            return self.systems[0], self.systems[0].encode(batch)
-        return Ensemble(self.systems), [system.encode(batch) for system in self.systems]
+        systems = self._quantised if precision == "int8" else self.systems
+        if len(systems) == 1:
+            return systems[0], systems[0].encode(batch)
+        return Ensemble(systems), [system.encode(batch) for system in systems]
 
     def _limits(self, batch: Batch, config: SearchConfig) -> torch.Tensor:
         lengths = batch.source_mask.sum(1)
@@ -241,8 +248,9 @@ class Translator:
                 [row + [-1] * (longest - len(row)) for row in prefixes], dtype=torch.long, device=self.device
             )
             limits = torch.maximum(limits, torch.tensor([len(row) + 1 for row in prefixes], device=self.device))
-        with torch.inference_mode():
-            return beam_search(*self._encode(batch), limits, config, forced, record)
+        lower = torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bfloat16")
+        with torch.inference_mode(), lower:
+            return beam_search(*self._encode(batch, config.precision), limits, config, forced, record)
 
     def _translation(self, source: list[int], found: Found) -> Translation:
         best, *others = [self._one(source, hypothesis) for hypothesis in found.hypotheses]

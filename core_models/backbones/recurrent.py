@@ -1,5 +1,5 @@
-"""Recurrent cells and additive attention, in the convention of mechanisms.md section 4: the update gate keeps the old
-state, the reset gate works after the recurrent product. Knows single positions, not sequences."""
+"""Recurrent cells and additive attention, as PyTorch's GRUCell writes them: the update gate keeps the old state, the
+reset gate works after the recurrent product. Knows single positions, not sequences."""
 
 from __future__ import annotations
 

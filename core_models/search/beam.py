@@ -1,4 +1,4 @@
-"""Batched beam search. Finished hypotheses leave to a list of K (mechanisms.md 8.11). On request the tree is recorded:
+"""Batched beam search. Finished hypotheses leave to a list of K. On request the tree is recorded:
 at every step all 2K candidates and what became of them.
 
 Knows no architecture: states are reordered by `State.select`, whatever they hold.

@@ -130,6 +130,8 @@ def _accelerator(precision: str, device: str) -> Accelerator:
     # Accelerate keeps the first call's device and precision for the process; a second fit may ask for others.
     if not torch.distributed.is_initialized():
         AcceleratorState._reset_state(reset_partial_state=True)
+        if device.startswith("cuda:"):  # Accelerate takes the process's current card
+            torch.cuda.set_device(device)
     return Accelerator(cpu=device == "cpu", mixed_precision="bf16" if precision == "bfloat16" else "no")
 
 

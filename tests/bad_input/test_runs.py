@@ -37,6 +37,13 @@ def _vocabulary(run: Path, size: int) -> None:
         other.save(run / "vocabulary" / f"{side}.model")
 
 
+def _without_digests(run: Path) -> None:
+    """As a run was laid out before its configuration knew its vocabularies."""
+    path = run / "config.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text[: text.index("vocabulary:")], encoding="utf-8")
+
+
 RUNS = {
     "missing weights": (
         lambda run: (run / "weights.safetensors").unlink(),
@@ -62,12 +69,16 @@ RUNS = {
         lambda run: _folder(run / "weights.safetensors"),
         "weights.safetensors: there are no weights here",
     ),
-    "a vocabulary that does not fit": (
+    "another vocabulary": (
         lambda run: _vocabulary(run, 38),
+        "source.model: not the vocabulary that this run was trained with",
+    ),
+    "a vocabulary that does not fit": (
+        lambda run: (_vocabulary(run, 38), _without_digests(run)),
         "(a row a piece, so the vocabulary beside it may be",
     ),
     "sides that do not fit": (
-        lambda run: Vocabulary.train(SOURCES, 34).save(run / "vocabulary" / "source.model"),
+        lambda run: (Vocabulary.train(SOURCES, 34).save(run / "vocabulary" / "source.model"), _without_digests(run)),
         "tied: all needs one joint vocabulary, here are 34 source and 100 target pieces",
     ),
     "an empty vocabulary": (
@@ -178,6 +189,7 @@ def test_standard_input_that_is_no_text_is_refused(run, refused, monkeypatch):
 def test_an_ensemble_of_different_vocabularies_is_refused(run, refused):
     other = shutil.copytree(run, run.parent / "other")
     _vocabulary(other, 38)
+    _without_digests(other)
     write_weights(other / "weights.safetensors", build(describe("future-cost-2:preset=tiny"), 38))
     said = refused("translate", "runs/one", "runs/other", "--ensemble", "--input", "in.txt")
     assert "runs/other and runs/one have different vocabularies; an ensemble needs one" in said

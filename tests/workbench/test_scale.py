@@ -82,3 +82,13 @@ def test_made_up_systems_are_better_one_after_the_other():
     assert len(references) == 300
     assert found == sorted(found)
     assert 5 < found[0] < found[-1] < 80
+
+
+@linux
+def test_our_bootstrap_and_sacrebleus_own_say_the_same():
+    table = _table("significance", "--segments", 200, "--samples", 200, "--trials", 500)
+    p_value = table.dropna(subset=["p_value"]).set_index(["engine", "stage"]).p_value
+    ours, theirs = p_value["nmt-workbench"], p_value["sacrebleu"]
+    assert ours["bootstrap, 200 resamples"] == theirs["statistics and bootstrap, 200 resamples"]
+    swapped = ours["randomisation, 500 trials"], theirs["statistics and randomisation, 500 trials"]
+    assert abs(swapped[0] - swapped[1]) < 3 * (0.25 / 500) ** 0.5 * 2**0.5

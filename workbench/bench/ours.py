@@ -145,6 +145,7 @@ def measure(
     """Everything about one system; peak memory is of this process so far: `measure_apart` compares it."""
     import torch
 
+    from core_models.int8 import quantised
     from core_models.systems import build, parameters
 
     if threads:
@@ -159,9 +160,12 @@ def measure(
         "threads": torch.get_num_threads(),
         **counts,
         **multiply_adds(name, shape),
-        **measure_training(system, shape, precision),
     }
-    found["train_memory_bytes"] = _peak_memory(device)
+    if precision == "int8":  # decodes only
+        system = quantised(system)
+    else:
+        found |= measure_training(system, shape, precision)
+        found["train_memory_bytes"] = _peak_memory(device)
     found |= measure_decoding(system, shape, precision)
     recorded = measure_decoding(system, shape, precision, record=True)
     plain, recording = (one["decode_sentences_per_second"] for one in (found, recorded))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,13 @@ def measure_trained(run: Run, test: str, threads: int, quantizations: tuple[str,
     translator = load(run.folder)
     search = run.config.search
 
-    def ours(lines: list[str]) -> list[str]:
-        return [one.text for one in translator.translate(lines, penalty="power")]
+    def ours(lines: list[str], precision: str = "full") -> list[str]:
+        return [one.text for one in translator.translate(lines, penalty="power", precision=precision)]
 
     with tempfile.TemporaryDirectory() as folder:
         engines: dict[str, Callable[[list[str]], list[str]]] = {"workbench": ours}
+        if "int8" in quantizations:
+            engines["workbench-int8"] = partial(ours, precision="int8")
         for quantization in quantizations:
             out = Path(folder) / quantization
             engines[f"ctranslate2-{quantization}"] = _exported(run, out, quantization, threads, search)

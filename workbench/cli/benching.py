@@ -17,7 +17,9 @@ Threads = Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own
 @app.command()
 def bench(
     systems: Annotated[list[str] | None, typer.Argument(help="Systems of the catalogue, the baseline first")] = None,
-    precision: Annotated[list[str] | None, typer.Option(help="float32, bfloat16; may be repeated")] = None,
+    precision: Annotated[
+        list[str] | None, typer.Option(help="float32, bfloat16, int8 (decoding); may be repeated")
+    ] = None,
     device: Device = "cpu",
     threads: Threads = 0,
     steps: Annotated[int, typer.Option(help="Training steps that are timed", min=1)] = 12,
@@ -41,8 +43,8 @@ def bench(
         describe(name)
     check_device(device)
     for one in precisions:
-        if one not in ("float32", "bfloat16"):
-            refuse(f"--precision {one}: choose float32 or bfloat16")
+        if one not in ("float32", "bfloat16", "int8"):
+            refuse(f"--precision {one}: choose float32, bfloat16 or int8")
     if as_json:
         from workbench.bench.ours import measure
         from workbench.bench.shape import Shape

@@ -1,4 +1,4 @@
-"""Future cost: hand-computed cases (mechanisms.md T9, T9b), Eq. 8-14 written out, and what each model costs."""
+"""Future cost: hand-computed cases, Eq. 8-14 written out, and what each model costs."""
 
 import pytest
 import torch
