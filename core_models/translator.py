@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,34 +22,13 @@ from core_models.checkpoint import open_trained
 from core_models.config import SearchConfig, parse
 from core_models.devices import check_device
 from core_models.int8 import quantised
-from core_models.search import Ensemble, Exact, Found, Hypothesis, Tree, beam_search, exact_search, sample
+from core_models.search import Ensemble, Exact, Found, Hypothesis, beam_search, exact_search, sample
 from core_models.text.batches import Batch, collate
-from core_models.text.vocabulary import UNK, Vocabulary
+from core_models.text.vocabulary import Vocabulary
 from core_models.traces import Trace, TraceWriter
+from core_models.wording import Translation, TranslatorError, Wording
 
-
-@dataclass
-class Translation:
-    """One sentence's translation. `ids` are piece numbers without </s>; `tokens` and `token_log_probs` (nats) end with
-    </s> when finished; `score` is under the length penalty, `log_prob` is not. `n_best` holds the other hypotheses,
-    `tree` the search if it was recorded.
-    """
-
-    text: str
-    tokens: list[str]
-    source_tokens: list[str]
-    score: float
-    log_prob: float
-    token_log_probs: list[float]
-    finished: bool
-    ids: list[int]
-    n_best: list[Translation] = field(default_factory=list)
-    trace: Trace | None = None
-    tree: dict[str, Any] | None = None
-
-
-class TranslatorError(ValueError):
-    """A request that cannot be served; the message says which and why."""
+__all__ = ["Translation", "Translator", "TranslatorError", "load"]
 
 
 class Translator:
@@ -66,6 +44,7 @@ class Translator:
         self.systems = [system] if isinstance(system, System) else list(system)
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
         self.search = search or SearchConfig()
+        self.wording = Wording(source_vocabulary, target_vocabulary)
         self._capacity = Capacity()
 
     @cached_property
@@ -98,7 +77,7 @@ class Translator:
         given = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length, "n_best": n_best, **changes}
         config = self._configured(given)
         pieces = self.source_vocabulary.encode(list(sources))
-        prefixes = self._prefixes(prefix) if prefix is not None else None
+        prefixes = self.wording.prefixes(prefix) if prefix is not None else None
         translations: list[Translation | None] = [None] * len(pieces)
 
         def search(rows: list[int]) -> list[Found]:
@@ -107,7 +86,7 @@ class Translator:
 
         for rows, found in self._each("translating", pieces, config, search):
             for row, one in zip(rows, found, strict=True):
-                translations[row] = self._translation(pieces[row], one)
+                translations[row] = self.wording.translation(pieces[row], one)
         whole = [translation for translation in translations if translation is not None]
         if trace:
             targets = [
@@ -144,25 +123,10 @@ class Translator:
         Text alone would not do: the search may have segmented it otherwise, and may have been cut before </s>.
         """
         _check_one_each(sources, translations=tokens)
-        known = {
-            piece: number
-            for number, piece in enumerate(self.target_vocabulary.pieces(range(len(self.target_vocabulary))))
-        }
         pieces = self.source_vocabulary.encode(list(sources))
-        found = [self._given(source, list(words), known) for source, words in zip(pieces, tokens, strict=True)]
+        found = [self.wording.given(source, list(words)) for source, words in zip(pieces, tokens, strict=True)]
         self._force_all(pieces, [one.ids for one in found], found, names)
         return [one.trace or {} for one in found]
-
-    def _given(self, source: list[int], tokens: list[str], known: dict[str, int]) -> Translation:
-        finished = tokens[-1:] == ["</s>"]
-        words = tokens[:-1] if finished else tokens
-        if foreign := [piece for piece in words if piece not in known]:
-            raise TranslatorError(
-                f"the target vocabulary has no piece {foreign[0]!r}: this translation was made with another one; "
-                "translate its source again"
-            )
-        ids = [known[piece] for piece in words]
-        return self._one(source, Hypothesis(ids, math.nan, math.nan, finished, []))
 
     def sample(
         self, sources: Sequence[str], samples: int = 1, temperature: float = 1.0, top: int | None = None, seed: int = 1
@@ -180,7 +144,7 @@ class Translator:
 
         for rows, found in self._each("sampling", pieces, self.search, draw):
             for row, hypotheses in zip(rows, found, strict=True):
-                drawn[row] = [self._one(pieces[row], hypothesis) for hypothesis in hypotheses]
+                drawn[row] = [self.wording.hypothesis(pieces[row], hypothesis) for hypothesis in hypotheses]
         return drawn
 
     def exact(self, source: str, bound: float = -math.inf, most_nodes: int = 10_000, **changes: Any) -> Exact:
@@ -210,22 +174,6 @@ class Translator:
                 f"take a smaller beam or max_length, or a device with more memory: {text[:60]!r}"
             ) from None
 
-    def _prefixes(self, prefix: Sequence[str]) -> list[list[int]]:
-        """The pieces of what translations must begin with; raises TranslatorError where there are none for a word."""
-        found = self.target_vocabulary.encode(list(prefix))
-        for number, (text, ids) in enumerate(zip(prefix, found, strict=True), start=1):
-            if UNK in ids:
-                words = text.split()
-                unknown = [
-                    w for w, pieces in zip(words, self.target_vocabulary.encode(words), strict=True) if UNK in pieces
-                ]
-                raise TranslatorError(
-                    f"prefix {number} ({text[:60]!r}): the target vocabulary has no pieces for "
-                    f"{', '.join(map(repr, unknown or [text]))}; a translation can only begin with what it can write: "
-                    "write it otherwise or leave it out"
-                )
-        return found
-
     def _encode(self, batch: Batch, precision: str = "full") -> tuple[Any, Any]:
         """What the search steps, and the encoded batch it starts from."""
         systems = self._quantised if precision == "int8" else self.systems
@@ -251,32 +199,6 @@ class Translator:
         lower = torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bfloat16")
         with torch.inference_mode(), lower:
             return beam_search(*self._encode(batch, config.precision), limits, config, forced, record)
-
-    def _translation(self, source: list[int], found: Found) -> Translation:
-        best, *others = [self._one(source, hypothesis) for hypothesis in found.hypotheses]
-        best.n_best = others
-        if found.tree is not None:
-            best.tree = self._tree(found.tree)
-        return best
-
-    def _one(self, source: list[int], hypothesis: Hypothesis) -> Translation:
-        tokens = self.target_vocabulary.pieces(hypothesis.words) + (["</s>"] if hypothesis.finished else [])
-        return Translation(
-            self.target_vocabulary.decode([hypothesis.words])[0],
-            tokens,
-            [*self.source_vocabulary.pieces(source), "</s>"],
-            hypothesis.normalised,
-            hypothesis.score,
-            hypothesis.token_log_probs,
-            hypothesis.finished,
-            hypothesis.words,
-        )
-
-    def _tree(self, tree: Tree) -> dict[str, Any]:
-        """The search as named lists, words as text: what `analyses.beam` reads."""
-        distinct = sorted(set(tree.word))
-        names = dict(zip(distinct, self.target_vocabulary.pieces(distinct), strict=True))
-        return {**vars(tree), "word": [names[word] for word in tree.word]}
 
     def _force_all(
         self, pieces: list[list[int]], targets: list[list[int]], into: list[Any], trace: Sequence[str]
@@ -307,7 +229,9 @@ class Translator:
         for place, (row, row_log_probs) in enumerate(zip(rows, log_probs.tolist(), strict=True)):
             if into[row] is None:
                 kept = row_log_probs[: lengths["target"][place]]
-                into[row] = self._one(pieces[row], Hypothesis(targets[row], sum(kept), sum(kept), True, kept))
+                into[row] = self.wording.hypothesis(
+                    pieces[row], Hypothesis(targets[row], sum(kept), sum(kept), True, kept)
+                )
             if trace:
                 into[row].trace = traces[place]
 
