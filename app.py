@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from workbench import frame
+from workbench import frame, plugins
 
 # A picture of our own: Streamlit fetches its icons for the browser's tab from the network.
 ICON = (
@@ -18,6 +18,15 @@ def page(name: str, title: str, icon: str) -> st.Page:  # type: ignore[valid-typ
     return st.Page(frame.page_file(name), title=title, icon=f":material/{icon}:", default=name == "start")
 
 
+def plugged() -> dict[str, list[st.Page]]:  # type: ignore[valid-type]
+    """The pages of other packages, in a section of their own."""
+    pages = [
+        st.Page(other.show, title=other.title, url_path=other.name, icon=":material/extension:")
+        for other in plugins.pages()
+    ]
+    return {"Plug-ins": pages} if pages else {}
+
+
 chosen = st.navigation({
     "": [page("start", "Start", "home")],
     "Data": [page("runs", "Runs", "folder_open"), page("testsets", "Test sets", "rule")],
@@ -27,6 +36,8 @@ chosen = st.navigation({
         page("words", "Words", "match_word"),
         page("sentences", "Sentences", "table_rows"),
         page("adequacy", "Adequacy", "fact_check"),
+        page("contrast", "Contrast", "compare_arrows"),
+        page("rating", "Human rating", "how_to_vote"),
     ],
     "Inside one sentence": [
         page("translate", "Translate", "translate"),
@@ -35,10 +46,16 @@ chosen = st.navigation({
         page("attribution", "Attribution", "bar_chart_4_bars"),
         page("beam_trees", "Beam trees", "account_tree"),
         page("beam_sizes", "Beam sizes", "stacked_line_chart"),
+        page("what_if", "What-if", "call_split"),
         page("future_cost", "Future cost", "query_stats"),
+        page("routing", "Routing", "hub"),
     ],
     "Training": [page("curves", "Curves", "show_chart")],
+    "Figures": [page("gallery", "Paper gallery", "auto_stories"), page("basket", "Basket", "shopping_basket")],
+    **plugged(),
+    "Work": [page("jobs", "Jobs", "play_circle"), page("help", "Help", "help")],
 }, expanded=True)  # fmt: skip
 with st.sidebar:
     frame.choose()
-chosen.run()
+with frame.sentences_for_errors():
+    chosen.run()

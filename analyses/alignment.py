@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+
+from analyses.scores import Statistics
 
 Link = tuple[int, int]
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -86,3 +89,37 @@ def to_words(links: Iterable[Link], source_words: Sequence[int], target_words: S
     source_words[i], target_words[j]: the word number of each piece.
     """
     return {(source_words[i], target_words[j]) for i, j in links}
+
+
+class ErrorStatistics(Statistics):
+    """What the error rate of any part of a corpus is made of, to be bucketed and resampled as scores are:
+    values[sentences, 2], the agreeing links |A ∩ S| + |A ∩ P| and all of them |A| + |S|. Scores are percent."""
+
+    @property
+    def higher_is_better(self) -> bool:
+        return False
+
+    def score(self, sums: np.ndarray) -> float:
+        return float(self.scores(sums))
+
+    def scores(self, sums: np.ndarray) -> np.ndarray:
+        sums = np.asarray(sums, dtype=float)
+        agreed = np.divide(sums[..., 0], sums[..., 1], out=np.full(sums.shape[:-1], np.nan), where=sums[..., 1] > 0)
+        return 100 * (1 - agreed)
+
+    def subset(self, rows: np.ndarray) -> ErrorStatistics:
+        return replace(self, values=self.values[rows])
+
+
+def error_statistics(
+    predicted: Sequence[AbstractSet[Link]],
+    sure: Sequence[AbstractSet[Link]],
+    possible: Sequence[AbstractSet[Link]] | None = None,
+) -> ErrorStatistics:
+    """The statistics of `alignment_error_rate`, a row a sentence; the arguments are the same."""
+    possible = sure if possible is None else possible
+    rows = [
+        (len(ours & certain) + len(ours & (allowed | certain)), len(ours) + len(certain))
+        for ours, certain, allowed in zip(predicted, sure, possible, strict=True)
+    ]
+    return ErrorStatistics("aer", np.array(rows, dtype=np.int64).reshape(-1, 2), "AER, Och and Ney 2003")

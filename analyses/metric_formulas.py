@@ -93,3 +93,9 @@ def ter(sums: np.ndarray) -> np.ndarray:
     sums = _floating(sums)
     edits, length = sums[..., 0], sums[..., 1]
     return 100 * np.where(length > 0, _ratio(edits, length), (edits > 0).astype(sums.dtype))
+
+
+def mean(sums: np.ndarray) -> np.ndarray:
+    """The mean over segments. sums[..., 2]: values, and how many there are; NaN of none. Returns [...]."""
+    sums = _floating(sums)
+    return _ratio(sums[..., 0], sums[..., 1], otherwise=np.nan)

@@ -10,6 +10,7 @@ to `corpus_score`.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import json
@@ -29,9 +30,10 @@ import pandas as pd
 import sacrebleu
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from analyses import metric_formulas
+from analyses import meteor, metric_formulas
 
 METRICS = ("bleu", "chrf", "chrf++", "ter")
+OPTIONAL = (meteor.NAME,)  # counted by libraries that need not be there
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Preset:
 
     def options(self, metric: str) -> dict[str, Any]:
         """The options of `extract` for a metric."""
+        if metric == meteor.NAME:  # its words are those that BLEU counts, and case never counts
+            return {name: value for name, value in self.bleu.items() if name == "tokenize"}
         return {**(self.bleu if metric == "bleu" else {}), **({"lowercase": True} if self.lowercase else {})}
 
 
@@ -69,7 +73,9 @@ _FORMULA_OPTIONS = {
     "chrf": ("beta", "eps_smoothing"),
     "chrf++": ("beta", "eps_smoothing"),
     "ter": (),
+    meteor.NAME: (),
 }
+_FORMULAS = {"bleu": metric_formulas.bleu, "ter": metric_formulas.ter, meteor.NAME: metric_formulas.mean}
 # Segments; the n-grams of a chunk's references are held while all systems meet them: chrF's take under 100 MB.
 _CHUNK = 1000
 _Chunk = tuple[list[Sequence[str]], list[list[str | None]]]  # each system's lines, each reference's lines
@@ -98,13 +104,15 @@ class Statistics:
         return self.score(self.values.sum(axis=0))
 
     def score(self, sums: np.ndarray) -> float:
-        """The score of one vector of summed statistics [k], computed by sacreBLEU itself."""
+        """The score of one vector of summed statistics [k], computed by sacreBLEU itself if the metric is its own."""
+        if self.metric in OPTIONAL:
+            return float(self.scores(np.asarray(sums)))
         scorer = _scorer(self.metric, tuple(sorted(self.options.items())))
         return float(scorer._compute_score_from_stats(list(np.asarray(sums).tolist())).score)
 
     def scores(self, sums: np.ndarray) -> np.ndarray:
         """The scores [...] of many sums [..., k]; float32 sums are rounded as in sacreBLEU's significance tests."""
-        formula = {"bleu": metric_formulas.bleu, "ter": metric_formulas.ter}.get(self.metric, metric_formulas.chrf)
+        formula = _FORMULAS.get(self.metric, metric_formulas.chrf)
         names = _FORMULA_OPTIONS[self.metric]
         return formula(sums, **{name: self.options[name] for name in names if name in self.options})
 
@@ -117,8 +125,9 @@ def extract(hypotheses: Sequence[str], references: References, metric: str = "bl
     """The sufficient statistics of a system's output.
 
     hypotheses: one string a segment. references: one string a segment, or several such lists (None: no such reference
-    for this segment). metric: bleu, chrf, chrf++ or ter. options go to sacreBLEU's metric (`lowercase`, `tokenize`, …);
-    `lowercase` works for every metric. Raises ValueError on unequal line counts or an unknown metric or option.
+    for this segment). metric: bleu, chrf, chrf++ or ter; meteor (`analyses.meteor`) where NLTK is installed. options go
+    to the metric (`lowercase`, `tokenize`, …); `lowercase` works for every one. Raises ValueError on unequal line
+    counts, an unknown metric or option, or a missing library.
     """
     return extract_all({"system": hypotheses}, references, metric, **options)["system"]
 
@@ -141,6 +150,12 @@ def extract_all(
     scorer = _build(metric, options)
     if not systems:
         return {}
+    if metric in OPTIONAL:
+        named = meteor.signature(_reference_count(streams), **options)
+        return {
+            system: Statistics(metric, meteor.segment_values(lines, streams, **options), named, dict(options))
+            for system, lines in systems.items()
+        }
     chunks = _chunks(list(systems.values()), streams)
     if processes > 1:
         with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
@@ -174,11 +189,18 @@ def _extract_apart(metric: str, options: Mapping[str, Any], chunk: _Chunk) -> tu
     return _extract_chunk(_build(metric, options), chunk)  # not every tokenizer can be sent to a process
 
 
+def _reference_count(streams: list[list[str | None]]) -> int:
+    """How many references every segment has, -1 where it varies."""
+    counts = {sum(line is not None for line in lines) for lines in zip(*streams, strict=True)}
+    return counts.pop() if len(counts) == 1 else -1
+
+
 def content_key(hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any) -> str:
-    """The sha256 of everything that `extract` depends on: texts, metric, options, sacreBLEU's version."""
+    """The sha256 of everything that `extract` depends on: texts, metric, options, the version of what counts."""
     digest = hashlib.sha256()
     streams = _streams(hypotheses, references)
-    header = [STATISTICS_VERSION, sacrebleu.__version__, metric, sorted(options.items()), len(hypotheses), len(streams)]
+    counted_by = f"{sacrebleu.__version__} {meteor.label()}" if metric in OPTIONAL else sacrebleu.__version__
+    header = [STATISTICS_VERSION, counted_by, metric, sorted(options.items()), len(hypotheses), len(streams)]
     digest.update(json.dumps(header).encode())
     for stream in (hypotheses, *streams):
         digest.update(json.dumps(list(stream)).encode())
@@ -209,7 +231,8 @@ def cached_extract_all(
     found = {system: statistics for system, statistics in stored.items() if statistics is not None}
     missing = {system: hypotheses for system, hypotheses in systems.items() if system not in found}
     for system, statistics in extract_all(missing, references, metric, processes, **options).items():
-        _write(paths[system], statistics)
+        with contextlib.suppress(OSError):  # a folder that is for reading only: they are extracted again the next time
+            _write(paths[system], statistics)
         found[system] = statistics
     return {system: found[system] for system in systems}
 
@@ -281,10 +304,15 @@ def _streams(hypotheses: Sequence[str], references: References) -> list[list[str
 
 
 def _build(metric: str, options: Mapping[str, Any]) -> Any:
+    """sacreBLEU's metric; None for one that is not its own, whose options are checked."""
+    if metric in OPTIONAL:
+        meteor.check_options(options)
+        return None
     if metric not in METRICS:
-        near = difflib.get_close_matches(metric, METRICS, n=1)
+        known = (*METRICS, *OPTIONAL)
+        near = difflib.get_close_matches(metric, known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"Unknown metric {metric!r}: choose one of {', '.join(METRICS)}.{hint}")
+        raise ValueError(f"Unknown metric {metric!r}: choose one of {', '.join(known)}.{hint}")
     arguments = dict(options)
     try:
         if metric == "bleu":

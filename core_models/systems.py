@@ -1,7 +1,8 @@
 """The catalogue: every named system of the papers as a configuration, and `build`, which makes a system of one.
 
 `name:key=value,key=value` changes a system: a key of the model (preset, norm, backbone, ...) or an option of the
-mechanism that has it. To add a mechanism, register its class in MECHANISMS and a system in SYSTEMS.
+mechanism that has it. To add a mechanism, register its class in MECHANISMS and a system in SYSTEMS; another package
+does so by entry points of the groups nmt_workbench.mechanisms (a class) and nmt_workbench.systems (an Entry).
 """
 
 from __future__ import annotations
@@ -18,9 +19,18 @@ from core_models.backbones.transformer import Transformer
 from core_models.config import ConfigError, ModelConfig, nearest, parse, read_value
 from core_models.mechanisms.base import Host, Mechanism, Place
 from core_models.mechanisms.future_cost import FutureCost
+from core_models.mechanisms.layer_aggregation import DynamicCombination, LinearCombination
+from core_models.mechanisms.layer_routing import DynamicRouting, EMRouting
+from core_models.plugins import Plugged, class_of, join
 
 BACKBONES: dict[str, type[Transformer] | type[RNNSearch]] = {"transformer": Transformer, "rnnsearch": RNNSearch}
-MECHANISMS: dict[str, type[Mechanism]] = {"future_cost": FutureCost}
+MECHANISMS: dict[str, type[Mechanism]] = {
+    "linear_combination": LinearCombination,
+    "dynamic_combination": DynamicCombination,
+    "dynamic_routing": DynamicRouting,
+    "em_routing": EMRouting,
+    "future_cost": FutureCost,
+}
 
 
 @dataclass(frozen=True)
@@ -40,19 +50,43 @@ SYSTEMS: dict[str, Entry] = {
     "future-cost-2": Entry(
         "Future cost, Model II", "Duan 2020, section 4.2", {"mechanisms": [{"future_cost": {"model": 2}}]}
     ),
+    "linear-combination": Entry(
+        "Linear combination of layers", "Dou 2019, Eq. 3; Dou 2018", {"mechanisms": [{"linear_combination": {}}]}
+    ),
+    "dynamic-combination": Entry(
+        "Dynamic combination of layers", "Dou 2019, Eq. 4", {"mechanisms": [{"dynamic_combination": {}}]}
+    ),
+    "dynamic-routing": Entry(
+        "Dynamic routing of layers", "Dou 2019, Algorithm 1", {"mechanisms": [{"dynamic_routing": {}}]}
+    ),
+    "em-routing": Entry("EM routing of layers", "Dou 2019, Algorithm 2", {"mechanisms": [{"em_routing": {}}]}),
     "rnnsearch": Entry("RNNSearch", "Bahdanau 2015; conditional GRU", {"backbone": "rnnsearch"}),
 }
 
 
+def plugged_in() -> list[Plugged]:
+    """Mechanisms and systems of other packages, put into MECHANISMS and SYSTEMS when this is first asked."""
+    return [*join("mechanisms", MECHANISMS, class_of(Mechanism)), *join("systems", SYSTEMS, _unsuited)]
+
+
+def _unsuited(value: Any) -> str:
+    if not isinstance(value, Entry):
+        return "is no Entry of core_models.systems"
+    named = [kind for mechanism in value.model.get("mechanisms", ()) for kind in mechanism]
+    missing = [kind for kind in named if kind not in MECHANISMS]
+    return f"has the mechanism {missing[0]!r}, which is not here" if missing else ""
+
+
 def catalogue() -> list[str]:
     """The names of all systems."""
+    plugged_in()
     return list(SYSTEMS)
 
 
 def describe(name: str) -> ModelConfig:
     """The model configuration of `name` or `name:key=value,...`; raises ConfigError with the nearest known name."""
     base, _, changes = name.partition(":")
-    if base not in SYSTEMS:
+    if base not in catalogue():
         raise ConfigError(f"there is no system {base!r}; {nearest(base, catalogue())}")
     model = {key: value for key, value in SYSTEMS[base].model.items() if key != "mechanisms"}
     mechanisms = [
@@ -106,13 +140,17 @@ def build(
 
 def _furnish(config: ModelConfig, host: Host) -> dict[str, Mechanism]:
     """Build the mechanisms in order and refuse what cannot work."""
+    plugged_in()
     built: dict[str, Mechanism] = {}
     for entry in config.mechanisms:
         kind, given = next(iter(entry.items()))
         if kind not in MECHANISMS:
             raise ConfigError(f"mechanisms: there is no {kind!r}; {nearest(kind, list(MECHANISMS))}")
         options = parse(MECHANISMS[kind].Options, given or {}, where=f"mechanisms.{kind}")
-        mechanism = MECHANISMS[kind](host, options)  # type: ignore[arg-type]
+        try:
+            mechanism = MECHANISMS[kind](host, options)  # type: ignore[arg-type]
+        except ConfigError as error:
+            raise ConfigError(f"{kind} on {config.backbone}: {error}") from None
         _refuse(kind, mechanism, built, host, config.backbone)
         count = sum(1 for name in built if name.partition("-")[0] == kind)
         built[kind if not count else f"{kind}-{count + 1}"] = mechanism
@@ -135,7 +173,7 @@ def _refuse(kind: str, mechanism: Mechanism, before: Mapping[str, Mechanism], ho
 
 
 def parameters(system: System) -> dict[str, int]:
-    """Parameter counts: total, and without embeddings and output matrix (two conventions, mechanisms.md 0.8)."""
+    """Parameter counts: total, and without embeddings and output matrix (papers print either)."""
     tables = {id(module.weight) for module in system.modules() if isinstance(module, nn.Embedding)}
     counted = {id(parameter): parameter.numel() for parameter in system.parameters()}
     return {
@@ -144,4 +182,4 @@ def parameters(system: System) -> dict[str, int]:
     }
 
 
-__all__ = ["MECHANISMS", "SYSTEMS", "Entry", "Place", "build", "catalogue", "describe", "parameters"]
+__all__ = ["MECHANISMS", "SYSTEMS", "Entry", "Place", "build", "catalogue", "describe", "parameters", "plugged_in"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analyses import meteor
 from workbench.ranks import over_ranks, own_device, wait
 from workbench.runs import Run, RunError
 from workbench.translations import TestSet, Translations, write_translations
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from core_models.translator import Translation, Translator
 
 METRICS = ("bleu", "chrf", "ter")
-METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "ter": "TER"}  # as figures and tables print them
+# As figures and tables print them; METEOR with its variant, since it is no other METEOR.
+METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "ter": "TER", meteor.NAME: meteor.label()}
 Step = Callable[[int, int], None]  # (sentences done, sentences in all)
 
 

@@ -6,24 +6,29 @@ Pages ask `current()`; nothing here imports torch or draws.
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import streamlit as st
 
+from workbench import jobs
 from workbench import view as views
 from workbench.drawing import Request, short_names
 from workbench.overview import known
-from workbench.runs import Run, list_runs, runs_folder
+from workbench.runs import Run, RunError, list_runs, runs_folder
 from workbench.translations import Translations
 from workbench.view import Known, ViewState
+from workbench.widgets import job_view
 
 _FRAME = "_frame"
 MOST_FOUND = 50
+PREVIOUS_KEY, NEXT_KEY = "P", "N"
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,11 @@ def stamp(root: Path) -> tuple[tuple[str, float], ...]:
     """Changes whenever a run below `root` does: names and times of the files that say so."""
     names = ("config.yaml", "weights.safetensors", "translations/*/meta.json", "vocabulary/*.model")
     found = {path for depth in ("*", "*/*") for name in names for path in root.glob(f"{depth}/{name}")}
-    return tuple(sorted((str(path), path.stat().st_mtime) for path in found))
+    times = []
+    for path in found:
+        with suppress(OSError):  # removed since it was listed
+            times.append((str(path), path.stat().st_mtime))
+    return tuple(sorted(times))
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -75,6 +84,9 @@ def choose() -> Frame:
     root = runs_folder()
     runs, usable = _shelf(root, stamp(root))
     wanted, warnings = views.from_query({name: st.query_params.get_all(name) for name in st.query_params}, usable)
+    names = [run.name for run in usable]
+    gone = [name for name in st.session_state.get("runs", ()) if name not in names]
+    warnings += [f"{name} is no longer below {root}: it was moved or removed." for name in gone]
     for warning in warnings:
         st.warning(as_typed(warning))
     view = _selectors(list(usable), wanted) if usable else ViewState()
@@ -115,10 +127,11 @@ def _sentence(count: int) -> int:
     last = max(0, count - 1)
     _keep("sentence", lambda number: min(number, last))
     bind = whole_number_bind("sentence")
-    number = int(st.number_input(f"Sentence (0 to {last})", 0, last, 0, key="sentence", bind=bind))
+    number = int(st.number_input(f"Sentence (0 to {last})", 0, last, key="sentence", bind=bind))
     with st.container(horizontal=True):
-        st.button("Previous", on_click=_go, args=(number - 1,), disabled=number == 0, shortcut="P", key="previous")
-        st.button("Next", on_click=_go, args=(number + 1,), disabled=number >= last, shortcut="N", key="next")
+        before, after = number - 1, number + 1
+        st.button("Previous", on_click=_go, args=(before,), disabled=before < 0, shortcut=PREVIOUS_KEY, key="previous")
+        st.button("Next", on_click=_go, args=(after,), disabled=after > last, shortcut=NEXT_KEY, key="next")
     return number
 
 
@@ -165,26 +178,50 @@ def show_error(error: Exception) -> None:
 
 @contextmanager
 def sentences_for_errors() -> Iterator[None]:
-    """Errors of runs, configurations, texts, checkpoints, searches and fonts (all ValueErrors) become sentences."""
+    """Errors of runs, configurations, texts, checkpoints, searches and fonts (all ValueErrors) become sentences, and so
+    do those of files; not where WORKBENCH_DEBUG is set."""
     try:
         yield
     except ValueError as error:
-        show_error(error)
+        _shown_or_raised(error, error)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        why = (error.strerror or str(error)).lower()
+        advice = "check the path, its permissions and the disk; a run that was moved or removed is left out by a reload"
+        _shown_or_raised(error, ValueError(f"{error.filename}: {why}; {advice}."))
+
+
+def _shown_or_raised(error: Exception, sentence: Exception) -> None:
+    if os.environ.get("WORKBENCH_DEBUG"):
+        raise error
+    show_error(sentence)
 
 
 def empty(said: str, command: str | None = None) -> None:
-    """What is missing on this page, and the command that makes it."""
+    """What is missing on this page, and the commands that make it, a line each; those that are whole can be run."""
     with st.container(border=True):
         st.text(said)
         if command:
             st.code(command, language="bash")
+            _run_now(command.splitlines())
+
+
+def _run_now(commands: Sequence[str]) -> None:
+    able = [arguments for line in commands if (arguments := jobs.startable(line))]
+    with sentences_for_errors():
+        for arguments in able:
+            label = "Run now" if len(able) == 1 else f"Run now: {as_typed(jobs.title_of(arguments))}"
+            job_view.offer(current().root / jobs.FOLDER, arguments, label)
+    if able:
+        st.page_link(page_file("jobs"), label="All jobs", icon=":material/arrow_forward:")
 
 
 def empty_runs(said: str, runs: Sequence[Run], command: str) -> None:
     """What is missing of runs, and the command that makes it for each, `{}` its folder; an outside run has none."""
     able = [run for run in runs if not run.outside]
     if able:
-        empty(said, "\n".join(command.format(run.folder) for run in able))
+        empty(said, "\n".join(command.replace("{}", shlex.quote(run.reference)) for run in able))
     elsewhere = [run.name for run in runs if run.outside]
     if elsewhere:
         empty(
@@ -199,7 +236,7 @@ def needs_runs(fewest: int = 1, translated: bool = True) -> Frame:
     if not frame.known:
         empty(
             "There is no run here yet. Build the demo on the page Start, or on the command line:",
-            f"workbench demo --runs {frame.root}",
+            shlex.join(["workbench", "demo", "--runs", str(frame.root)]),
         )
         st.stop()
     if len(frame.chosen) < fewest:
@@ -211,10 +248,33 @@ def needs_runs(fewest: int = 1, translated: bool = True) -> Frame:
         empty_runs(
             f"This page needs {fewest} of the chosen runs to have translated the test set {test!r}. Translate it:",
             waiting,
-            f"workbench translate {{}} --test {test} --trees",
+            f"workbench translate {{}} --test {shlex.quote(test)} --trees",
         )
         st.stop()
+    if translated:
+        _say_empty_outputs(frame)
     return frame
+
+
+def _say_empty_outputs(frame: Frame) -> None:
+    """Systems that wrote nothing for some sentences: scores, buckets and lists count these outputs as they are."""
+    said = []
+    for run in frame.tested:
+        written = (run.results / "translations" / frame.view.test / "meta.json").stat().st_mtime
+        empty_ones, sentences = _empty_outputs(run.reference, frame.view.test, written, run)
+        if empty_ones:
+            said.append(f"{short_names(frame.tested)[run.name]} {empty_ones} of {sentences}")
+    if said:
+        st.caption(as_typed(f"Empty outputs: {', '.join(said)}."))
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _empty_outputs(reference: str, test: str, written: float, _run: Run) -> tuple[int, int]:
+    """How many outputs are empty, and how many there are; none of translations that cannot be read."""
+    with suppress(RunError):
+        lines = _run.translations(test).hypotheses
+        return sum(not line.strip() for line in lines), len(lines)
+    return 0, 0
 
 
 def sentence_texts(frame: Frame) -> None:

@@ -31,6 +31,7 @@ ARRAYS = (
     "best",
     "best_log_prob",
     "lens.*",
+    "*.assignments",
 )
 
 

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -122,6 +123,7 @@ def _device() -> str:
     return f"{', '.join(cards)}; {processor}" if cards else processor
 
 
+@cache
 def _version(name: str) -> str:
     try:
         return version(name)

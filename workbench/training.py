@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +74,16 @@ def train(run: Run, report: Report | None = None, device: str = "auto", minutes:
         device=device,
         minutes=minutes,
     )
+
+
+@contextmanager
+def interrupted_by_terminate() -> Iterator[None]:
+    """A polite end (a job that is cancelled, a shutdown) stops what is inside as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def score_function(metric: str) -> Callable[[list[str], list[str]], float] | None:

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core_models.npy import read_array
-from core_models.text.parallel import read_lines, write_lines
+from core_models.text.parallel import write_lines
+from workbench.kept_lines import lines_of
 
 if TYPE_CHECKING:
     from core_models.translator import Translation
@@ -78,7 +79,7 @@ class Translations:
         )
         return TestSet(
             self.test,
-            self._lines("sources.txt") or [],
+            self._needed("sources.txt"),
             self._lines(_reference(1)),
             self._lines("documents.txt"),
             tuple(lines for lines in more if lines is not None),
@@ -86,7 +87,7 @@ class Translations:
 
     @cached_property
     def hypotheses(self) -> list[str]:
-        return self._lines("hypotheses.txt") or []
+        return self._needed("hypotheses.txt")
 
     @cached_property
     def details(self) -> list[dict[str, Any]]:
@@ -133,9 +134,15 @@ class Translations:
                 "translate the test set again with --trees"
             ) from None
 
+    def _needed(self, name: str) -> list[str]:
+        found = self._lines(name)
+        if found is None:
+            raise RunError(f"{self.folder / name} is missing; bring it back, or translate the test set again")
+        return found
+
     def _lines(self, name: str) -> list[str] | None:
         path = self.folder / name
-        return self._whole(path, read_lines(path)) if path.is_file() else None
+        return self._whole(path, lines_of(path)) if path.is_file() else None
 
     def _records(self, name: str) -> list[dict[str, Any]]:
         return self._whole(self.folder / name, list(read_records(self.folder / name)))

@@ -131,6 +131,7 @@ class Transformer(nn.Module):
             source_embedding=self.source_table.__call__,
             target_embedding=self.target_table.__call__,
             vocabulary_size=self.vocabulary.num_embeddings,
+            final_norm=self.config.norm == "pre",
         )
 
     def _embed(self, table: nn.Embedding, words: Tensor, positions: Tensor) -> Tensor:

@@ -46,7 +46,8 @@ class Host:
     `widths` holds embedding, stream, memory, state, guide, readout, output; in a recurrent decoder, context and energy.
     `source_embedding` and `target_embedding` map word numbers [...] to raw embeddings [..., width]: no scale, no
     position; they are functions, not modules, so that a mechanism cannot adopt the backbone's tables as its own
-    parameters. `readout_is_sum` says that READOUT is a sum into which a further linear term may be added.
+    parameters. `readout_is_sum` says that READOUT is a sum into which a further linear term may be added,
+    `final_norm` that a norm follows STACK_OUTPUT.
     """
 
     places: frozenset[Place]
@@ -57,6 +58,7 @@ class Host:
     target_embedding: Callable[[Tensor], Tensor]
     vocabulary_size: int
     readout_is_sum: bool = True
+    final_norm: bool = False
 
 
 class Notes(dict[str, Tensor]):

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyses import alignment, pharaoh
+from analyses import alignment, buckets, pharaoh
+from core_models.text.controlled import generate
 
 GOLD = (
     Path(os.environ.get("NMT_WORKBENCH_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "align-gold"
@@ -80,3 +81,44 @@ def test_published_rates_of_others_on_gold_alignments(tool, percent):
     predicted = pharaoh.parse(gold_lines(f"baseline.{tool}.de-en.gdf.talp")).possible
     rate = alignment.alignment_error_rate(predicted, gold.sure, gold.possible)
     assert round(100 * rate, 1) == percent
+
+
+def test_error_statistics_of_a_part_are_its_error_rate():
+    predicted = [PREDICTED, {(0, 0), (1, 0)}, set()]
+    sure, possible = [SURE, {(0, 0)}, {(0, 0)}], [POSSIBLE, {(0, 0)}, {(0, 0), (1, 1)}]
+    found = alignment.error_statistics(predicted, sure, possible)
+    assert found.values.tolist() == [[5, 6], [2, 3], [0, 1]]
+    assert found.total == pytest.approx(100 * alignment.alignment_error_rate(predicted, sure, possible))
+    assert found.subset(np.array([1])).total == pytest.approx(100 / 3)
+    assert not found.higher_is_better
+    assert math.isnan(alignment.error_statistics([set()], [set()]).total)
+
+
+def test_the_truth_has_no_error_against_itself_whatever_the_threshold():
+    """Of the controlled corpus, as attention that lies on the links of each target word in equal parts."""
+    test = generate(sentences=20, dev=20, test=60, seed=3).test
+    truth = [{(i, j) for i, j in record["alignment"]} for record in test.truth]
+    assert alignment.error_statistics(truth, truth).total == 0.0
+    single = [{(min(i for i, k in links if k == j), j) for _, j in links} for links in truth]
+    weights = []
+    for source, target, links in zip(test.sources, test.targets, single, strict=True):
+        own = np.zeros((len(target.split()), len(source.split())))
+        own[[j for _, j in links], [i for i, _ in links]] = 1.0
+        weights.append(own)
+    table = alignment.threshold_curve(weights, single)
+    assert (table["aer"].iloc[:-1] == 0.0).all()
+    buckets_of = buckets.from_edges([len(source.split()) for source in test.sources], [8])
+    by_length = buckets.scores({"truth": alignment.error_statistics(single, single)}, buckets_of, samples=5)
+    assert (by_length["score"] == 0.0).all()
+    assert by_length["n"].sum() == 60
+
+
+@needs_gold
+def test_error_rates_by_length_add_up_to_that_of_the_corpus():
+    gold = pharaoh.parse(gold_lines("de-en.gold.talp"))
+    predicted = pharaoh.parse(gold_lines("baseline.fastalign.de-en.gdf.talp")).possible
+    found = alignment.error_statistics(predicted, gold.sure, gold.possible)
+    grouped = buckets.preset([len(line.split()) for line in gold_lines("de-en.de")], "gdr")
+    table = buckets.scores({"fast_align": found}, grouped, samples=20)
+    links = np.array([found.values[grouped.rows(bucket), 1].sum() for bucket in range(len(grouped))])
+    assert round(float((table["score"] * links).sum() / links.sum()), 1) == 27.7

@@ -39,7 +39,10 @@ COMMANDS = {
         ("bench", "transfomer"),
         "there is no system 'transfomer'; did you mean 'transformer'?",
     ),
-    "a precision of no name": (("bench", "--precision", "float7"), "--precision float7: choose float32 or bfloat16"),
+    "a precision of no name": (
+        ("bench", "--precision", "float7"),
+        "--precision float7: choose float32, bfloat16 or int8",
+    ),
     "a device that is not there": (
         ("bench", "--device", "cuda:99"),
         "device 'cuda:99': PyTorch finds no such device here",

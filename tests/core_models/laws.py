@@ -19,6 +19,11 @@ COMBINATIONS = [
     "future-cost-1:future_from=1,tied_head=false,main_tanh_head=true",
     "future-cost-2:norm=post,main_tanh_head=true,first_symbol=bos",
     "future-cost-2:backbone=rnnsearch,embedding=32,tied_head=false",
+    "linear-combination:form=matrix_dense,encoder_layers=3,decoder_layers=2",
+    "dynamic-combination:form=per_layer,norm=post,encoder_layers=2,decoder_layers=2",
+    "dynamic-routing:capsules=8,votes=concatenated,include_embedding=true,encoder_layers=2,decoder_layers=3",
+    "em-routing:capsules=16,inputs=own,schedule=rising,normalise_mass=true,norm=post,encoder_layers=3,decoder_layers=2",
+    "em-routing:votes=concatenated,side=decoder,residual=true,encoder_layers=2,decoder_layers=2",
 ]
 SYSTEMS = [*catalogue(), *COMBINATIONS]
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}

@@ -82,5 +82,5 @@ def test_traces_declare_their_axes_and_do_not_change_the_scores(name):
                 assert sizes.get(axis, lengths[side][row]) == lengths[side][row]
         assert all(trace[array_name].sums_to_one for array_name in attention)
         assert trace["decoder.cross_attention"].values.shape[:2] == (
-            (2, 2) if system.config.backbone == "transformer" else (1, 1)
+            (system.config.decoder_layers, 2) if system.config.backbone == "transformer" else (1, 1)
         )

@@ -1,12 +1,15 @@
-"""One walk through the app in a real browser: pages, the state in the URL, keys, and a PDF that a paper can take."""
+"""Two walks through the app in a real browser: pages, the state in the URL, keys, a PDF that a paper can take; and
+from a table of sentences through the inside of one to a bundle of figures."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
+import zipfile
 from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
@@ -19,8 +22,16 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 
 
 @pytest.fixture(scope="module")
-def address(demo_runs):
-    """Where the app answers, on a port of its own, showing the demo."""
+def server_log(tmp_path_factory) -> Path:
+    """What the app's server prints."""
+    return tmp_path_factory.mktemp("server") / "log.txt"
+
+
+@pytest.fixture(scope="module")
+def address(demo_runs, server_log):
+    """Where the app answers, on a port of its own, showing the demo; what it keeps beside the runs stays its own."""
+    root = server_log.with_name("runs")
+    shutil.copytree(demo_runs, root, copy_function=os.link)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -35,7 +46,9 @@ def address(demo_runs):
         "--server.headless",
         "true",
     ]
-    server = subprocess.Popen(command, env={**os.environ, "WORKBENCH_RUNS": str(demo_runs), "OMP_NUM_THREADS": "1"})
+    environment = {**os.environ, "WORKBENCH_RUNS": str(root), "OMP_NUM_THREADS": "1"}
+    with server_log.open("wb") as log:
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
     try:
         deadline = time.monotonic() + 60
         while True:
@@ -43,7 +56,7 @@ def address(demo_runs):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5)
                 break
             except OSError:
-                assert server.poll() is None, "the app ended while starting"
+                assert server.poll() is None, server_log.read_text()
                 assert time.monotonic() < deadline, "the app does not answer"
                 time.sleep(0.2)
         yield f"http://127.0.0.1:{port}"
@@ -105,6 +118,17 @@ def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
     page.wait_for_url("**sentence=1**")
     assert _query(page)["runs"] == ["demo/transformer", "demo/future-cost-2"]
     page.get_by_text("Side by side").wait_for()
+    find = page.get_by_label("Find a sentence")
+    find.press_sequentially("npn")
+    assert find.input_value() == "npn"
+    find.fill("")
+    page.get_by_role("heading", name="Beam trees").click()
+    page.keyboard.press("p")
+    page.wait_for_url(lambda url: "sentence=1" not in url)
+    assert _query(page).get("sentence", ["0"]) == ["0"], "typing in a text field went nowhere"
+    page.keyboard.press("n")
+    page.wait_for_url("**sentence=1**")
+    _ready(page, "Beam trees")
 
     with page.expect_download() as started:
         page.get_by_role("button", name="PDF").click()
@@ -120,6 +144,53 @@ def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
     assert _query(page)["show"] == ["Difference"]
     assert elsewhere == [], "the page asks nobody but the app"
     page.close()
+
+
+def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(address, browser, server_log, tmp_path):
+    """Compare, a row, inside its sentence, the basket: the runs and the sentence stay the same all the way."""
+    page = browser.new_page(viewport={"width": 1400, "height": 1400}, accept_downloads=True)
+    page.set_default_timeout(60_000)
+    runs = ["demo/transformer", "demo/future-cost-2"]
+    page.goto(f"{address}/scores?{'&'.join(f'runs={run}' for run in runs)}")
+    _ready(page, "Scores")
+    page.locator(".js-plotly-plot .scatterlayer").first.wait_for()
+
+    _follow(page, "Sentences")
+    box = {"x": 18, "y": 35 + 3 * 35 + 17}  # before the fourth row
+    page.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position=box)
+    page.get_by_role("heading", name="Sentence 3", exact=True).wait_for()
+    source = page.get_by_test_id("stHtml").first.inner_text().split("\n")[1]
+
+    for title, drawn in (("Attention", ".heatmaplayer"), ("Attribution", ".barlayer"), ("What-if", "")):
+        _follow(page, title)
+        assert (_query(page)["runs"], _query(page)["sentence"]) == (runs, ["3"])
+        page.get_by_text(source, exact=True).first.wait_for()
+        if drawn:
+            page.locator(f".js-plotly-plot {drawn}").first.wait_for()
+    _follow(page, "Beam trees")
+    assert (_query(page)["runs"], _query(page)["sentence"]) == (runs, ["3"])
+    page.locator(".js-plotly-plot .scatterlayer").first.wait_for()
+    page.get_by_role("button", name="Add to basket").first.click()
+    page.get_by_text("In the basket: 1").first.wait_for()
+
+    _follow(page, "Basket")
+    assert _query(page)["runs"] == runs
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Download bundle").click()
+    started.value.save_as(tmp_path / "bundle.zip")
+    names = zipfile.ZipFile(tmp_path / "bundle.zip").namelist()
+    assert {Path(name).suffix for name in names} >= {".pdf", ".svg", ".png", ".csv", ".json", ".tex"}, names
+    page.close()
+    assert not re.search(r"Traceback|Error|Exception", server_log.read_text()), server_log.read_text()
+
+
+def _follow(page, title: str) -> None:
+    """Go to a page by its link in the sidebar; it must not show an error."""
+    page.get_by_test_id("stSidebarNavLink").get_by_text(title, exact=True).click()
+    _ready(page, title)
+    page.wait_for_function("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    wrong = page.locator("[data-testid=stException], [data-testid=stAlertContentError]")
+    assert wrong.count() == 0, wrong.all_inner_texts()
 
 
 def _check_pdf(file: Path) -> None:

@@ -2,6 +2,8 @@
 
 import io
 import mmap
+import os
+import shutil
 import sys
 
 import pandas as pd
@@ -10,6 +12,7 @@ from typer.testing import CliRunner
 
 from analyses import scores
 from workbench import cli
+from workbench.scale import app
 from workbench.scale.corpus import write_corpus
 from workbench.scale.stages import Stages
 from workbench.scale.testset import made_up_texts
@@ -92,3 +95,24 @@ def test_our_bootstrap_and_sacrebleus_own_say_the_same():
     assert ours["bootstrap, 200 resamples"] == theirs["statistics and bootstrap, 200 resamples"]
     swapped = ours["randomisation, 500 trials"], theirs["statistics and randomisation, 500 trials"]
     assert abs(swapped[0] - swapped[1]) < 3 * (0.25 / 500) ** 0.5 * 2**0.5
+
+
+@linux
+def test_the_app_is_measured_in_a_browser(monkeypatch):
+    if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+        if os.environ.get("CI") == "true":
+            pytest.fail("no chromium or google-chrome is installed; the browser test must run here")
+        pytest.skip("no chromium or google-chrome is installed")
+    monkeypatch.setattr(app, "PAGES", ("Sentences",))
+    table = pd.DataFrame(app.measure_app(segments=30, systems=2, rounds=2)).set_index("stage")
+    assert table["n"].to_dict() == {
+        "first page": 1,
+        "Sentences, for the first time": 1,
+        "Sentences, again": 2,
+        "Sentences: another order": 2,
+        "Sentences: a filter": 2,
+        "Sentences: next sentence": 2,
+    }
+    assert (table["seconds"] > 0).all()
+    assert (table["longest"] >= table["seconds"]).all()
+    assert (table["server_mb"] > 50).all()

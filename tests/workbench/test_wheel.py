@@ -72,8 +72,9 @@ def _python(installed: Path, cwd: Path, *arguments: str) -> subprocess.Completed
 
 def test_it_carries_the_readable_data_the_app_and_its_settings(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    readable = {path.relative_to(data_folder()).as_posix() for path in (data_folder() / "controlled").glob("*.yaml")}
-    assert readable
+    kinds = ("controlled/*.yaml", "papers/*.toml")
+    readable = {path.relative_to(data_folder()).as_posix() for kind in kinds for path in data_folder().glob(kind)}
+    assert {Path(name).parent.as_posix() for name in readable} == {"controlled", "papers"}
     assert {f"core_models/_data/{name}" for name in readable} <= names
     assert {"workbench/app.py", "workbench/.streamlit/config.toml"} <= names
     code = {

@@ -9,13 +9,18 @@ import typer
 
 from workbench.cli import (
     adequacy,
+    analysing,
     benching,
     comparing,
+    contrasting,
     data,
     experiments,
     exporting,
     opening,
     outside,
+    papers,
+    rating,
+    reporting,
     scaling,
     searching,
     training,
@@ -25,15 +30,20 @@ from workbench.cli.shared import app, refuse
 
 __all__ = [
     "adequacy",
+    "analysing",
     "app",
     "benching",
     "comparing",
+    "contrasting",
     "data",
     "experiments",
     "exporting",
     "main",
     "opening",
     "outside",
+    "papers",
+    "rating",
+    "reporting",
     "scaling",
     "searching",
     "training",
@@ -49,6 +59,7 @@ SENTENCES = {
     "TranslatorError",
     "TrainingError",
     "MissingGlyphs",
+    "MissingLibrary",
     "ScaleError",
 }
 ALLOCATING = {"train", "resume", "demo", "experiment", "bench", "bench-run", "translate", "evaluate"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from workbench.cli.shared import (
 )
 from workbench.cli.translating import translate_test_set
 from workbench.ranks import rank
+
+if TYPE_CHECKING:
+    from workbench.figures.grammar import Figure
 
 MOST_INCHES = 100  # of a figure's width
 
@@ -54,13 +57,13 @@ def evaluate(
 
 
 def known_metrics(text: str) -> list[str]:
-    from analyses.scores import METRICS
+    from analyses.scores import METRICS, OPTIONAL
     from core_models.config import nearest
 
-    found = text.split(",")
-    unknown = [name for name in found if name not in METRICS]
+    found, known = text.split(","), (*METRICS, *OPTIONAL)
+    unknown = [name for name in found if name not in known]
     if unknown:
-        refuse(f"there is no metric {unknown[0]!r}; {nearest(unknown[0], METRICS)}")
+        refuse(f"there is no metric {unknown[0]!r}; {nearest(unknown[0], known)}")
     return found
 
 
@@ -122,9 +125,10 @@ def systems(
     sizes: Annotated[bool, typer.Option(help="Also count parameters (a vocabulary of 8,000 pieces)")] = False,
 ) -> None:
     """List the catalogue; change any of them as NAME:key=value,key=value."""
-    from core_models.systems import SYSTEMS, build, parameters
+    from core_models.systems import SYSTEMS, build, catalogue, parameters
 
-    for name, entry in SYSTEMS.items():
+    for name in catalogue():
+        entry = SYSTEMS[name]
         counts = parameters(build(name)) if sizes else {}
         typer.echo(
             f"{name:16} {entry.title:26} {entry.paper:34}"
@@ -134,34 +138,82 @@ def systems(
 
 @app.command()
 def figure(
-    name: Annotated[str, typer.Argument(help="What to draw; `workbench figure list` names all")],
+    name: Annotated[str, typer.Argument(help="What to draw; `workbench figure list` names all. With --rerun: a file")],
     run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
     out: Annotated[
-        Path, typer.Option(help="figure.pdf, .svg, .png, .csv or .json; a folder gets all of them and a .tex")
-    ] = Path("figure.pdf"),
+        Path | None,
+        typer.Option(help="figure.pdf, .svg, .png, .csv or .json; a folder gets all of them and a .tex"),
+    ] = None,
     test: TestName = "test",
     sentence: Annotated[int, typer.Option(help="Counting from 0")] = 0,
+    baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
     settings: Settings = None,
     width: Annotated[str | None, typer.Option(help="column, page, or inches")] = None,
+    rerun: Annotated[
+        bool, typer.Option("--rerun", help="Draw an exported PDF, SVG, PNG or JSON again from what it says of itself")
+    ] = False,
+    root: RunsRoot = Path("runs"),
 ) -> None:
-    """Draw what a page shows, into a file."""
+    """Draw what a page shows, into a file; or an exported file again (--rerun), and say if it is still the same."""
     from workbench.drawing import Request, draw, load
     from workbench.runs import open_runs
 
     if name == "list":
         typer.echo("\n".join(load()))
         return
+    if rerun:
+        if run or settings or baseline:
+            refuse("--rerun takes runs and options from the file; leave --run, --set and --baseline out")
+        _draw_again(Path(name), root, out, width)
+        return
     opened = open_runs(run or [])
-    from workbench.export.files import DRAWN, WRITTEN, bundle, save
+    out = out or Path("figure.pdf")
+    _check_target(out)
+    size = paper_width(width)
+    base = _run_named(baseline, [one.name for one in opened]) if baseline else None
+    _write_figure(draw(name, Request(tuple(opened), test, sentence, base, pairs(settings))), out, size)
+
+
+def paper_width(text: str | None) -> str | float | None:
+    """A width of paper as the command line says it."""
     from workbench.figures.theme import PAPER_WIDTHS
+
+    size = float(text) if text and text.replace(".", "", 1).isdecimal() else text
+    if size is not None and size not in PAPER_WIDTHS and not (isinstance(size, float) and 0 < size <= MOST_INCHES):
+        refuse(f"--width {text}: write {', '.join(PAPER_WIDTHS)}, or inches up to {MOST_INCHES}")
+    return size
+
+
+def _draw_again(file: Path, root: Path, out: Path | None, width: str | None) -> None:
+    from workbench.export.rerun import draw_again
+
+    if out is not None:
+        _check_target(out)
+    size = paper_width(width)
+    again = draw_again(file, root)
+    out = out or file.with_name(f"{file.stem}-again{file.suffix}")
+    paper = again.made.paper
+    _write_figure(again.drawn.figure, out, paper.width if size is None else size, paper.grey)
+    typer.echo(f"{file}: {again.said}")
+
+
+def _check_target(out: Path) -> None:
+    from workbench.export.files import DRAWN, WRITTEN
 
     if out.suffix and out.suffix.lower() not in (*DRAWN, *WRITTEN):
         refuse(f"--out {out}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}, or into a folder; choose one")
     if not (out.parent if out.suffix else Path()).is_dir():
         refuse(f"--out {out}: there is no folder {out.parent}; make it, or name another")
-    size = float(width) if width and width.replace(".", "", 1).isdecimal() else width
-    if size is not None and size not in PAPER_WIDTHS and not (isinstance(size, float) and 0 < size <= MOST_INCHES):
-        refuse(f"--width {width}: write {', '.join(PAPER_WIDTHS)}, or inches up to {MOST_INCHES}")
-    drawn = draw(name, Request(tuple(opened), test, sentence, options=pairs(settings)))
-    written = [save(drawn, out, size)] if out.suffix else bundle(drawn, out, size)
+
+
+def _run_named(wanted: str, names: list[str]) -> str:
+    """The name among those of the runs that is meant: a page knows a run by more of its path than a command does."""
+    found = [name for name in names if name == wanted or wanted.endswith(f"/{name}")]
+    return found[0] if found else refuse(f"--baseline {wanted}: it is not among the runs: {', '.join(names)}")
+
+
+def _write_figure(drawn: Figure, out: Path, size: str | float | None, grey: bool = False) -> None:
+    from workbench.export.files import bundle, save
+
+    written = [save(drawn, out, size, grey)] if out.suffix else bundle(drawn, out, size)
     typer.echo("\n".join(map(str, written)))

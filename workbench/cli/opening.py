@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,14 @@ def demo(root: RunsRoot = Path("runs"), device: Device = "cpu") -> None:
     from workbench.demo import build
 
     with bar("demo") as show:
-        build(root, say=typer.echo, report=lambda name, done, total: show(done, total, name), device=device)
+        build(root, say=typer.echo, report=_over_all_systems(show), device=device)
+
+
+def _over_all_systems(show: Callable[[int, int, str], None]) -> Callable[[str, int, int], None]:
+    """What a bar is told of one system's training, as a share of the whole demo."""
+    from workbench.demo import SYSTEMS
+
+    return lambda name, done, total: show(SYSTEMS.index(name) * total + done, len(SYSTEMS) * total, name)
 
 
 @app.command("app")
@@ -41,7 +49,7 @@ def app_command(
 
     if demo and not list_runs(root):
         with bar("demo") as show:
-            build(root, say=typer.echo, report=lambda name, done, total: show(done, total, name))
+            build(root, say=typer.echo, report=_over_all_systems(show))
     if host != "127.0.0.1":
         typer.echo(f"warning: listening on {host}; everybody who reaches this address can use the workbench", err=True)
     typer.echo(f"The workbench is at http://{host}:{port}")

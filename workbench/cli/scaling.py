@@ -53,3 +53,37 @@ def scale_testset(
     from workbench.scale.testset import measure_testset
 
     print_table(pd.DataFrame(measure_testset(segments, systems, known_metrics(metrics), samples, processes, threads)))
+
+
+@scale_app.command("significance")
+def scale_significance(
+    segments: Annotated[str, typer.Option(help="Sizes of test sets, with commas between")] = "3003,20000,100000",
+    samples: Annotated[int, typer.Option(help="Bootstrap resamples", min=1)] = 1000,
+    trials: Annotated[int, typer.Option(help="Trials of the randomisation", min=1)] = 10_000,
+    threads: Threads = 1,
+) -> None:
+    """Paired bootstrap, approximate randomisation and sign test of two made-up systems, beside sacreBLEU's own."""
+    import pandas as pd
+
+    from workbench.scale.significance import measure_significance
+
+    sizes = segments.split(",")
+    if not all(size.isdecimal() and int(size) >= 10 for size in sizes):
+        raise typer.BadParameter(f"{segments!r}: write whole numbers from 10, with commas between")
+    print_table(pd.DataFrame(measure_significance([int(size) for size in sizes], samples, trials, threads)))
+
+
+@scale_app.command("app")
+def scale_app_command(
+    segments: Annotated[int, typer.Option(min=10)] = 100_000,
+    systems: Annotated[int, typer.Option(help="On disk; the app shows six of them", min=2)] = 10,
+    rounds: Annotated[int, typer.Option(help="Of which the median is taken", min=1)] = 10,
+    processes: Annotated[int, typer.Option(help="That extract statistics, before anything is measured", min=1)] = 1,
+    threads: Threads = 1,
+) -> None:
+    """Open the app on a large test set in a browser: the first page, changes of page, order and filter of Sentences."""
+    import pandas as pd
+
+    from workbench.scale.app import measure_app
+
+    print_table(pd.DataFrame(measure_app(segments, systems, rounds, processes, threads)))

@@ -35,6 +35,7 @@ RunsRoot = Annotated[Path, typer.Option("--runs", envvar="WORKBENCH_RUNS", help=
 Settings = Annotated[
     list[str] | None, typer.Option("--set", "-s", help="key=value, e.g. max_epochs=10 or early_stopping.metric=bleu")
 ]
+NUMBER_WIDTH = 9  # characters: cells of this length are never broken, longer ones never to less
 
 
 def pairs(settings: list[str] | None, option: str = "--set") -> dict[str, Any]:
@@ -120,10 +121,23 @@ def print_table(table: Any) -> None:
     if not sys.stdout.isatty():
         typer.echo(table.to_csv(index=False, sep="\t", float_format="%.4f"), nl=False)
         return
-    drawn = Table(*table.columns)
-    for row in table.itertuples(index=False):
-        drawn.add_row(*[f"{value:.4f}" if isinstance(value, float) else str(value) for value in row])
-    Console().print(drawn)
+    rows = [
+        [f"{value:.4f}" if isinstance(value, float) else str(value) for value in row]
+        for row in table.itertuples(index=False)
+    ]
+    drawn = Table()
+    widths = []
+    for place, name in enumerate(map(str, table.columns)):
+        widest = max((len(row[place]) for row in rows), default=0)
+        # On a narrow terminal text is broken; a number is shown whole, for half of it would be another number.
+        short = widest <= NUMBER_WIDTH
+        header = name.replace(" ", "\n") if short else name
+        widths.append(max(widest, *map(len, header.split("\n"))) if short else NUMBER_WIDTH)
+        drawn.add_column(header, min_width=widths[-1], no_wrap=short, overflow="fold")
+    for row in rows:
+        drawn.add_row(*row)
+    needed = 1 + sum(width + 3 for width in widths)  # a column has a rule and two blanks
+    Console(width=max(Console().width, needed), markup=False, emoji=False).print(drawn)
 
 
 def refuse(message: str) -> NoReturn:

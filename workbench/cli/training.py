@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,7 +47,7 @@ def train(
         training["init_from"] = init_from
     check_device(device)
     run = new_run(out, system, data, training, pairs(search, "--search"))
-    with bar(f"training {run.name}") as show:
+    with _ending_well(out), bar(f"training {run.name}") as show:
         _say_end(train_run(run, train_report(show), device, minutes), out)
 
 
@@ -60,8 +62,26 @@ def resume(
     from workbench.training import train as train_run
 
     opened = open_run(run)
-    with bar(f"training {opened.name}") as show:
+    with _ending_well(run), bar(f"training {opened.name}") as show:
         _say_end(train_run(opened, train_report(show), device, minutes), run)
+
+
+@contextmanager
+def _ending_well(run: Path) -> Iterator[None]:
+    """Being stopped, by Ctrl-C or by being asked to end, says from where training can go on."""
+    from workbench.training import interrupted_by_terminate
+
+    try:
+        with interrupted_by_terminate():
+            yield
+    except KeyboardInterrupt:
+        from core_models.training.state import read_progress
+
+        if os.environ.get("RANK", "0") == "0":  # of several processes one speaks
+            saved = read_progress(run / "state")
+            step = f"step {saved.step} was saved last" if saved else "no step was saved yet"
+            typer.echo(f"{run}: {step}; go on with it: workbench resume {run}", err=True)
+        raise
 
 
 def _say_end(progress: Any, run: Path) -> None:

@@ -7,12 +7,13 @@ figure family. Pages compute nothing: they call `draw`. A module of this package
 from __future__ import annotations
 
 import importlib
-import json
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from core_models.plugins import function, join
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -40,22 +41,32 @@ class Request:
 Drawing = Callable[[Request], "Figure"]
 DRAWINGS: dict[str, Drawing] = {}
 OF_A_SENTENCE: set[str] = set()  # the drawings that show one sentence, not a whole test set
+WITHOUT_RUNS: set[str] = set()  # the drawings that have something to show when no run is given
 
 
-def drawing(name: str, of_a_sentence: bool = False) -> Callable[[Drawing], Drawing]:
+def drawing(name: str, of_a_sentence: bool = False, without_runs: bool = False) -> Callable[[Drawing], Drawing]:
     def add(function: Drawing) -> Drawing:
         DRAWINGS[name] = function
         if of_a_sentence:
             OF_A_SENTENCE.add(name)
+        if without_runs:
+            WITHOUT_RUNS.add(name)
         return function
 
     return add
 
 
+@cache
 def load() -> dict[str, Drawing]:
-    """Every drawing by name, those of all modules of this package."""
+    """Every drawing by name: those of all modules of this package, and those of other packages.
+
+    Another package names a function (Request -> Figure) as an entry point of the group nmt_workbench.figures; if it
+    shows one sentence, the function has an attribute `of_a_sentence = True`.
+    """
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
+    join("figures", DRAWINGS, function)
+    OF_A_SENTENCE.update(name for name, drawn in DRAWINGS.items() if getattr(drawn, "of_a_sentence", False))
     return DRAWINGS
 
 
@@ -70,7 +81,7 @@ def draw(name: str, request: Request) -> Figure:
         from core_models.config import nearest
 
         raise RunError(f"no figure is called {name!r}; {nearest(name, list(DRAWINGS))}")
-    if not request.runs:
+    if not request.runs and name not in WITHOUT_RUNS:
         raise RunError("no run is chosen; name at least one")
     try:
         figure = DRAWINGS[name](request)
@@ -78,17 +89,9 @@ def draw(name: str, request: Request) -> Figure:
         if isinstance(error, RunError) or not request.options:
             raise
         raise RunError(f"{name} cannot be drawn with {request.options}: {error}") from error
-    return replace(figure, provenance={**figure.provenance, **_provenance(name, request)})
+    from workbench.recipe import provenance  # which imports this module
 
-
-def _provenance(name: str, request: Request) -> dict[str, str]:
-    """What travels in the metadata of an exported file, so that it can be drawn again."""
-    said = {
-        "runs": ", ".join(run.name for run in request.runs),
-        "test": request.test,
-        "options": json.dumps(request.options, sort_keys=True, ensure_ascii=False),
-    }
-    return {**said, "sentence": str(request.sentence)} if name in OF_A_SENTENCE else said
+    return replace(figure, provenance={**figure.provenance, **provenance(name, request, figure)})
 
 
 def looks(runs: Sequence[Run]) -> dict[str, SeriesStyle]:

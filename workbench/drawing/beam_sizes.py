@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.beam_sizes import read
@@ -45,4 +46,6 @@ def _beam_sizes(request: Request) -> Figure:
         "errors, against exact search without a length penalty (Stahlberg and Byrne 2019), on short sentences. "
         f"{'; '.join(said)}."
     )
-    return beam_sizes(sizes_table(request), caption, styles(request))
+    table = sizes_table(request)
+    figure = beam_sizes(table, caption, styles(request))
+    return replace(figure, provenance={**figure.provenance, "signatures": {"BLEU": table["signature"].iloc[0]}})

@@ -34,9 +34,25 @@ def _scores(request: Request) -> Figure:
     counting = evaluation.Counting(request.options.get("preset", "default"), request.options.get("reference", 0))
     table = evaluation.score_table(request.runs, request.test, metrics, counting=counting)
     table = table.assign(metric=table["metric"].replace(evaluation.METRIC_NAMES))
-    return score_dots(
+    figure = score_dots(
         named(table, request), baseline=short_names(request.runs).get(request.base), styles=styles(request)
     )
+    return _signed(figure, dict(zip(table["metric"], table["signature"], strict=True)))
+
+
+def _signed(figure: Figure, signatures: dict[str, str]) -> Figure:
+    """The figure with the signatures of its metrics, for the metadata of its files."""
+    return replace(figure, provenance={**figure.provenance, "signatures": signatures})
+
+
+def _signed_as(figure: Figure, request: Request) -> Figure:
+    """The same for the one metric of a request; lengths are no metric and have none."""
+    metric = request.options.get("metric", "bleu")
+    if metric not in evaluation.METRIC_NAMES:
+        return figure
+    run = request.runs[0]
+    found = evaluation.statistics(run, run.translations(request.test), metric)
+    return _signed(figure, {evaluation.METRIC_NAMES[metric]: found.signature})
 
 
 def _lengths(request: Request) -> tuple[pd.DataFrame, pd.DataFrame | None, str, str]:
@@ -54,7 +70,8 @@ def _length_scores(request: Request) -> Figure:
     from workbench.figures.lengths import length_scores
 
     table, _, metric, length = _lengths(request)
-    return length_scores(named(table.dropna(subset=["score"]), request), metric, length, styles=styles(request))
+    figure = length_scores(named(table.dropna(subset=["score"]), request), metric, length, styles=styles(request))
+    return _signed_as(figure, request)
 
 
 @drawing("length-differences")
@@ -64,13 +81,14 @@ def _length_differences(request: Request) -> Figure:
     _, table, metric, length = _lengths(request)
     if table is None:
         raise RunError("a difference needs two runs; choose another one beside the baseline")
-    return length_differences(
+    figure = length_differences(
         named(table.dropna(subset=["delta"]), request),
         metric,
         short_names(request.runs)[request.base],
         length,
         styles=styles(request),
     )
+    return _signed_as(figure, request)
 
 
 @drawing("output-lengths")

@@ -11,8 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.experiments.grid import Cell, cells, read_experiment
 from workbench.experiments.running import Say, check_systems, prepare_data, run_experiment
 from workbench.runs import RunError
+from workbench.training import interrupted_by_terminate
 
 if TYPE_CHECKING:
     import submitit
@@ -54,7 +55,7 @@ def run_in_processes(
     command += [] if minutes is None else ["--minutes", str(minutes)]
     logs = [root / experiment.name / f"worker-{number}.log" for number in range(1, len(devices) + 1)]
     workers: list[subprocess.Popen[bytes]] = []
-    with _interrupted_by_terminate():
+    with interrupted_by_terminate():
         try:
             for device, environment, log in zip(devices, environments, logs, strict=True):
                 workers.append(_start([*command, "--device", device.partition(":")[0]], environment, log))
@@ -113,16 +114,6 @@ def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:
             worker.send_signal(signal.SIGTERM if deaf else signal.SIGINT)
     for worker in workers:
         worker.wait()
-
-
-@contextmanager
-def _interrupted_by_terminate() -> Iterator[None]:
-    """A polite end (a job that is cancelled, a shutdown) stops workers as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _reason(log: Path) -> str:

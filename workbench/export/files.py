@@ -36,9 +36,10 @@ def save(figure: Figure, path: str | Path, width: str | float | None = None, gre
     path = Path(path)
     ending = path.suffix.lower()
     if ending == ".csv":
-        return _write(path, figure.table.to_csv(index=False, lineterminator="\n").encode())
+        return write(path, _csv(figure))
     if ending == ".json":
-        return _write(path, json.dumps(spec.to_spec(figure), ensure_ascii=False, indent=1).encode())
+        made = {**spec.to_spec(figure), "table_sha256": table_digest(figure), "versions": versions()}
+        return write(path, json.dumps(made, ensure_ascii=False, indent=1).encode())
     if ending not in DRAWN:
         raise ValueError(f"{path.name}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}; choose one")
     missing = missing_glyphs(figure)
@@ -58,7 +59,7 @@ def bundle(figure: Figure, folder: str | Path, width: str | float | None = None)
         raise MissingGlyphs(missing)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [save(figure, folder / f"{figure.name}{ending}", width) for ending in (*DRAWN, *WRITTEN)]
-    return [*paths, _write(folder / f"{figure.name}.tex", tex_snippet(figure).encode())]
+    return [*paths, write(folder / f"{figure.name}.tex", tex_snippet(figure).encode())]
 
 
 def tex_snippet(figure: Figure) -> str:
@@ -80,15 +81,31 @@ def tex_text(text: str) -> str:
     return re.sub("|".join(map(re.escape, _TEX)), lambda found: _TEX[found[0]], text)
 
 
-def provenance(figure: Figure) -> dict[str, object]:
-    """What every drawn file carries: specification, hash of the table, versions, and where the numbers come from."""
-    table = figure.table.to_csv(index=False, lineterminator="\n")
+def provenance(figure: Figure, width: str | float | None = None, grey: bool = False) -> dict[str, object]:
+    """What every drawn file carries: specification, digest of the table, versions, how it was drawn on paper, and where
+    the numbers come from."""
+    drawn = {name: part for name, part in spec.to_spec(figure, tables=False).items() if name != "provenance"}
     return {
-        "figure": spec.to_spec(figure, tables=False),
-        "table_sha256": hashlib.sha256(table.encode()).hexdigest(),
-        "versions": {name: _version(name) for name in ("nmt-workbench", "matplotlib", "numpy", "pandas")},
+        "figure": drawn,
+        "table_sha256": table_digest(figure),
+        "versions": versions(),
+        "paper": {"width": width, "grey": grey},
         **dict(figure.provenance),
     }
+
+
+def table_digest(figure: Figure) -> str:
+    """SHA-256 of the table exactly as drawn, as CSV."""
+    return hashlib.sha256(_csv(figure)).hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """The versions of what computes and draws."""
+    return {name: _version(name) for name in ("nmt-workbench", "matplotlib", "numpy", "pandas", "sacrebleu")}
+
+
+def _csv(figure: Figure) -> bytes:
+    return figure.table.to_csv(index=False, lineterminator="\n").encode()
 
 
 def _version(name: str) -> str:
@@ -99,7 +116,7 @@ def _version(name: str) -> str:
 
 
 def _draw(figure: Figure, path: Path, ending: str, width: str | float | None, grey: bool) -> Path:
-    made_from = json.dumps(provenance(figure), ensure_ascii=True)
+    made_from = json.dumps(provenance(figure, width, grey), ensure_ascii=True)
     creator = f"nmt-workbench {_version('nmt-workbench')}"
     metadata: dict[str, object]
     if ending == ".pdf":
@@ -112,12 +129,12 @@ def _draw(figure: Figure, path: Path, ending: str, width: str | float | None, gr
         metadata = {"Title": figure.name, "Description": figure.caption, "Comment": made_from, "Software": creator}
     canvas = to_matplotlib(figure, width, grey)
     dpi = theme.RESOLUTION_DPI if ending == ".png" else theme.RASTER_DPI
-    with _replacing(path) as unfinished, paper_settings():
+    with replacing(path) as unfinished, paper_settings():
         canvas.savefig(unfinished, format=ending[1:], dpi=dpi, metadata=metadata)
     return path
 
 
-class _replacing:
+class replacing:
     """A file beside `path` that takes its place when all went well, and vanishes when not."""
 
     def __init__(self, path: Path) -> None:
@@ -139,7 +156,8 @@ class _replacing:
         os.replace(self.unfinished, self.path)
 
 
-def _write(path: Path, content: bytes) -> Path:
-    with _replacing(path) as unfinished:
+def write(path: Path, content: bytes) -> Path:
+    """Write a file, whole or not at all."""
+    with replacing(path) as unfinished:
         Path(unfinished).write_bytes(content)
     return path

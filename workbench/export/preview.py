@@ -6,7 +6,7 @@ Simulation: Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB.
 from __future__ import annotations
 
 import io
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from workbench.figures.grammar import Figure
 from workbench.figures.matplotlib_renderer import paper_settings, to_matplotlib
 
 View = Literal["paper", "grey", "deuteranopia"]
+VIEWS: tuple[View, ...] = get_args(View)
 _DEUTERANOPIA = np.array(
     [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
 )
@@ -21,19 +22,37 @@ _DEUTERANOPIA = np.array(
 
 def preview(figure: Figure, view: View = "paper", width: str | float | None = None, dpi: float = 150.0) -> bytes:
     """The figure at its size on paper as PNG bytes; "grey" and "deuteranopia" show what remains of the colours."""
-    from matplotlib.image import imsave
-
-    if view not in ("paper", "grey", "deuteranopia"):
+    if view not in VIEWS:
         raise ValueError(f"there is no preview {view!r}; choose paper, grey or deuteranopia")
-    canvas = to_matplotlib(figure, width, grey=view == "grey")
-    painted = io.BytesIO()
+    pixels = _painted(figure, view == "grey", width, dpi)
+    return _png(deuteranopia(pixels) if view == "deuteranopia" else pixels)
+
+
+def previews(figure: Figure, width: str | float | None = None, dpi: float = 150.0) -> dict[View, bytes]:
+    """Every preview of a figure, in the order of `VIEWS`; it is drawn twice."""
+    coloured = _painted(figure, False, width, dpi)
+    return {
+        "paper": _png(coloured),
+        "grey": _png(_painted(figure, True, width, dpi)),
+        "deuteranopia": _png(deuteranopia(coloured)),
+    }
+
+
+def _painted(figure: Figure, grey: bool, width: str | float | None, dpi: float) -> np.ndarray:
+    """Pixels [row, column, RGB] in 0..1."""
+    canvas = to_matplotlib(figure, width, grey=grey)
     with paper_settings():
         canvas.set_dpi(dpi)
         canvas.canvas.draw()
-        pixels = np.asarray(canvas.canvas.buffer_rgba())[..., :3] / 255.0  # type: ignore[attr-defined]
-    seen = deuteranopia(pixels) if view == "deuteranopia" else pixels
-    imsave(painted, seen, format="png")
-    return painted.getvalue()
+        return np.asarray(canvas.canvas.buffer_rgba())[..., :3] / 255.0  # type: ignore[attr-defined]
+
+
+def _png(pixels: np.ndarray) -> bytes:
+    from matplotlib.image import imsave
+
+    file = io.BytesIO()
+    imsave(file, pixels, format="png")
+    return file.getvalue()
 
 
 def deuteranopia(colours: np.ndarray) -> np.ndarray:

@@ -34,10 +34,14 @@ def to_spec(figure: Figure, tables: bool = True) -> dict[str, Any]:
 
 
 def from_spec(made: dict[str, Any]) -> Figure:
-    """The figure of a specification with tables. Raises ValueError for another version or missing tables."""
+    """The figure of a specification with tables; what a file says besides is passed over.
+
+    Raises ValueError for another version or missing tables.
+    """
     if made.get("version") != VERSION:
         raise ValueError(f"the specification has version {made.get('version')!r}; this workbench reads {VERSION}")
-    rest = {name: value for name, value in made.items() if name not in ("version", "panels")}
+    named = {field.name for field in dataclasses.fields(Figure)} - {"panels"}
+    rest = {name: value for name, value in made.items() if name in named}
     return Figure(panels=tuple(_read_panel(panel) for panel in made["panels"]), **rest)
 
 

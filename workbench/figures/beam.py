@@ -14,7 +14,7 @@ import pandas as pd
 
 from workbench.figures import theme
 from workbench.figures.axes import token_text
-from workbench.figures.grammar import Align, Axis, Figure, Labels, Mark, Panel, Points, Segments, SeriesStyle, rule
+from workbench.figures.grammar import Align, Axis, Figure, Labels, Mark, Panel, Points, Segments, SeriesStyle, cut, rule
 from workbench.figures.registry import register, require_columns
 
 NODE_CAP = 400
@@ -29,6 +29,11 @@ _FINISHED = SeriesStyle(theme.FUTURE, "solid", "diamond", size=5.0)
 _SHARED = SeriesStyle("#9A9A9A", "solid", "circle")
 _LANE_INCHES = 0.165
 _CHARACTER_POINTS = 4.2
+_FEWEST_CHARACTERS = 6  # of a word; where steps are narrower than that, some words are left out
+_SCORE_CHARACTERS = 6  # " −2.39"
+_LEAF_GAP_POINTS = 8.0
+_PAGE_POINTS = theme.PAPER_WIDTHS["page"] * 72.0
+_MOST_AT_A_LEAF = 24  # characters of a word that stands to the right of a leaf, with its score behind it
 _TRUNK = 0.16  # where an edge turns, in steps after its parent: before any word of the next step begins
 
 
@@ -49,7 +54,7 @@ def beam_tree(
     Without `pruned` a tree of a page's width stays low enough for a paper.
     """
     shown = _visible(nodes, steps, minimum_probability, node_cap, pruned)
-    panel = _tree_panel(shown, _step_range(shown), "")
+    panel = _tree_panel(shown, _step_range(shown), int(shown["step"].max()), "")
     return Figure("beam-tree", title, (panel,), _caption(nodes, shown, minimum_probability), _summary(shown), "page")
 
 
@@ -67,8 +72,8 @@ def beam_trees_side_by_side(
     """Two trees on the same steps, one above the other: words need the width of a page."""
     shown = [_visible(nodes, steps, minimum_probability, node_cap, pruned) for nodes in (first, second)]
     firsts, lasts = zip(*(_step_range(nodes) for nodes in shown), strict=True)
-    reach = min(firsts), max(lasts)
-    panels = tuple(_tree_panel(nodes, reach, name) for nodes, name in zip(shown, names, strict=True))
+    reach, end = (min(firsts), max(lasts)), max(int(nodes["step"].max()) for nodes in shown)
+    panels = tuple(_tree_panel(nodes, reach, end, name) for nodes, name in zip(shown, names, strict=True))
     caption = f"{names[0]} above, {names[1]} below. " + _caption(pd.concat([first, second]), pd.concat(shown),
                                                                  minimum_probability)  # fmt: skip
     summary = " ".join(f"{name}: {_summary(nodes)}" for name, nodes in zip(names, shown, strict=True))
@@ -123,12 +128,14 @@ def beam_diff(
                 Points(rows, "step", "y", name, look, hover, legend=number == 0)
                 for number, look in enumerate(looks[name])
             ]
-    marks += _words(shown, shown, SeriesStyle(theme.BLACK), 7.0)
+    reach = _step_range(shown)
+    marks += _words(shown, shown, reach, SeriesStyle(theme.BLACK), 7.0)
     hidden = f" {len(nodes) - len(shown)} nodes are not drawn." if len(shown) < len(nodes) else ""
     counts = ", ".join(f"{int(chosen.sum())} {name}" for name, chosen in chosen_by_name.items())
     reached = f"Prefixes reached by {names[0]} and by {names[1]}, equal ones merged"
-    caption = f"{reached}; a ring: kept by its system only.{hidden}"
-    panel = Panel(tuple(marks), _steps_axis(_step_range(shown)), _hidden_axis(shown), _height(shown))
+    caption = f"{reached}; a ring: kept by its system only.{hidden}{_crowded(shown)}"
+    axis = _steps_axis(reach, int(shown["step"].max()))
+    panel = Panel(tuple(marks), axis, _hidden_axis(shown), _height(shown))
     return Figure("beam-diff", title, (panel,), caption, f"Prefixes: {counts}.", "page")
 
 
@@ -268,7 +275,7 @@ def _classes(nodes: pd.DataFrame) -> list[tuple[str, pd.Series, SeriesStyle]]:
     ]
 
 
-def _tree_panel(nodes: pd.DataFrame, reach: tuple[float, float], title: str) -> Panel:
+def _tree_panel(nodes: pd.DataFrame, reach: tuple[float, float], end: int, title: str) -> Panel:
     edges = _with_parents(nodes)
     nodes = nodes.assign(diameter=_diameters(nodes["rank"]))
     marks: list[Mark] = []
@@ -286,8 +293,8 @@ def _tree_panel(nodes: pd.DataFrame, reach: tuple[float, float], title: str) -> 
         size = None if name == "pruned" else "diameter"
         marks.append(Points(rows, "step", "y", name, style, _HOVER, size=size))
         ink = replace(style, colour="#8A8A8A" if name == "pruned" else theme.BLACK)
-        marks += _words(rows, nodes, ink, 6.0 if name == "pruned" else 7.0, bold=name == "best path")
-    return Panel(tuple(marks), _steps_axis(reach), _hidden_axis(nodes), _height(nodes), title)
+        marks += _words(rows, nodes, reach, ink, 6.0 if name == "pruned" else 7.0, bold=name == "best path")
+    return Panel(tuple(marks), _steps_axis(reach, end), _hidden_axis(nodes), _height(nodes), title)
 
 
 def _diameters(rank: pd.Series) -> pd.Series:
@@ -295,39 +302,68 @@ def _diameters(rank: pd.Series) -> pd.Series:
 
 
 def _words(
-    rows: pd.DataFrame, nodes: pd.DataFrame, style: SeriesStyle, points: float, bold: bool = False
+    rows: pd.DataFrame,
+    nodes: pd.DataFrame,
+    reach: tuple[float, float],
+    style: SeriesStyle,
+    points: float,
+    bold: bool = False,
 ) -> list[Mark]:
     """Words of inner nodes above them, cut to the room between two steps; of leaves to the right, with their score."""
-    low, high = _step_range(nodes)
-    room = theme.PAPER_WIDTHS["page"] * 72.0 / (high - low)
-    most = max(3, int(room / (_CHARACTER_POINTS * points / 7.0)))
+    character = _CHARACTER_POINTS * points / 7.0 * (reach[1] - reach[0]) / _PAGE_POINTS  # its width, in steps
+    most = max(_FEWEST_CHARACTERS, int(1.0 / character))
     leaf = ~rows["id"].isin(nodes["parent"])
     texts = []
     for row, last in zip(rows.to_dict("records"), leaf, strict=True):
         word = token_text(str(row["word"])) if str(row["word"]) else ""
         scored = row.get("fate") == "finished"
         score = f" {row['normalised']:.2f}".replace("-", "−") if scored else ""
-        texts.append((word if last or len(word) <= most else f"{word[: most - 1]}…") + score)
+        texts.append(cut(word, _MOST_AT_A_LEAF if last else most) + score)
     named = rows.assign(text=texts)
     marks: list[Mark] = []
-    sides: tuple[tuple[pd.DataFrame, Align, float], ...] = (named[~leaf], "above", 2.2), (named[leaf], "right", 4.0)
+    named = named[named["text"] != ""]
+    inner = _apart(named[~leaf.loc[named.index]], character)
+    sides: tuple[tuple[pd.DataFrame, Align, float], ...] = (inner, "above", 2.2), (named[leaf], "right", 4.0)
     for part, align, gap in sides:
-        part = part[part["text"] != ""]
         if len(part):
             marks.append(Labels(part, "step", "y", "", style, (), False, "text", align, points, bold, gap))
     return marks
 
 
+def _apart(rows: pd.DataFrame, character: float) -> pd.DataFrame:
+    """Without the words that would stand on the one before them on their lane; `character` is a width, in steps."""
+    free: dict[float, float] = {}
+    kept = []
+    for index, step, lane, text in rows.sort_values("step")[["step", "y", "text"]].itertuples():
+        half = len(text) * character / 2.0
+        if step - half >= free.get(lane, -np.inf):
+            free[lane] = step + half
+            kept.append(index)
+    return rows.loc[rows.index.isin(kept)]
+
+
+def _crowded(nodes: pd.DataFrame) -> str:
+    """What the caption says where steps are too narrow for words."""
+    low, high = _step_range(nodes)
+    wide = _FEWEST_CHARACTERS * _CHARACTER_POINTS * (high - low) > _PAGE_POINTS
+    return " Words that would stand on another are left out." if wide else ""
+
+
 def _step_range(nodes: pd.DataFrame) -> tuple[float, float]:
-    """The steps with room for words before the first and after the last."""
+    """The steps with room for words before the first and after the last, where those of leaves stand."""
     root = _root(nodes)
     first = float(nodes["step"].min()) - 0.6 if root is None else root[0] - 0.1
-    return first, float(nodes["step"].max()) + 1.1
+    last = float(nodes["step"].max()) + 1.1
+    leaves = nodes[~nodes["id"].isin(nodes["parent"])]
+    scored = (leaves["fate"] == "finished") * _SCORE_CHARACTERS if "fate" in leaves else 0
+    characters = leaves["word"].astype(str).str.len().clip(upper=_MOST_AT_A_LEAF) + scored
+    share = (characters * _CHARACTER_POINTS + _LEAF_GAP_POINTS) / _PAGE_POINTS  # of the width, whatever it holds
+    return first, max(last, float(((leaves["step"] - share * first) / (1.0 - share)).max()))
 
 
-def _steps_axis(reach: tuple[float, float]) -> Axis:
-    first, last = int(np.ceil(reach[0])), int(np.floor(reach[1] - 1.0))
-    steps = range(first, last + 1)
+def _steps_axis(reach: tuple[float, float], end: int) -> Axis:
+    """An axis with that room, on which the steps up to the last one are named."""
+    steps = range(int(np.ceil(reach[0])), end + 1)
     every = max(1, -(-len(steps) // 20))
     return Axis("step", "number", tuple(map(float, steps)), tuple(map(str, steps)), every, reach)
 
@@ -344,6 +380,7 @@ def _height(nodes: pd.DataFrame) -> float:
 def _caption(nodes: pd.DataFrame, shown: pd.DataFrame, minimum_probability: float) -> str:
     hidden = len(nodes) - len(shown)
     rules = "Width of an edge: P(word); size of a node: rank; numbers: normalised score of a finished hypothesis."
+    rules += _crowded(shown)
     if not hidden:
         return rules
     return f"{rules} {hidden} nodes are not drawn: P(word) < {minimum_probability:g}, or left out by choice."

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import ClassVar, Literal
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,15 @@ Marker = Literal[
 ]
 ColourRole = Literal["probability", "signed", "relative"]
 Align = Literal["centre", "right", "left", "above", "below"]
+
+
+# Of a label on an axis; the whole text stands on hover and in the table.
+MOST_CHARACTERS = {"tokens": 24, "category": 48, "number": 48}
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most so many characters; … stands for what was left out."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 @dataclass(frozen=True)
@@ -63,8 +73,9 @@ class Axis:
             )
 
     def labelled(self) -> tuple[tuple[float, ...], tuple[str, ...]]:
-        """The positions that carry a label, and the labels."""
-        return self.positions[:: self.every], self.texts[:: self.every]
+        """The positions that carry a label, and the labels, long ones cut."""
+        most = MOST_CHARACTERS[self.kind]
+        return self.positions[:: self.every], tuple(cut(text, most) for text in self.texts[:: self.every])
 
     def text_at(self, position: float) -> str | None:
         """The text at a position, None where the axis names none."""
@@ -249,9 +260,9 @@ class Figure:
     shared_x: bool = False
     shared_y: bool = False
     columns: int = 1
-    provenance: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def table(self) -> pd.DataFrame:
         """The tidy table exactly as drawn: panel, mark and series, then the drawn and hovered columns of each mark."""
         pieces = []

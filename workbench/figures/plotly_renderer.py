@@ -36,6 +36,7 @@ _TOP, _BOTTOM, _RIGHT = 30, 46, 14
 _BAR, _BAR_PIXELS = 12, 68  # the colour bar; the bar with its labels
 _MOST_MARKERS = 12
 _MOST_HOVER_TEXTS = 6_000
+_HOVER_CHARACTERS = 80  # on a line; Plotly breaks none by itself
 _PLACES = {"centre": "middle center", "right": "middle right", "left": "middle left", "above": "top center",
            "below": "bottom center"}  # fmt: skip
 
@@ -104,7 +105,7 @@ def _between(figure: Figure) -> float:
 
 
 def _left(figure: Figure) -> int:
-    texts = [text for panel in figure.panels for text in panel.y.texts]
+    texts = [text for panel in figure.panels for text in panel.y.labelled()[1]]
     return 26 + max(34, int(7.5 * max((len(text) for text in texts), default=0)))
 
 
@@ -178,7 +179,13 @@ def _traces(mark: Mark, panel: Panel, dark: bool, bars: dict[tuple, str]) -> lis
 def _number(value: object) -> str:
     if isinstance(value, float):
         return "–" if math.isnan(value) else f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.4g}"
-    return plotly_text(str(value))
+    return _broken(str(value))
+
+
+def _broken(text: str) -> str:
+    """A text on as many lines as it needs."""
+    starts = range(0, max(1, len(text)), _HOVER_CHARACTERS)
+    return "<br>".join(plotly_text(text[start : start + _HOVER_CHARACTERS]) for start in starts)
 
 
 def _hover(mark: Mark, panel: Panel) -> dict:
@@ -194,7 +201,7 @@ def _hover(mark: Mark, panel: Panel) -> dict:
             axis = axes.get(str(column))
             named = axis.text_at(float(value)) if axis is not None and axis.positions else None
             label = axis.label if axis is not None and axis.label else str(column).replace("_", " ")
-            shown = f"{plotly_text(named)} ({_number(value)})" if named is not None else _number(value)
+            shown = f"{_broken(named)} ({_number(value)})" if named is not None else _number(value)
             said.append(f"{plotly_text(label)}: {shown}")
         lines.append("<br>".join(said))
     return {"hovertext": lines, "hoverinfo": "text"}

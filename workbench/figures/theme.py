@@ -29,6 +29,7 @@ PAPER_WIDTHS = {
     "aaai-column": 3.30,
     "aaai-page": 7.00,
     "ijcai-column": 3.375,
+    "ijcai-page": 7.00,
 }
 TEXT_POINTS = 7.0
 TICK_POINTS = 6.5

@@ -6,7 +6,7 @@ import pandas as pd
 
 from workbench.figures import theme
 from workbench.figures.axes import category_axis, token_axis, token_text
-from workbench.figures.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, SeriesStyle
+from workbench.figures.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, SeriesStyle, cut
 from workbench.figures.registry import register, require_columns
 
 _WORDS = ("system", "step", "token", "probability", "entropy", "rank", "best", "best_probability")
@@ -81,7 +81,7 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
     """
     require_columns(table, _LENS, "table")
     longest = max(4, _ROOM // int(table.groupby("system")["layer"].nunique().sum()))
-    table = table.assign(said=[_cut(token_text(str(word)), longest) for word in table["best"]])
+    table = table.assign(said=[cut(token_text(str(word)), longest) for word in table["best"]])
     systems = list(dict.fromkeys(table["system"]))
     panels = []
     for system in systems:
@@ -109,10 +109,6 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
         "page",
         columns=len(systems),
     )
-
-
-def _cut(word: str, longest: int) -> str:
-    return word if len(word) <= longest else f"{word[: longest - 1]}…"
 
 
 def _settled(system: str, rows: pd.DataFrame) -> str:

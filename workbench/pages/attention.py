@@ -3,6 +3,7 @@
 import streamlit as st
 
 from workbench import drawing, frame
+from workbench.drawing.alignment import TRUTH, has_truth
 from workbench.widgets import figure_view, inside_controls
 
 frame.heading(
@@ -29,3 +30,15 @@ if links:
     figure_view.show("alignment", here.request(able, links=links, **single))
 else:
     figure_view.show("alignment", here.request(able, **translation, **single))
+
+st.subheader("Alignment error over the test set")
+gold = links or (TRUTH if has_truth(able[0], here.view.test) else "")
+if not gold:
+    frame.empty("Name a file of gold links above: they join the words of the sources and of the references.")
+elif st.toggle("Count it", key="error", bind="query-params", help="Forces every reference through the runs"):
+    over = {name: value for name, value in chosen.items() if name in ("layer", "head")}
+    by_threshold, by_length = st.tabs(["By threshold", "By source length"])
+    with by_threshold:
+        figure_view.show("alignment-error", here.request(able, links=gold, **over))
+    with by_length:
+        figure_view.show("alignment-error-lengths", here.request(able, links=gold, **over))

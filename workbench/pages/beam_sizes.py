@@ -1,5 +1,7 @@
 """Beam sizes: what translations become as the beam widens, and how often the search misses the best output."""
 
+import shlex
+
 import streamlit as st
 
 from workbench import beam_sizes, frame
@@ -26,9 +28,10 @@ here = frame.needs_runs()
 measured = [run for run in here.tested if beam_sizes.is_measured(run, here.view.test)]
 waiting = [run for run in here.tested if run not in measured and run.trained]
 if waiting:
-    frame.empty(
-        "Beam sizes are tried on the command line, which takes a while:",
-        "\n".join(f"workbench beam-sizes {run.reference} --test {here.view.test}" for run in waiting),
+    frame.empty_runs(
+        "Beam sizes are not tried yet, which takes a while:",
+        waiting,
+        f"workbench beam-sizes {{}} --test {shlex.quote(here.view.test)}",
     )
 if not measured:
     st.stop()

@@ -1,9 +1,12 @@
 """Beam trees: what the baseline's search and another's kept, pruned and finished, and where they part."""
 
+import shlex
+
 import streamlit as st
 
 from workbench import drawing, findings, frame
-from workbench.widgets import beam_controls, figure_view
+from workbench.recipe import figure_command, recipe_of
+from workbench.widgets import beam_controls, figure_view, what_if_view
 
 VIEWS = {"both": "Side by side", "difference": "Difference", "one": "One system"}
 
@@ -18,7 +21,7 @@ if not able:
     frame.empty_runs(
         "No beam tree of this test set was recorded. Record them:",
         here.tested,
-        f"workbench translate {{}} --test {here.view.test} --trees",
+        f"workbench translate {{}} --test {shlex.quote(here.view.test)} --trees",
     )
     st.stop()
 names = drawing.short_names(here.tested)
@@ -40,6 +43,9 @@ pair = [next(run for run in able if run.name == name) for name in (first, second
 
 with frame.sentences_for_errors():
     request = here.request(pair, **beam_controls.options(findings.longest_search(here.request(pair))))
-    figure_view.show({"both": "beam-trees", "difference": "beam-diff", "one": "beam-tree"}[view], request)
+    name = {"both": "beam-trees", "difference": "beam-diff", "one": "beam-tree"}[view]
+    figure, command = figure_view.drawn(name, request), figure_command(name, request)
+    points = figure_view.show_figure(figure, command, recipe=recipe_of(name, request), selectable=True)
+    what_if_view.from_node(here, figure, points, name)
     if view == "difference":
         beam_controls.only_lists(request, names)

@@ -1,5 +1,7 @@
 """Future cost: what a system expected its next word to cost beside what it cost, in a sentence and a test set."""
 
+import shlex
+
 import streamlit as st
 
 from workbench import drawing, findings, frame
@@ -34,9 +36,10 @@ if not able:
     st.stop()
 untraced = [run for run in able if not findings.is_traced(run, here.view.test)]
 if untraced:
-    frame.empty(
+    frame.empty_runs(
         "Without traces of this test set there is nothing to show. Make them:",
-        "\n".join(f"workbench trace {run.folder} --test {here.view.test}" for run in untraced),
+        untraced,
+        f"workbench trace {{}} --test {shlex.quote(here.view.test)}",
     )
 able = [run for run in able if run not in untraced]
 if not able:

@@ -1,5 +1,7 @@
 """Runs: all that are below the runs folder, how far they are, and which of them the other pages show."""
 
+import shlex
+
 from workbench import frame
 from workbench.widgets import run_table
 
@@ -13,5 +15,5 @@ if here.runs:
 else:
     frame.empty(
         f"There is no run below {here.root} yet. Build the demo on the page Start, or on the command line:",
-        f"workbench demo --runs {here.root}",
+        shlex.join(["workbench", "demo", "--runs", str(here.root)]),
     )

@@ -1,8 +1,10 @@
 """Start: what is loaded, the demo and a button that builds it, and the health of this machine."""
 
+import shlex
+
 import streamlit as st
 
-from workbench import demo, frame, overview
+from workbench import demo, frame, jobs, overview, plugins
 from workbench.widgets import job_view
 
 here = frame.current()
@@ -46,7 +48,13 @@ st.text(
     f"{systems}, trained on the controlled corpus (sentences whose true translation is known), translated with "
     "their beams recorded, and traced. It takes some minutes on a laptop; what is done already is not done again."
 )
-job_view.demo_job(here.root)
+if demo.complete(here.root):
+    st.text("The demo is built.")
+else:
+    build = ("demo", "--runs", str(here.root))
+    with frame.sentences_for_errors():
+        job_view.offer(here.root / jobs.FOLDER, build, "Build the demo", "Demo", main=True)
+    st.code(shlex.join(["workbench", *build]), language="bash")
 
 st.subheader("This machine")
 found = overview.health()
@@ -61,3 +69,17 @@ st.dataframe(
 for part in found:
     if part.advice:
         st.warning(frame.as_typed(part.advice))
+
+if parts := plugins.plugged_in():
+    st.subheader("Plug-ins")
+    st.dataframe(
+        {"kind": [part.kind for part in parts], "name": [part.name for part in parts],
+         "package": [part.package for part in parts], "joined": [not part.problem for part in parts]},
+        hide_index=True,
+        width=700,
+        height="content",
+        alt="Parts that other packages bring",
+    )  # fmt: skip
+    for plugged in parts:
+        if plugged.problem:
+            st.warning(frame.as_typed(f"{plugged.package}, {plugged.kind}, {plugged.name}: {plugged.problem}."))

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench import drawing, findings, frame
-from workbench.widgets import beam_controls, figure_view, live
+from workbench.widgets import beam_controls, figure_view, live, what_if_view
 
 Number = st.column_config.NumberColumn
 N_BEST = {
@@ -74,6 +74,6 @@ with frame.sentences_for_errors():
         alt="Log-probability of each token",
     )
     st.subheader("Beam tree")
-    figure_view.show_figure(
-        live.tree(found, **beam_controls.options(live.steps(found))), live.command(run, asked), key="live"
-    )
+    figure = live.tree(found, **beam_controls.options(live.steps(found)))
+    points = figure_view.show_figure(figure, live.command(run, asked), key="live", selectable=True)
+    what_if_view.from_node(here, figure, points, "live", **({"source": source} if source != line else {}))

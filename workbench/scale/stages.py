@@ -79,8 +79,16 @@ def _resident() -> tuple[int, int]:
     return anonymous, _bytes("smaps_rollup", "Rss") - anonymous
 
 
-def _bytes(file: str, entry: str) -> int:
-    found = re.search(rf"^{entry}:\s+(\d+) kB$", (_PROCESS / file).read_text(), re.MULTILINE)
+def resident_megabytes(process: int) -> float:
+    """The memory that another process holds now, files mapped into it included; NaN where /proc does not say."""
+    try:
+        return _bytes("status", "VmRSS", Path(f"/proc/{process}")) / MEGABYTE
+    except OSError:
+        return float("nan")
+
+
+def _bytes(file: str, entry: str, process: Path = _PROCESS) -> int:
+    found = re.search(rf"^{entry}:\s+(\d+) kB$", (process / file).read_text(), re.MULTILINE)
     if found is None:
-        raise ScaleError(f"/proc/self/{file} has no line {entry!r}; a newer Linux has.")
+        raise ScaleError(f"{process / file} has no line {entry!r}; a newer Linux has.")
     return 1024 * int(found[1])

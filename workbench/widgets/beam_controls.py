@@ -30,7 +30,8 @@ def options(longest: int, key: str = "") -> dict[str, object]:
 def _window(place, longest: int, key: str) -> tuple[int, int]:
     if key in st.session_state:
         low, high = st.session_state[key]
-        st.session_state[key] = (min(low, longest), min(high, longest))
+        if high > longest:
+            st.session_state[key] = (min(low, longest), longest)
     return place.slider("Steps", 1, longest, (1, min(WINDOW, longest)), key=key, bind="query-params")
 
 

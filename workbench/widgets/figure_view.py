@@ -1,4 +1,5 @@
-"""One figure on a page: the chart, its summary in words, its table, its files for a paper, the command that draws it.
+"""One figure on a page: the chart, its summary in words, its table, its files for a paper, the command that draws it,
+and a button that puts it into the basket.
 
 Files are drawn when they are asked for. It computes nothing: `drawing.draw` makes the figure.
 """
@@ -6,21 +7,25 @@ Files are drawn when they are asked for. It computes nothing: `drawing.draw` mak
 from __future__ import annotations
 
 import json
-import shlex
 import tempfile
 import threading
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
 
+import plotly.graph_objects as go
 import streamlit as st
 
-from workbench import drawing
+from workbench import basket, drawing
 from workbench.drawing import Request
 from workbench.export.files import save
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
 from workbench.figures.grammar import Figure
 from workbench.figures.plotly_renderer import to_plotly
-from workbench.frame import as_typed, sentences_for_errors
+from workbench.frame import as_typed, current, sentences_for_errors
+from workbench.recipe import Recipe, figure_command, recipe_of
 from workbench.runs import Run
 
 FILES = {
@@ -31,26 +36,62 @@ FILES = {
 }
 WIDTHS = {"column": "Column width", "page": "Page width"}  # of a paper
 _MATPLOTLIB = threading.Lock()  # downloads are drawn on threads of their own; Matplotlib is not made for that
+_SELECTED, _SELECTED_SIZE = "#D55E00", 15
+_CHARTS: WeakKeyDictionary[Figure, dict[tuple[bool, bool], go.Figure]] = WeakKeyDictionary()
 
 
 def show(name: str, request: Request, key: str = "") -> None:
     """Draw one of the drawings with all that stands below it, or say why it cannot be drawn."""
     with sentences_for_errors():
-        show_figure(drawn(name, request), figure_command(name, request), key)
+        show_figure(drawn(name, request), figure_command(name, request), key, recipe_of(name, request))
 
 
-def show_figure(figure: Figure, command: str, key: str = "") -> None:
-    """A figure that is there already; `key` tells two of one kind on one page apart."""
+def show_figure(
+    figure: Figure, command: str, key: str = "", recipe: Recipe | None = None, selectable: bool = False
+) -> list[dict[str, Any]]:
+    """A figure that is there already; `key` tells two of one kind on one page apart. With its recipe it can go into the
+    basket. selectable: a click selects a point; answers with those selected (curve_number, point_index, …)."""
     key = f"{figure.name}-{key}"
     dark = st.context.theme.type == "dark"
-    chart = to_plotly(figure, dark)
-    st.plotly_chart(
-        chart, theme=None, key=f"chart-{key}", config={"displaylogo": False, "responsive": True}, alt=figure.summary
-    )
+    chart = _chart(figure, dark, selectable)
+    config = {"displaylogo": False, "responsive": True}
+    points: list[dict[str, Any]] = []
+    if selectable:  # what is selected is forgotten where other points are drawn
+        of_these = f"chart-{key}-{zlib.crc32(figure.table.to_csv().encode()):08x}"
+        event = st.plotly_chart(
+            chart, theme=None, key=of_these, config=config, alt=figure.summary, on_select="rerun",
+            selection_mode="points",
+        )  # fmt: skip
+        points = event["selection"]["points"]
+    else:
+        st.plotly_chart(chart, theme=None, key=f"chart-{key}", config=config, alt=figure.summary)
     st.text(figure.summary)
     if figure.caption:
         st.caption(as_typed(figure.caption))
-    _files(figure, command, key)
+    _files(figure, command, key, recipe)
+    return points
+
+
+def _chart(figure: Figure, dark: bool, selectable: bool) -> go.Figure:
+    """The chart of a figure, made once for as long as the figure stays in the cache: it takes longer than the rest."""
+    made = _CHARTS.setdefault(figure, {})
+    if (dark, selectable) not in made:
+        chart = to_plotly(figure, dark)
+        if selectable:
+            _mark_selected(chart)
+        made[dark, selectable] = chart
+    return made[dark, selectable]
+
+
+def _mark_selected(chart: go.Figure) -> None:
+    """A selected point grows and takes a colour of its own; the others stay as they are: Plotly would fade them."""
+    for trace in chart.data:
+        if trace.type != "scatter" or trace.mode == "lines":
+            continue
+        trace.unselected = {"marker": {"opacity": trace.marker.opacity}}
+        trace.selected = {"marker": {"opacity": trace.marker.opacity, "color": _SELECTED, "size": _SELECTED_SIZE}}
+        if "text" in trace.mode:  # with a colour for selected words the others keep theirs
+            trace.selected.textfont = {"color": trace.textfont.color}
 
 
 def drawn(name: str, request: Request) -> Figure:
@@ -62,25 +103,13 @@ def drawn(name: str, request: Request) -> Figure:
 def stamp(run: Run, test: str) -> tuple[float, ...]:
     """Changes whenever what a run says about a test set does."""
     names = (f"translations/{test}/meta.json", f"traces/{test}/index.json", f"beam_sizes/{test}.json")
-    results = [run.results / name for name in names]
+    results = [*(run.results / name for name in names), *sorted((run.results / "contrast").glob("*.json"))]
     return tuple(path.stat().st_mtime if path.is_file() else 0.0 for path in (*results, run.folder / "training.jsonl"))
 
 
-@st.cache_data(max_entries=64, show_spinner="Drawing")
+@st.cache_resource(max_entries=64, show_spinner="Drawing")
 def _drawn(name: str, runs: tuple[tuple[object, ...], ...], asked: tuple[object, ...], _request: Request) -> Figure:
     return drawing.draw(name, _request)
-
-
-def figure_command(name: str, request: Request) -> str:
-    """The command line that draws the same figure."""
-    words = ["workbench", "figure", name]
-    for run in request.runs:
-        words += ["--run", run.reference]
-    words += ["--test", request.test] if request.test else []
-    words += ["--sentence", str(request.sentence)] if drawing.of_a_sentence(name) else []
-    for option, value in request.options.items():
-        words += ["--set", f"{option}={json.dumps(value, ensure_ascii=False)}"]
-    return shlex.join([*words, "--out", f"{name}.pdf"])
 
 
 def file_of(figure: Figure, ending: str, width: str) -> bytes:
@@ -89,7 +118,7 @@ def file_of(figure: Figure, ending: str, width: str) -> bytes:
         return save(figure, Path(folder) / f"{figure.name}.{ending}", width).read_bytes()
 
 
-def _files(figure: Figure, command: str, key: str) -> None:
+def _files(figure: Figure, command: str, key: str, recipe: Recipe | None) -> None:
     missing = missing_glyphs(figure)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         width = st.segmented_control(
@@ -117,8 +146,20 @@ def _files(figure: Figure, command: str, key: str) -> None:
             st.dataframe(figure.table, hide_index=True, key=f"table-{key}", alt=figure.summary)
         with st.popover("Copy as command"):
             st.code(command, language="bash", wrap_lines=True)
+        if recipe is not None:
+            chosen = recipe if width == figure.width else recipe.model_copy(update={"width": width})
+            st.button(
+                "Add to basket", key=f"basket-{key}", on_click=_add, args=(chosen,), icon=":material/shopping_basket:"
+            )
     if missing:
         st.warning(as_typed(str(MissingGlyphs(missing))))
+
+
+def _add(recipe: Recipe) -> None:
+    with sentences_for_errors():
+        path = basket.file_of(current().root)
+        basket.add(path, recipe)
+        st.toast(f"In the basket: {len(basket.read(path))}", icon=":material/shopping_basket:")
 
 
 def _deferred(figure: Figure, ending: str, width: str) -> Callable[[], bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from workbench import frame
-from workbench.inside import TARGETS, layers_and_heads
+from workbench.inside import TARGETS, layers_and_heads, look
 from workbench.runs import Run
 
 PARTS = {"cross": "Target → source", "encoder": "Source → source", "decoder": "Target → target"}
@@ -34,6 +34,13 @@ def target() -> dict[str, object]:
         return {} if chosen == "own" else {"target": chosen}
     text = columns[1].text_input("Typed translation", key="typed", bind="query-params", placeholder="as in the data")
     return {"target": "typed", "text": text.strip()}
+
+
+def tokens(run: Run, here: frame.Frame, translation: dict[str, object], side: str) -> list[str]:
+    """The pieces of one side of the translation that is looked into, as a run has them."""
+    chosen, text = str(translation.get("target", "own")), str(translation.get("text", ""))
+    looked = look(run, here.view.test, here.view.sentence, chosen, text)
+    return list(looked.source if side == "encoder" else looked.target)
 
 
 def attention(runs: Sequence[Run]) -> dict[str, object]:

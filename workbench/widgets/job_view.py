@@ -1,57 +1,69 @@
-"""The demo's job on the page Start: a button that starts it, how far it is, its last words, and a way to end it.
+"""One command on a page: a button that starts it as a job; while it runs how far it is, and a way to end it.
 
-The job is a process of its own; this only reads its folder, so a reload of the page finds it again.
+The job is a process of its own; this only reads its folder, so a reload of the page finds it again. Knows no page: the
+frame offers a command with it, the page Jobs shows all of them.
 """
 
 from __future__ import annotations
 
-import re
+import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
 
-from workbench import demo, jobs
-from workbench.frame import as_typed
+from workbench import jobs
 from workbench.jobs import Job
 
-NAME = "demo"
+_GOES_ON = "Start it again: training and the demo go on where they stopped, other work begins anew."
+WHAT_TO_DO = {
+    jobs.RUNNING: "Running.",
+    jobs.ENDING: "Ending: it was cancelled and finishes what it is writing.",
+    jobs.DONE: "Done: it has ended well.",
+    jobs.FAILED: "Failed: mend what its last lines say, then start it again.",
+    jobs.CANCELLED: f"Cancelled. {_GOES_ON}",
+    jobs.LOST: f"Lost: its process is gone without a result, killed or by a restart of the machine. {_GOES_ON}",
+}
+_KILLED = f"Failed: it was killed from outside by signal {{}} (9 is also how a system frees memory). {_GOES_ON}"
 
 
-def demo_job(root: Path) -> None:
-    """The button, or the job that was started with it."""
-    found = [job for job in jobs.list_jobs(root / ".jobs") if job.folder.name.endswith(f"-{NAME}")]
-    newest = found[0] if found else None
-    if newest and newest.state == "running":
-        _follow(root, newest.folder)
+def said(job: Job, state: str) -> str:
+    """What a state means for the reader, and what to do."""
+    code = job.exit_code or 0
+    return _KILLED.format(code - 128) if state == jobs.FAILED and code > 128 else WHAT_TO_DO[state]
+
+
+def offer(folder: Path, arguments: Sequence[str], label: str = "Run now", title: str = "", main: bool = False) -> None:
+    """The button that starts a command as a job, or the job that runs it. Raises JobError where none can be started."""
+    newest = jobs.latest(folder, arguments)
+    if newest is not None and newest.state in jobs.ACTIVE:
+        _follow(folder, tuple(arguments))
         return
-    if newest and newest.state != "done":
-        st.warning("The demo was not finished. Building goes on where it stopped.")
-        with st.expander("Log"):
-            st.code(newest.log[-4000:], language=None, wrap_lines=True)
-    if demo.complete(root):
-        st.text("The demo is built.")
-        return
-    if st.button("Build the demo", type="primary", icon=":material/play_arrow:"):
-        root.mkdir(parents=True, exist_ok=True)
-        jobs.start(root / ".jobs", "Demo", ["demo", "--runs", str(root)], NAME)
+    if newest is not None and (state := newest.state) in jobs.UNFINISHED:
+        st.text(f"The last time: {said(newest, state)}\n{newest.last_line}".rstrip())
+    key = f"run-{hashlib.sha256(repr(tuple(arguments)).encode()).hexdigest()[:16]}"
+    kind = "primary" if main else "secondary"
+    if st.button(label, type=kind, icon=":material/play_arrow:", key=key):
+        jobs.start(folder, arguments, title)
         st.rerun()
-    st.code(f"workbench demo --runs {root}", language="bash")
 
 
 @st.fragment(run_every=1)
-def _follow(root: Path, folder: Path) -> None:
-    job = next((job for job in jobs.list_jobs(root / ".jobs") if job.folder == folder), None)
-    if job is None or job.state != "running":
+def _follow(folder: Path, arguments: tuple[str, ...]) -> None:
+    job = jobs.latest(folder, arguments)
+    state = job.state if job is not None else ""
+    if job is None or state not in jobs.ACTIVE:
         st.rerun(scope="app")
         return
-    st.progress(progress(job), text=as_typed(job.last_line or "starting"))
-    st.button("Cancel", on_click=job.cancel, icon=":material/stop:")
+    st.text(job.title)
+    show_progress(job, state)
 
 
-def progress(job: Job) -> float:
-    """How much of the demo is done, from the newest line that says `done/total SYSTEM`; between 0 and 1."""
-    lines = re.findall(rf"(\d+)/(\d+) ({'|'.join(map(re.escape, demo.SYSTEMS))})\b", job.log)
-    if not lines:
-        return 0.0
-    done, total, system = lines[-1]
-    return (demo.SYSTEMS.index(system) + int(done) / max(1, int(total))) / len(demo.SYSTEMS)
+def show_progress(job: Job, state: str) -> None:
+    """How far a job is that has not ended, its newest line, and the button that ends it."""
+    share = job.progress
+    if share is not None:
+        st.progress(share)
+    st.text(job.last_line or "Starting …")
+    label = "Cancel" if state == jobs.RUNNING else "End at once"
+    st.button(label, on_click=job.cancel, icon=":material/stop:", key=f"cancel-{job.folder.name}")

@@ -32,11 +32,11 @@ class Asked:
 
 def translate(run: Run, asked: Asked) -> Translation:
     """The best translation with its n-best list and recorded tree. Raises RunError, and what the search refuses."""
-    words = len(asked.source.split())
+    words = max(len(asked.source.split()), len(asked.prefix.split()))
     if words > MOST_WORDS:
         raise RunError(
-            f"the sentence has {words} words; the page translates up to {MOST_WORDS}: put longer ones into a file: "
-            f"workbench translate {run.reference} --input FILE"
+            f"the sentence or its prefix has {words} words; the page translates up to {MOST_WORDS}: put longer ones "
+            f"into a file: workbench translate {run.reference} --input FILE"
         )
     return _translated(run.reference, stamp(run), asked)
 

@@ -1,6 +1,6 @@
 """The table of all sentences on the page Sentences: filters above it, and a row that is clicked is the sentence.
 
-The gathered sentences are kept in the server's memory and never copied; the browser gets the rows that it shows.
+The gathered sentences are kept in the server's memory and never copied; the browser gets a part of the rows at a time.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import streamlit as st
 from analyses.sentences import REFERENCE, SENTENCE, SOURCE, Sentences, select
 from workbench import segment_annotations, segments
 from workbench.drawing import Request
+from workbench.frame import whole_number_bind
 from workbench.widgets import figure_view
 
 ANYWHERE, OUTPUTS = "anywhere", "outputs"
 _HEIGHT = 420
-_EAGER_ROWS = 1000  # up to here the browser gets all rows at once, and sorts by itself
+MOST_ROWS = 1000  # at once in the browser; Streamlit cannot select rows of a table that it sends bit by bit
 
 
 def gathered(request: Request, metrics: Sequence[str], root: Path) -> tuple[Sentences, list[str]]:
@@ -87,27 +88,41 @@ def show(sentences: Sentences, rows: np.ndarray, columns: Sequence[str]) -> None
     if not len(rows):
         st.text("No sentence fulfils these conditions.")
         return
-    frame = shown(sentences, rows, columns)
+    part, said = _part(rows)
+    frame = shown(sentences, part, columns)
     numbers = {
-        name: st.column_config.NumberColumn(format="%.3f" if _small(frame[name]) else "%.1f")
+        name: st.column_config.NumberColumn(format="%.3f" if _small(sentences.values[name]) else "%.1f")
         for name in frame.columns
         if pd.api.types.is_float_dtype(frame[name])
     }
     texts = {name: st.column_config.TextColumn(width=380) for name in (SOURCE, REFERENCE)}
-    key = "sentences-" + hashlib.sha256(rows.tobytes() + repr(frame.columns.tolist()).encode()).hexdigest()[:16]
+    key = "sentences-" + hashlib.sha256(part.tobytes() + repr(frame.columns.tolist()).encode()).hexdigest()[:16]
     st.dataframe(
         frame,
         hide_index=True,
-        height=min(_HEIGHT, 38 + 35 * len(rows)),
+        height=min(_HEIGHT, 38 + 35 * len(part)),
         column_config={**texts, **numbers, SENTENCE: st.column_config.NumberColumn(width=80, pinned=True)},
         placeholder="",
         key=key,
-        on_select=lambda: pick(key, rows),
+        on_select=lambda: pick(key, part),
         selection_mode="single-row",
-        lazy=len(rows) > _EAGER_ROWS,
         alt="Sentences beside their scores; select one to look at it",
     )
-    st.caption(f"{len(rows):,} of {len(sentences):,} sentences; select a row to look at it below.")
+    st.caption(f"{len(rows):,} of {len(sentences):,} sentences{said}; select a row to look at it below.")
+
+
+def _part(rows: np.ndarray) -> tuple[np.ndarray, str]:
+    """The rows that are shown at once, a control chooses which, and what to say of them."""
+    if len(rows) <= MOST_ROWS:
+        return rows, ""
+    parts = -(-len(rows) // MOST_ROWS)
+    if st.session_state.get("rows", 1) > parts:
+        st.session_state["rows"] = parts
+    label = f"Part (1 to {parts}, {MOST_ROWS:,} sentences each)"
+    number = int(st.number_input(label, 1, parts, key="rows", bind=whole_number_bind("rows"), width=260))
+    begin = (number - 1) * MOST_ROWS
+    found = rows[begin : begin + MOST_ROWS]
+    return found, f", of which {begin + 1:,} to {begin + len(found):,} are shown"
 
 
 def shown(sentences: Sentences, rows: np.ndarray, columns: Sequence[str]) -> pd.DataFrame:

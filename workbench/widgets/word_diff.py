@@ -23,8 +23,9 @@ def html_line(label: str, differences: Sequence[Difference], note: str = "") -> 
     """A labelled line with its differences marked; `note` stands below the label."""
     text = "".join(_marked(piece, before) for before, piece in zip([None, *differences], differences, strict=False))
     small = f'<br><small style="opacity:.7">{escape(note)}</small>' if note else ""
-    shown = text or f'<span style="opacity:.6">{EMPTY}</span>'
-    return f'<div style="{_LINE}"><div>{escape(label)}{small}</div><div dir="auto" style="{_TEXT}">{shown}</div></div>'
+    nothing = "" if any(piece.second for piece in differences) else f'<span style="opacity:.6">{EMPTY}</span> '
+    side = f"<div>{escape(label)}{small}</div>"
+    return f'<div style="{_LINE}">{side}<div dir="auto" style="{_TEXT}">{nothing}{text}</div></div>'
 
 
 def show(lines: Sequence[str]) -> None:

@@ -131,7 +131,7 @@ def test_every_pair_works_or_is_refused(toy, backbone, pair):
     options = {"future_cost": {"model": 2}, "toy": {"place": "READOUT"}}
     config = model(backbone, *({name: options.get(name, {})} for name in pair))
     if reason := refusal(config):
-        assert pair[1] in reason
+        assert any(name in reason for name in pair)
         assert set(pair) != {"future_cost", "toy"}  # nothing speaks against these two, in either order
         return
     system = random_system(config)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -82,6 +84,54 @@ def test_beam_tree_draws_one_trace_for_each_class_however_many_nodes():
 def test_beam_tree_without_pruned_keeps_the_rest():
     figure = beam.beam_tree(beam_analysis.tree(RECORD), pruned=False)
     assert series_rows(figure, Points) == {"finished": 1, "best path": 3}
+
+
+def _extents(figure: Figure, align: str) -> list[tuple[float, float, float]]:
+    """Lane, left and right end in steps of every word, a character as wide as the figure takes it to be on paper."""
+    low, high = figure.panels[0].x.range
+    found = []
+    for mark in marks_of(figure, Labels):
+        width = beam._CHARACTER_POINTS * mark.font_points / 7.0 * (high - low) / beam._PAGE_POINTS
+        for row in mark.table.to_dict("records") if mark.align == align else ():
+            length = len(row["text"]) * width
+            left = row["step"] - length / 2 if align == "above" else row["step"]
+            found.append((row["y"], left, left + length))
+    return sorted(found)
+
+
+def _long(steps: int) -> pd.DataFrame:
+    """A search of so many steps, of which every fifth branches off; words of nine characters."""
+    record = {
+        "step": [],
+        "parent": [],
+        "word": [],
+        "log_prob": [],
+        "score": [],
+        "normalised": [],
+        "rank": [],
+        "fate": [],
+    }
+    before = -1
+    for step in range(1, steps + 1):
+        for rank in range(2 if step % 5 == 0 else 1):
+            last = step == steps
+            values = (step, before, f"word-{step:04}", -0.1, -0.1, -0.1, rank, "finished" if last else "kept")
+            for column, value in zip(record, values, strict=True):
+                record[column].append(value)
+        before = len(record["step"]) - (2 if step % 5 == 0 else 1)
+    return beam_analysis.tree({**record, "best": len(record["step"]) - 1 - (steps % 5 == 0)})
+
+
+@pytest.mark.parametrize("steps", [6, 12, 40, 90])
+def test_words_of_a_long_tree_do_not_stand_on_each_other_and_none_is_cut_off(steps):
+    figure = beam.beam_tree(_long(steps))
+    inner, leaves = _extents(figure, "above"), _extents(figure, "right")
+    for (lane, _, end), (other, begin, _) in pairwise(inner):
+        assert lane != other or begin >= end - 1e-9
+    assert max(end for _, _, end in leaves) <= figure.panels[0].x.range[1]
+    assert len(leaves) == 1 + steps // 5
+    assert ("Words that would stand on another are left out" in figure.caption) == (len(inner) < steps - 1)
+    assert figure.panels[0].x.positions[-1] == steps
 
 
 def test_beam_window_outside_the_search_is_refused():

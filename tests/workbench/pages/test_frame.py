@@ -22,6 +22,9 @@ PAGES = (
     "lengths",
     "words",
     "sentences",
+    "contrast",
+    "rating",
+    "what_if",
     "translate",
     "attention",
     "tokens",
@@ -29,7 +32,10 @@ PAGES = (
     "beam_trees",
     "beam_sizes",
     "future_cost",
+    "routing",
     "curves",
+    "gallery",
+    "basket",
 )
 NASTY = "a <b>bold</b> </s> $x$ **not bold** <script>alert(1)</script> :red[no] `code`"
 

@@ -8,8 +8,9 @@ from sacrebleu.metrics import CHRF
 
 from tests.workbench.pages.app_pages import open_page, runs_of, texts
 from workbench import frame, segment_annotations
+from workbench.outside import bring_in, read_test_set
 from workbench.runs import RunError
-from workbench.widgets import word_diff
+from workbench.widgets import sentence_table, word_diff
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 
@@ -104,3 +105,18 @@ def test_a_text_is_shown_as_typed():
     assert "<script" not in shown
     assert "<i>" not in shown
     assert html.unescape(re.search(r'<div dir="auto"[^>]*>(.*)</div></div>$', shown)[1]) == typed
+
+
+def test_of_many_sentences_a_part_is_shown(runs_root, tmp_path):
+    lines = [f"line {n}" for n in range(1, sentence_table.MOST_ROWS + 201)]
+    source = tmp_path / "source"
+    source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    bring_in(runs_root / "outside", read_test_set("long", source, [source]), source, {"copy": source})
+    at = open_page("sentences")
+    assert at.main.dataframe[0].value["sentence"].tolist() == list(range(sentence_table.MOST_ROWS))
+    at.number_input(key="rows").set_value(2).run()
+    assert at.main.dataframe[0].value["source"].tolist() == lines[sentence_table.MOST_ROWS :]
+    assert any("of which 1,001 to 1,200 are shown" in caption.value.replace("\\", "") for caption in at.caption)
+    at.text_input(key="contains").set_value("line 119").run()  # the second part has gone
+    assert at.main.dataframe[0].value["source"].tolist() == [line for line in lines if "line 119" in line]
+    assert not at.exception

@@ -1,0 +1,157 @@
+"""Layer aggregation (Dou 2019): what leaves a stack is made of all its layers, not of the last alone.
+
+A position's layers H^1 .. H^L, each through the stack's final norm, are combined by fixed weights (Eq. 3), or by
+weights that a network draws from them (Eq. 4 and 5). Position by position, so nothing waits for anything and a step
+needs no state. `layer_routing` combines by agreement instead.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from core_models.config import ConfigError
+from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, View
+
+Side = Literal["encoder", "decoder"]
+SIDES: tuple[Side, ...] = ("encoder", "decoder")
+STACK_OUTPUT = {"encoder": Place.ENCODER_STACK_OUTPUT, "decoder": Place.DECODER_STACK_OUTPUT}
+LAYER_INPUT = {"encoder": Place.ENCODER_LAYER_INPUT, "decoder": Place.DECODER_LAYER_INPUT}
+
+
+class AggregationOptions(Options):
+    side: Literal["encoder", "decoder", "both"] = "both"
+    include_embedding: bool = Field(
+        False, description="H^0 is aggregated too; the paper shows six inputs of six layers"
+    )
+    normalise: bool = Field(True, description="a layer norm after it, where the stack has none (post-norm)")
+    residual: bool = Field(False, description="add the last layer: gentler where a trained model is begun from")
+
+
+class Aggregation(Mechanism):
+    """Replaces the output of a stack; a subclass makes, for each side, the module that combines [S, N, L, d]."""
+
+    options: AggregationOptions
+    dense: ClassVar[bool] = False
+
+    def __init__(self, host: Host, options: AggregationOptions) -> None:
+        super().__init__(host, options)
+        self.sides = tuple(side for side in SIDES if options.side in (side, "both"))
+        for side in self.sides:
+            if LAYER_INPUT[side] not in host.places:
+                raise ConfigError(f"there is no stack of layers in this {side} that could be aggregated")
+        self.places = self.replaces = tuple(STACK_OUTPUT[side] for side in self.sides)
+        self.width = host.widths["stream"]
+        counts = {side: host.layers[side] + options.include_embedding for side in self.sides}
+        self.combine = nn.ModuleDict({side: self.combination(counts[side], self.width) for side in self.sides})
+        wanted = options.normalise and not host.final_norm
+        self.norm = nn.ModuleDict({side: nn.LayerNorm(self.width) if wanted else nn.Identity() for side in self.sides})
+
+    def combination(self, layers: int, width: int) -> nn.Module:
+        """A module from [S, N, layers, d] to [S, N, d]."""
+        raise NotImplementedError
+
+    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+        layers = view.layers if self.options.include_embedding else view.layers[1:]
+        combined = self.combined(view.side, torch.stack(layers, dim=-2), own)
+        return self.norm[view.side](x + combined if self.options.residual else combined)
+
+    def combined(self, side: Side, layers: Tensor, own: Own) -> Tensor:
+        return self.combine[side](layers)
+
+
+class WeightedSum(nn.Module):
+    """sum_l W_l H^l with a vector or a matrix for each layer: [..., L, d] -> [..., d]; begins as the layers' mean."""
+
+    def __init__(self, layers: int, width: int, matrices: bool) -> None:
+        super().__init__()
+        even = torch.eye(width) if matrices else torch.ones(width)
+        self.weight = nn.Parameter((even / layers).expand(layers, *even.shape).clone())  # [L, d] or [L, d, d]
+
+    def forward(self, layers: Tensor) -> Tensor:
+        if self.weight.dim() == 2:
+            return (layers * self.weight).sum(-2)
+        return layers.flatten(-2) @ self.weight.flatten(0, 1)
+
+
+class LinearOptions(AggregationOptions):
+    form: Literal["vector_top", "matrix_top", "matrix_dense"] = Field(
+        "vector_top",
+        description="Eq. 3; matrices; or matrices at every layer's input too, over all states below (its 14.7 million)",
+    )
+
+
+class LinearCombination(Aggregation):
+    """Fixed weights, the same at every position (Dou 2018; Dou 2019, Eq. 3).
+
+    `vector_top` as printed: 2 L d parameters. `matrix_top`: 2 L d^2. `matrix_dense` also makes the input of layer l of
+    the l states below it and takes the embedding in: 2 (1 + ... + (L + 1)) d^2, the count of the paper's Table 1.
+    """
+
+    Options = LinearOptions
+    options: LinearOptions
+
+    def __init__(self, host: Host, options: LinearOptions) -> None:
+        if options.form == "matrix_dense":
+            options = options.model_copy(update={"include_embedding": True})
+        super().__init__(host, options)
+        self.inputs = nn.ModuleDict()
+        if options.form == "matrix_dense":
+            self.places = self.replaces = (*self.places, *(LAYER_INPUT[side] for side in self.sides))
+            for side in self.sides:
+                counts = range(1, host.layers[side] + 1)
+                self.inputs[side] = nn.ModuleList(WeightedSum(count, self.width, True) for count in counts)
+
+    def combination(self, layers: int, width: int) -> nn.Module:
+        return WeightedSum(layers, width, self.options.form != "vector_top")
+
+    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+        if place in STACK_OUTPUT.values():
+            return super().at(place, x, view, own)
+        return self.inputs[view.side][view.layer](torch.stack(view.layers, dim=-2))
+
+
+class DynamicOptions(AggregationOptions):
+    form: Literal["shared_hidden", "per_layer"] = Field(
+        "shared_hidden", description="one network L d -> hidden -> L d (its 25.2 million), or one a layer, hidden d"
+    )
+    hidden: int | None = Field(None, gt=0, description="of the networks; 4 d shared, d per layer")
+
+
+class DrawnWeights(nn.Module):
+    """sum_l FFN_l(H^1 .. H^L) * H^l (Dou 2019, Eq. 4 and 5): [..., L, d] -> [..., d].
+
+    Both forms are one network: per layer, the second product is one for each layer's own hidden units.
+    """
+
+    def __init__(self, layers: int, width: int, shared: bool, hidden: int) -> None:
+        super().__init__()
+        self.layers, self.shared = layers, shared
+        self.hidden = nn.Linear(layers * width, hidden if shared else layers * hidden)
+        self.drawn = nn.Parameter(torch.empty((hidden, layers * width) if shared else (layers, hidden, width)))
+        self.bias = nn.Parameter(torch.full((layers, width), 1 / layers))  # begins near the mean of the layers
+        nn.init.xavier_uniform_(self.hidden.weight)
+        nn.init.zeros_(self.hidden.bias)
+        nn.init.xavier_uniform_(self.drawn)
+
+    def forward(self, layers: Tensor) -> Tensor:
+        hidden = torch.relu(self.hidden(layers.flatten(-2)))
+        if self.shared:
+            weights = (hidden @ self.drawn).unflatten(-1, (self.layers, -1))
+        else:
+            weights = (hidden.unflatten(-1, (self.layers, 1, -1)) @ self.drawn)[..., 0, :]
+        return ((weights + self.bias) * layers).sum(-2)
+
+
+class DynamicCombination(Aggregation):
+    """Weights that a network draws from all layers, for each position its own (Dou 2019, Eq. 4 and 5)."""
+
+    Options = DynamicOptions
+    options: DynamicOptions
+
+    def combination(self, layers: int, width: int) -> nn.Module:
+        shared = self.options.form == "shared_hidden"
+        return DrawnWeights(layers, width, shared, self.options.hidden or (4 * width if shared else width))

@@ -1,0 +1,158 @@
+"""Layer aggregation by routing (Dou 2019): a position's layers are input capsules, its new vector N output capsules.
+
+Each layer casts a vote for every output capsule; dynamic or EM routing (`core_models.routing`) finds what they agree
+on, and the output capsules side by side are what leaves the stack. N changes no arithmetic: it cuts the same d votes of
+a layer into more or fewer pieces.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from core_models.config import ConfigError
+from core_models.mechanisms.base import Host, Own
+from core_models.mechanisms.layer_aggregation import Aggregation, AggregationOptions, Side
+from core_models.routing import Routing, dynamic_routing, em_routing, schedule
+
+POSITIONS = {"encoder": "source", "decoder": "target"}
+
+
+class RoutingOptions(AggregationOptions):
+    capsules: int | None = Field(None, gt=0, description="N; it must divide d. As in the paper, d capsules of width 1")
+    iterations: int = Field(3, gt=0)
+    inputs: Literal["all", "own"] = Field("all", description="F_l of all layers, or of its own (Table 3)")
+    activation: Literal["tanh", "none"] = Field("tanh", description="of F_l, of which the paper says nothing")
+    votes: Literal["per_capsule", "concatenated"] = Field(
+        "per_capsule", description="from its own F_l, or from all of them: the size that Table 1 prints"
+    )
+
+
+class LayerMaps(nn.Module):
+    """For each of L layers a vector [.., d], from its own vector (L d^2) or from all of them (L^2 d^2)."""
+
+    def __init__(self, layers: int, width: int, together: bool) -> None:
+        super().__init__()
+        self.layers = layers
+        self.weight = nn.Parameter(torch.empty(layers * width if together else width, layers * width))  # [in, out]
+        for outputs in self.weight.data.split(width, dim=1):
+            nn.init.xavier_uniform_(outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., L, d] -> [..., L, d]"""
+        if len(self.weight) != x.shape[-1]:
+            return (x.flatten(-2) @ self.weight).unflatten(-1, (self.layers, -1))
+        each = self.weight.unflatten(-1, (self.layers, -1)).transpose(0, 1)  # [L, d, d]
+        flat = x.flatten(0, -3).transpose(0, 1)  # [L, positions, d]
+        return torch.bmm(flat, each).transpose(0, 1).reshape(x.shape)
+
+
+class CapsuleVotes(nn.Module):
+    """Votes [..., L, N, d / N] of the layers [..., L, d] (Dou 2019, Eq. 6 and 7), and F_l, which they are made of."""
+
+    def __init__(self, layers: int, width: int, options: RoutingOptions) -> None:
+        super().__init__()
+        self.capsules = options.capsules or width
+        if width % self.capsules:
+            raise ConfigError(f"capsules: {self.capsules} do not divide a vector of {width} numbers")
+        self.transform = LayerMaps(layers, width, options.inputs == "all")
+        self.vote = LayerMaps(layers, width, options.votes == "concatenated")
+        self.activation = torch.tanh if options.activation == "tanh" else None
+
+    def forward(self, layers: Tensor) -> tuple[Tensor, Tensor]:
+        made = self.transform(layers)
+        made = made if self.activation is None else self.activation(made)
+        return made, self.vote(made).unflatten(-1, (self.capsules, -1))
+
+
+class LayerRouting(Aggregation):
+    """What both routings share: votes in, capsules side by side out, assignments into the trace."""
+
+    options: RoutingOptions
+
+    def combination(self, layers: int, width: int) -> nn.Module:
+        return CapsuleVotes(layers, width, self.options)
+
+    def combined(self, side: Side, layers: Tensor, own: Own) -> Tensor:
+        made, votes = self.combine[side](layers)
+        routing = self.route(side, made, votes)
+        axes = (POSITIONS[side], "iteration", "layer", "capsule")
+        own.record(f"{side}.assignments", axes, lambda: _per_position(routing.assignments), sums_to_one="capsule")
+        if routing.activations is not None:
+            own.record(f"{side}.activations", (POSITIONS[side], "capsule"), routing.activations)
+        return routing.capsules.flatten(-2).to(layers.dtype)
+
+    def route(self, side: Side, made: Tensor, votes: Tensor) -> Routing:
+        raise NotImplementedError
+
+
+class DynamicRouting(LayerRouting):
+    """Dou 2019, Algorithm 1: assignments follow the scalar product of an output capsule and a vote."""
+
+    Options = RoutingOptions
+
+    def route(self, side: Side, made: Tensor, votes: Tensor) -> Routing:
+        return dynamic_routing(votes, self.options.iterations)
+
+
+class EMRoutingOptions(RoutingOptions):
+    inverse_temperature: float = Field(1.0, gt=0, description="lambda of Eq. 14, or its last value in a schedule")
+    schedule: Literal["constant", "rising"] = "constant"
+    variance_floor: float = Field(
+        0.01, gt=0, description="votes of few layers often nearly agree: at 1e-6 their gradients keep it from training"
+    )
+    normalise_mass: bool = Field(False, description="times N / L, so that many capsules do not make it vanish")
+    renormalise: bool = Field(False, description="as released codes of others do: input activations lose their effect")
+
+
+class EMRouting(LayerRouting):
+    """Dou 2019, Algorithm 2 and Eq. 9 to 16: every output capsule is a Gaussian over the votes for it.
+
+    Where votes are `concatenated`, the activations of the inputs are made of all layers too: the size of Table 1.
+    """
+
+    Options = EMRoutingOptions
+    options: EMRoutingOptions
+
+    def __init__(self, host: Host, options: EMRoutingOptions) -> None:
+        super().__init__(host, options)
+        self.heard, self.active, self.beta_a, self.beta_u = (
+            nn.ModuleDict(),
+            nn.ParameterDict(),
+            nn.ParameterDict(),
+            nn.ParameterDict(),
+        )
+        for side in self.sides:
+            layers, capsules = host.layers[side] + options.include_embedding, self.combine[side].capsules
+            if options.votes == "concatenated":
+                self.heard[side] = LayerMaps(layers, self.width, True)
+            self.active[side] = nn.Parameter(torch.randn(layers, self.width) * self.width**-0.5)
+            self.beta_a[side] = nn.Parameter(torch.zeros(capsules))
+            self.beta_u[side] = nn.Parameter(torch.zeros(capsules))
+
+    def route(self, side: Side, made: Tensor, votes: Tensor) -> Routing:
+        options = self.options
+        heard = self.heard[side](made) if side in self.heard else made
+        activations = torch.sigmoid((heard * self.active[side]).sum(-1))  # [S, N, L]
+        temperature: float | list[float] = options.inverse_temperature
+        if options.schedule == "rising":
+            temperature = schedule(options.inverse_temperature, options.iterations)
+        return em_routing(
+            votes,
+            activations,
+            self.beta_a[side],
+            self.beta_u[side],
+            options.iterations,
+            temperature,
+            options.variance_floor,
+            normalise_mass=options.normalise_mass,
+            renormalise=options.renormalise,
+        )
+
+
+def _per_position(assignments: Tensor) -> Tensor:
+    """[iterations, S, N, L, capsules] -> [S, N, iterations, L, capsules]"""
+    return assignments.movedim(0, 2)

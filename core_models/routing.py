@@ -1,0 +1,166 @@
+"""Routing by agreement as pure functions: squash, dynamic routing (Sabour 2017), EM routing (Hinton 2018).
+
+Inputs stand before outputs: votes [..., L, N, D] are what each of L input capsules says each of N output capsules, of
+width D, should be. Nothing here is ever below float32, also under autocast. Knows no layers, no words and no masks of
+padding: what routes over source words is another file's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SQUASH_FLOOR = 1e-8  # under the root of the length: the gradient at a zero vector is finite
+
+
+@dataclass(frozen=True)
+class Routing:
+    """What was routed: `capsules` [..., N, D] and, for each iteration, who sent how much where.
+
+    history: assignments [..., L, N] of every iteration, the uniform first; they sum to one over N. activations [..., N]
+    of the output capsules (EM routing).
+    """
+
+    capsules: Tensor
+    history: tuple[Tensor, ...]
+    activations: Tensor | None = None
+
+    @cached_property
+    def assignments(self) -> Tensor:
+        """[iterations, ..., L, N]"""
+        return torch.stack(torch.broadcast_tensors(*self.history))
+
+
+Routed = TypeVar("Routed")
+
+
+def _wide(function: Callable[..., Routed]) -> Callable[..., Routed]:
+    """Calls with tensors of float32 or better, and keeps autocast out."""
+
+    def widened(value: Any) -> Any:
+        if not isinstance(value, Tensor) or not value.is_floating_point():
+            return value
+        return value.to(torch.promote_types(value.dtype, torch.float32))
+
+    @wraps(function)
+    def call(first: Tensor, *rest: Any, **named: Any) -> Routed:
+        with torch.autocast(first.device.type, enabled=False):
+            return function(
+                widened(first), *map(widened, rest), **{key: widened(value) for key, value in named.items()}
+            )
+
+    return call
+
+
+@_wide
+def squash(vectors: Tensor) -> Tensor:
+    """Vectors [..., D] with their lengths s brought to s^2 / (1 + s^2) (Sabour 2017, Eq. 1)."""
+    square = vectors.square().sum(-1, keepdim=True)
+    return vectors * ((square + SQUASH_FLOOR).sqrt() / (1 + square))
+
+
+@_wide
+def dynamic_routing(votes: Tensor, iterations: int = 3, mask: Tensor | None = None) -> Routing:
+    """Assignments follow the scalar product of output and vote (Dou 2019, Algorithm 1; Sabour 2017, Procedure 1).
+
+    votes [..., L, N, D]; mask [..., L], False where an input is none: it sends nothing. Of `iterations`, the first is
+    uniform and the others update. The text's "cosine" is the scalar product of a squashed and an unsquashed vector.
+    """
+    _check(votes, iterations)
+    real = None if mask is None else mask[..., None].to(votes.dtype)
+    sent = votes if real is None else votes * real[..., None]
+    uniform = votes.new_full((1, 1), 1 / votes.shape[-2]).expand(votes.shape[-3:-1])
+    history = [uniform if real is None else uniform * real]
+    capsules = squash(sent.sum(-3) / votes.shape[-2])  # all assignments are alike: no product
+    logits: Tensor | None = None
+    for _ in range(iterations - 1):
+        agreement = (votes * capsules[..., None, :, :]).sum(-1)
+        logits = agreement if logits is None else logits + agreement
+        assignments = torch.softmax(logits, dim=-1)
+        history.append(assignments if real is None else assignments * real)
+        capsules = squash(_weighted(assignments, sent))
+    return Routing(capsules, tuple(history))
+
+
+@_wide
+def em_routing(
+    votes: Tensor,
+    activations: Tensor,
+    beta_a: Tensor,
+    beta_u: Tensor,
+    iterations: int = 3,
+    inverse_temperature: float | Sequence[float] = 1.0,
+    variance_floor: float = 1e-6,
+    normalise_mass: bool = False,
+    renormalise: bool = False,
+) -> Routing:
+    """Every output capsule is a Gaussian that its votes are explained by (Dou 2019, Eq. 10 to 16; Hinton 2018).
+
+    votes [..., L, N, D], activations [..., L] in 0 to 1, beta_a and beta_u [N]. inverse_temperature: a number, or one
+    an iteration. normalise_mass: multiply the mass of each output by N / L, so that it does not vanish where outputs
+    are many. renormalise: divide the weighted assignments by their sum over outputs, as released codes of others do;
+    then the activations of the inputs have no effect. Capsules are activation times mean.
+    """
+    _check(votes, iterations)
+    inputs, outputs = votes.shape[-3:-1]
+    temperatures = _temperatures(inverse_temperature, iterations)
+    uniform = votes.new_full((1, 1), 1 / outputs).expand(inputs, outputs)
+    logs, history = uniform.log(), [uniform]
+    # In logs, for an output that nobody chooses still has a mean: of the inputs that come nearest to choosing it.
+    active = activations.clamp(min=torch.finfo(votes.dtype).tiny).log()[..., None]
+    for number, temperature in enumerate(temperatures):
+        weights = logs if renormalise else logs + active  # [..., L, N]
+        mass = weights.exp().sum(-2)  # [..., N]
+        shares = torch.softmax(weights, dim=-2)
+        mean = _weighted(shares, votes)  # [..., N, D]
+        distance = (votes - mean[..., None, :, :]).square()
+        variance = _weighted(shares, distance) + variance_floor
+        scale = mass * (outputs / inputs) if normalise_mass else mass
+        spread = 0.5 * variance.log().sum(-1)  # [..., N]
+        constant = votes.shape[-1] * (1 + math.log(2 * math.pi)) / 2
+        logit = temperature * (beta_a - beta_u * scale - scale * (spread + constant))
+        if number < iterations - 1:
+            # log N(V; mean, variance) but for what is the same for all outputs.
+            fit = -0.5 * (distance / variance[..., None, :, :]).sum(-1) - spread[..., None, :]
+            logs = torch.log_softmax(torch.nn.functional.logsigmoid(logit)[..., None, :] + fit, dim=-1)
+            history.append(logs.exp())
+    activation = torch.sigmoid(logit)
+    return Routing(activation[..., None] * mean, tuple(history), activation)
+
+
+def schedule(final: float, iterations: int) -> list[float]:
+    """Rising inverse temperatures: final (1 - 0.95^(k + 1)) in iteration k from 0 (Hinton 2018, quoted by others)."""
+    return [final * (1 - 0.95 ** (number + 1)) for number in range(iterations)]
+
+
+def _weighted(assignments: Tensor, votes: Tensor) -> Tensor:
+    """Sum over inputs of assignment times vote: [..., L, N], [..., L, N, D] -> [..., N, D]; no product is whole."""
+    parts = zip(assignments.unbind(-2), votes.unbind(-3), strict=True)
+    first, vote = next(parts)
+    total = first[..., None] * vote
+    for assignment, vote in parts:
+        total = torch.addcmul(total, assignment[..., None], vote)
+    return total
+
+
+def _check(votes: Tensor, iterations: int) -> None:
+    if votes.dim() < 3:
+        raise ValueError(f"votes [..., inputs, outputs, width] are needed, here are {list(votes.shape)}")
+    if iterations < 1:
+        raise ValueError(f"{iterations} iterations: the first one is uniform, so there is at least one")
+
+
+def _temperatures(given: float | Sequence[float], iterations: int) -> Sequence[float]:
+    each = [given] * iterations if isinstance(given, int | float) else list(given)
+    if len(each) != iterations:
+        raise ValueError(f"{len(each)} inverse temperatures for {iterations} iterations; give one each, or one number")
+    return each

@@ -1,0 +1,44 @@
+"""An example of a package that adds to the workbench: a mechanism, an analysis, a figure, a page."""
+
+import pandas as pd
+import streamlit as st
+import torch
+
+from core_models.mechanisms.base import Mechanism, Place
+from core_models.systems import Entry
+from workbench import drawing, frame
+from workbench.figures.scores import score_dots
+from workbench.widgets import figure_view
+
+
+class OutputScale(Mechanism):
+    """Scales what the vocabulary head reads by one number for each dimension."""
+
+    places = (Place.OUTPUT,)
+
+    def __init__(self, host, options):
+        super().__init__(host, options)
+        self.scale = torch.nn.Parameter(torch.ones(host.widths["output"]))
+
+    def at(self, place, x, view, own):
+        return x * self.scale
+
+
+SYSTEM = Entry("Transformer, scaled outputs", "an example", {"mechanisms": [{"output_scale": {}}]})
+
+
+def output_words(request):
+    """Words a sentence that each system wrote."""
+    lines = {run.name: pd.Series(run.translations(request.test).hypotheses) for run in request.runs}
+    return pd.DataFrame([{"system": name, "words": own.str.split().str.len().mean()} for name, own in lines.items()])
+
+
+def draw_output_words(request):
+    table = output_words(request).rename(columns={"words": "score"}).assign(metric="words", low=float("nan"))
+    return score_dots(drawing.named(table.assign(high=float("nan")), request), styles=drawing.styles(request))
+
+
+def page():
+    frame.heading("Output words", "How many words the systems write.")
+    figure_view.show("output-words", frame.needs_runs().request())
+    st.text("Made by a plug-in.")

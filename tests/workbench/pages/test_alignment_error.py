@@ -1,0 +1,102 @@
+"""The alignment error of runs over a test set: what the figures draw is what the translator's own attention gives."""
+
+import numpy as np
+import pytest
+
+import core_models
+from analyses import alignment, attention
+from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, traces
+from workbench.drawing import Request, draw
+from workbench.drawing.alignment import error_table
+from workbench.runs import RunError, open_run
+
+NAMES = ("transformer", "future-cost-2")
+
+
+@pytest.fixture
+def runs(demo_runs):
+    return tuple(open_run(f"demo/{name}", demo_runs) for name in NAMES)
+
+
+def expected(run, layer=None, head=None):
+    """Curve against the truth of the controlled corpus, sentence by sentence."""
+    found = run.translations("test")
+    translator = core_models.load(run.folder)
+    weights, truth = [], []
+    sides = (found.test_set.sources, found.test_set.references, found.truth)
+    for source, target, record in zip(*sides, strict=True):
+        (one,) = translator.score([source], [target], trace=["decoder.cross_attention"])
+        mean = attention.average(one.trace["decoder.cross_attention"].values, layer, head)
+        words = attention.to_words(mean, one.tokens, one.source_tokens)[:-1, :-1]
+        assert words.shape == (len(target.split()), len(source.split()))
+        weights.append(words)
+        truth.append({(i, j) for i, j in record["alignment"]})
+    return alignment.threshold_curve(weights, truth)
+
+
+def test_the_curve_is_that_of_forced_references_against_the_truth(runs):
+    figure = draw("alignment-error", Request(runs, options={"links": "truth"}))
+    assert [panel.y.label for panel in figure.panels] == ["AER (%)", "precision (%)", "recall (%)"]
+    lines = figure.table[figure.table["mark"] == "line"]
+    for run, name in zip(runs, NAMES, strict=True):
+        wanted = expected(run)
+        drawn = lines[(lines["series"] == name) & (lines["panel"] == "AER (%)")]
+        np.testing.assert_allclose(drawn["aer"], 100 * wanted["aer"].iloc[:-1], atol=0.2)
+        flat = lines[(lines["series"] == f"{name}, argmax") & (lines["panel"] == "AER (%)")]
+        np.testing.assert_allclose(flat["aer"], [100 * wanted["aer"].iloc[-1]] * 2, atol=0.2)
+    assert "truth of the controlled corpus" in figure.caption
+
+
+def test_layers_heads_and_files_of_links(runs, tmp_path):
+    by_head = error_table(Request(runs[:1], options={"links": "truth", "layer": 1, "head": "each"}))
+    heads = runs[0].config.model.heads
+    assert by_head["system"].unique().tolist() == [f"transformer, head {number}" for number in range(1, heads + 1)]
+    one = by_head[by_head["system"] == "transformer, head 2"]
+    np.testing.assert_allclose(one["aer"], expected(runs[0], 1, 2)["aer"], atol=2e-3)
+    records = runs[0].translations("test").truth
+    lines = (" ".join(f"{i}-{j}" for i, j in record["alignment"]) for record in records)
+    (tmp_path / "gold.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    from_file = error_table(Request(runs, options={"links": str(tmp_path / "gold.txt")}))
+    np.testing.assert_allclose(
+        from_file["aer"], error_table(Request(runs, options={"links": "truth"}))["aer"], atol=1e-12
+    )
+    rolled = error_table(Request(runs[:1], options={"links": "truth", "layer": "rollout"}))
+    assert rolled["aer"].between(0, 1).all()
+
+
+def test_by_length_the_parts_make_up_the_whole(runs):
+    figure = draw("alignment-error-lengths", Request(runs, options={"links": "truth"}))
+    assert {panel.y.label for panel in figure.panels} == {"AER (%)", "n"}
+    lines = figure.table[figure.table["mark"] == "line"]
+    for run, name in zip(runs, NAMES, strict=True):
+        whole = 100 * expected(run)["aer"].iloc[-1]
+        drawn = lines[lines["series"] == name].drop_duplicates("bucket")["score"].dropna()
+        assert drawn.min() - 0.2 <= whole <= drawn.max() + 0.2
+    assert figure.table["n"].dropna().max() <= 30
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "needs gold links"),
+        ({"links": "truth", "layer": "each", "head": "each"}, "choose a layer or a head"),
+        ({"links": "truth", "layer": "first"}, "layer 'first': write a number from 1"),
+        ({"links": "truth", "limit": 0.5}, "there is no option 'limit'"),
+        ({"links": "none.txt"}, "there is no such file of links"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(runs, options, message):
+    with pytest.raises(RunError, match=message):
+        draw("alignment-error", Request(runs, options=options))
+
+
+def test_the_page_counts_it_when_asked(with_demo):
+    at = open_page("attention", runs=[f"demo/{name}" for name in NAMES], error="true")
+    curve, by_length = charts(at)[-2:]
+    assert {"AER (%)", "precision (%)", "recall (%)", "threshold"} <= axis_titles(curve)
+    wanted = expected(runs_of(with_demo, "transformer")[0])
+    drawn = traces(curve, "transformer")[0]
+    np.testing.assert_allclose(drawn["y"], 100 * wanted["aer"].iloc[:-1], atol=0.2)
+    assert {"AER (%)", "n"} <= axis_titles(by_length)
+    assert any(code.startswith("workbench figure alignment-error ") and 'links="truth"' in code for code in codes(at))
+    assert len(charts(open_page("attention", runs=["demo/transformer"]))) == 2

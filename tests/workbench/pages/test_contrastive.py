@@ -1,0 +1,220 @@
+"""Contrastive test sets: files are read as they say, runs score as the translator does, page and figure show it."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import core_models
+from analyses.contrastive import Item
+from analyses.proportions import wilson
+from tests.bad_input.test_fuzzing import FILES, bounded, sentences
+from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, texts, traces
+from workbench import cli, contrastive
+from workbench.drawing import Request, draw
+from workbench.runs import Run, RunError, open_run
+
+ITEMS = [
+    Item("the dog sleeps .", "der Hund schläft .", ("die Hund schläft .", "das Hund schläft ."), {"distance": "0"}),
+    Item("it sleeps .", "er schläft .", ("sie schläft .",), {"distance": "1"}, ("the dog is old .",)),
+]
+TABLE = (
+    "source\tright\twrong\twrong2\tdistance\tcontext\n"
+    "the dog sleeps .\tder Hund schläft .\tdie Hund schläft .\tdas Hund schläft .\t0\t\n"
+    "it sleeps .\ter schläft .\tsie schläft .\t\t1\tthe dog is old .\n"
+)
+LINES = [
+    {"source": "the dog sleeps .", "right": "der Hund schläft .", "wrong": list(ITEMS[0].wrong), "distance": 0},
+    {"source": "it sleeps .", "right": "er schläft .", "wrong": "sie schläft .", "tags": {"distance": 1},
+     "context": ["the dog is old ."]},
+]  # fmt: skip
+_ROW = {"item": {"source": "x", "right": "y", "wrong": ["z"], "tags": {}, "context": []},
+        "scored": {"right": -1.0, "wrong": [-2.0], "right_tokens": 2, "wrong_tokens": [2]}}  # fmt: skip
+_VALUES = st.sampled_from([None, True, 0, 1, 1e999, "x", [], {}, ["x"], [-1.0, -2.0]])
+_DAMAGED = st.builds(
+    lambda part, name, value: {**_ROW, part: {**_ROW[part], name: value}},
+    st.sampled_from(["item", "scored"]),
+    st.sampled_from(["source", "right", "wrong", "tags", "context", "right_tokens", "wrong_tokens"]),
+    _VALUES,
+)
+JSON = st.one_of(_VALUES, st.lists(st.one_of(_VALUES, _DAMAGED), max_size=3))
+CONTRAPRO = [
+    {
+        "src segment": "It is old .",
+        "ref segment": "Er ist alt .",
+        "src pronoun": "it",
+        "ref pronoun": "er",
+        "ante distance": 1,
+        "intrasegmental": False,
+        "errors": [
+            {"contrastive": "Sie ist alt .", "replacement": "sie", "type": "pronominal coreference"},
+            {"contrastive": "Es ist alt .", "replacement": "es", "type": "pronominal coreference"},
+        ],
+    }
+]
+
+
+def test_the_three_forms_of_a_file(tmp_path):
+    (tmp_path / "a.tsv").write_text(TABLE, encoding="utf-8")
+    (tmp_path / "a.jsonl").write_text("\n".join(json.dumps(line) for line in LINES) + "\n", encoding="utf-8")
+    (tmp_path / "a.json").write_text(json.dumps(CONTRAPRO, indent=1), encoding="utf-8")
+    assert contrastive.read_items(tmp_path / "a.tsv") == ITEMS
+    assert contrastive.read_items(tmp_path / "a.jsonl") == ITEMS
+    (item,) = contrastive.read_items(tmp_path / "a.json")
+    assert (item.source, item.right) == ("It is old .", "Er ist alt .")
+    assert item.wrong == ("Sie ist alt .", "Es ist alt .")
+    assert item.tags == {
+        "distance": "1", "pronoun": "er", "source pronoun": "it", "intrasegmental": "False",
+        "type": "pronominal coreference",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("source\tright\nx\ty\n", "a:1: the header has no column 'wrong'"),
+        ("source\tright\twrong\nx\ty\n", "a:2: 2 fields, but the header has 3"),
+        ("source\tright\twrong\nx\ty\t\n", "a:2: an item needs the texts source and right and at least one wrong"),
+        ('{"source": "x"', "a:1: not JSON"),
+        ('{"source": "x", "right": 3, "wrong": "z"}', "a:1: an item needs the texts"),
+        ('{"source": "x", "right": "y", "wrong": "z", "tags": 3}', "a:1: tags are names with values"),
+        ('[{"src segment": "x", "errors": []}]', "item 0: an item needs the texts"),
+        ("[1]", "item 0: a int, not an item"),
+        ("[", "a: not JSON"),
+    ],
+)
+def test_what_is_no_item_is_refused_with_its_place(tmp_path, text, message):
+    (tmp_path / "a").write_text(text, encoding="utf-8")
+    with pytest.raises(RunError, match=message.replace("(", r"\(")):
+        contrastive.read_items(tmp_path / "a")
+
+
+FIELDS = [b"source", b"right", b"wrong", b"tags", b"src segment", b"ref segment", b"errors", b"contrastive"]
+FRAGMENTS = st.sampled_from([*(b'"%s": ' % name for name in FIELDS), *FIELDS, b'"x"', b"[", b"]", b"{", b"}", b","])
+
+
+@bounded(150)
+@given(head=st.sampled_from([b"", b"source\tright\twrong\n", b"[", b"{"]), body=st.one_of(FILES, st.lists(FRAGMENTS)))
+def test_a_reader_given_anything_finds_items_or_says_why_not(tmp_path, head, body):
+    (tmp_path / "f").write_bytes(head + (body if isinstance(body, bytes) else b"".join(body)))
+    with sentences():
+        for item in contrastive.read_items(tmp_path / "f"):
+            assert item.source
+            assert item.right
+            assert all(item.wrong)
+
+
+@bounded(100)
+@given(change=st.dictionaries(st.sampled_from(["name", "origin", "digest", "rows"]), JSON, min_size=1))
+def test_a_damaged_result_is_read_or_refused(scored, tmp_path, change):
+    runs, _ = scored
+    whole = json.loads((runs[0].folder / "contrast" / "controlled-test.json").read_bytes())
+    (tmp_path / "contrast").mkdir(exist_ok=True)
+    damaged = {**whole, "rows": whole["rows"][:2], **change}
+    (tmp_path / "contrast" / "x.json").write_text(json.dumps(damaged), encoding="utf-8")
+    with sentences():
+        found = contrastive.read(Run(tmp_path, "one"), "x")
+        assert len(contrastive.judged(found)) == len(found.items) > 0
+
+
+@pytest.fixture(scope="module")
+def scored(demo_runs, tmp_path_factory):
+    """Two runs that scored the pronouns of their controlled test set, by the command line, and what it printed."""
+    root = tmp_path_factory.mktemp("runs")
+    shutil.copytree(demo_runs / "demo", root / "demo")
+    runs = [open_run(f"demo/{name}", root) for name in ("transformer", "future-cost-1")]
+    words = ["contrast", "--controlled", "test", "--tag", "distance"]
+    found = CliRunner().invoke(cli.app, [*words, *(part for run in runs for part in ("--run", str(run.folder)))])
+    assert found.exit_code == 0, found.output
+    return runs, found.stdout
+
+
+def test_every_translation_has_the_translators_log_prob(scored):
+    runs, _ = scored
+    for run in runs:
+        translator, found = core_models.load(run.folder), contrastive.read(run, "controlled-test")
+        assert found.items == contrastive.controlled_items(run)
+        for item, one in zip(found.items, found.scored, strict=True):
+            expected = translator.score([item.source] * 3, [item.right, *item.wrong])
+            np.testing.assert_allclose([one.right, *one.wrong], [each.log_prob for each in expected], atol=1e-3)
+            assert [one.right_tokens, *one.wrong_tokens] == [len(each.tokens) for each in expected]
+
+
+def test_the_command_prints_the_accuracy_by_tag(scored):
+    runs, printed = scored
+    header, *rows = [line.split("\t") for line in printed.splitlines()]
+    assert header[:6] == ["system", "tag", "n", "right", "ties", "share"]
+    for run in runs:
+        own = [dict(zip(header, row, strict=True)) for row in rows if row[0] == run.folder.name]
+        found = contrastive.read(run, "controlled-test")
+        right = sum(one.right > max(one.wrong) for one in found.scored)
+        assert sum(int(row["right"]) for row in own) == right
+        assert sum(int(row["n"]) for row in own) == len(found.items)
+        for row in own:
+            low, high = wilson(int(row["right"]), int(row["n"]))
+            assert (float(row["low"]), float(row["high"])) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_figure_and_page_show_the_same_shares(scored, monkeypatch):
+    runs, _ = scored
+    monkeypatch.setenv("WORKBENCH_RUNS", str(runs[0].folder.parents[1]))
+    figure = draw("contrastive", Request(tuple(runs), options={"tag": "gender"}))
+    assert "a tie counts as wrong" in figure.caption
+    assert "items have a context, which systems of single sentences do not see" in figure.caption
+    at = open_page("contrast", runs=[run.name for run in runs], tag="gender")
+    (chart,) = charts(at)
+    assert {"right (%)", "gender"} <= axis_titles(chart)
+    table = contrastive.accuracy_table(contrastive.read_all(runs, "controlled-test"), "gender")
+    for run in runs:
+        rows = table[table["system"] == run.name]
+        drawn = figure.table[(figure.table["series"] == run.folder.name) & (figure.table["mark"] == "points")]
+        for shown in (traces(chart, run.folder.name)[0]["y"], drawn["share_percent"]):
+            np.testing.assert_allclose(np.asarray(shown, dtype=float), 100 * rows["share"])
+    assert traces(chart, "chance")
+    with_margins = [frame.value for frame in at.dataframe if "margin_per_token" in frame.value]
+    accuracy = next(table for table in with_margins if "panel" not in table)  # the other one is the figure's
+    np.testing.assert_allclose(accuracy["margin"], table["margin"])
+    listed = at.dataframe[-1].value
+    margins = contrastive.items_table(contrastive.read_all(runs, "controlled-test"))[[run.name for run in runs]]
+    assert len(listed) == (margins <= 0).any(axis=1).sum()
+    assert any(code.startswith("workbench contrast --controlled test") for code in codes(at))
+
+
+def test_without_a_scored_set_the_page_gives_the_commands(with_demo):
+    at = open_page("contrast", runs=["demo/transformer"])
+    assert any("workbench contrast --controlled test --run" in code for code in codes(at))
+    assert any("No contrastive test set" in text for text in texts(at))
+
+
+def test_different_versions_damage_and_absence_are_said(scored, tmp_path):
+    runs, _ = scored
+    copies = [open_run(shutil.copytree(run.folder, tmp_path / run.folder.name)) for run in runs]
+    contrastive.measure(copies[0], ITEMS, "controlled-test", "elsewhere")
+    with pytest.raises(RunError, match="scored different versions of 'controlled-test'"):
+        contrastive.read_all(copies, "controlled-test")
+    (copies[1].folder / "contrast" / "controlled-test.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(RunError, match="score it again: workbench contrast --controlled test --run"):
+        contrastive.read(copies[1], "controlled-test")
+    with pytest.raises(RunError, match="has not scored the contrastive test set 'pro'; do it: workbench contrast FILE"):
+        contrastive.read(copies[0], "pro")
+    with pytest.raises(RunError, match="there is no item in it"):
+        contrastive.measure(copies[0], [], "empty", "empty.tsv")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "give either a FILE of items or --controlled TEST"),
+        (("--controlled", "test"), "name at least one run"),
+        (("--controlled", "test", "--run", "RUN", "--tag", "size"), "no item has this tag; there is distance, gender"),
+    ],
+)
+def test_a_command_that_lacks_something_is_refused(demo_runs, words, message):
+    folder = str(demo_runs / "demo" / "transformer")
+    found = CliRunner().invoke(cli.app, ["contrast", *(folder if word == "RUN" else word for word in words)])
+    assert found.exit_code == 2
+    assert message in found.output

@@ -1,0 +1,98 @@
+"""Paper gallery: what is printed stands there without any run, ours beside it with its origin, checks as a badge."""
+
+import pytest
+
+from tests.workbench.pages.app_pages import charts, codes, open_page, texts, traces
+from tests.workbench.papers.written_runs import written_run
+from workbench.papers import presets
+from workbench.papers.reading import library
+
+
+@pytest.fixture
+def with_runs(runs_root, prepared):
+    """Two systems of Duan 2020, below the runs folder."""
+    return [
+        written_run(runs_root, "plain", "transformer:preset=tiny", prepared, spoiled=6),
+        written_run(runs_root, "second", "future-cost-2:preset=tiny", prepared, spoiled=3),
+    ]
+
+
+def _printed(at):
+    """The first table of the page: what is printed beside ours."""
+    return at.dataframe[0].value
+
+
+def _links(at):
+    return [link.proto.page for link in at.main.get("page_link") if link.proto.page != "jobs"]
+
+
+def test_without_a_run_it_shows_what_is_printed_and_the_checks(runs_root):
+    at = open_page("gallery", paper="dou-2019", table="Table 1")
+    table = library()["dou-2019"].table("table-1")
+    shown = _printed(at).drop_duplicates("row")  # an experiment of ours may have several lines for a row
+    assert shown["BLEU"].tolist() == [str(row.values["bleu"]) for row in table.rows] == [
+        "27.31", "27.73", "28.33", "28.22", "28.81",
+    ]  # fmt: skip
+    assert shown["Train"].tolist()[-1] == "1.10"
+    assert shown.set_index("row").loc["+ EM Routing", "where"] == presets.NOT_HERE
+    differing = presets.checks_of(library(), "dou-2019", "table-1").query("not agrees")
+    said = " ".join(texts(at))
+    for check in differing.to_dict("records"):
+        assert f"printed {check['printed']}, recomputed {check['recomputed']}" in said
+    badges = [element.value for element in at.markdown if "recomputed" in element.value]
+    assert any(f"≠ recomputed: {len(differing)}" in badge for badge in badges)
+    (chart,) = charts(at)
+    assert traces(chart, "printed")[0]["x"].tolist() == [float(row.values["bleu"]) for row in table.rows]
+    assert f"workbench demo --runs {runs_root}" in codes(at)
+
+
+def test_ours_stands_beside_with_run_data_test_set_and_metric(with_runs):
+    at = open_page("gallery", paper="duan-2020", table="Table 1", runs=["plain", "second"])
+    shown = _printed(at).drop_duplicates("row", keep="last").set_index("row")
+    wanted = presets.ours(library()["duan-2020"].table("table-1"), with_runs, "test").set_index("row")
+    for label, key in (("Trans.base", "transformer"), ("+Model II", "model-2")):
+        row = shown.loc[label]
+        assert row["ours"] == wanted.loc[key, "score"]
+        assert row[["metric", "test", "data"]].tolist() == ["BLEU", "test", wanted.loc[key, "data"]]
+    assert shown.loc["+Model II", "where"] == "run second"
+    assert shown.loc["+BIARN", "where"] == presets.NOT_HERE
+    captions = " ".join(element.value for element in at.caption).replace("\\", "")
+    assert f"no reproduction: run plain (transformer:preset=tiny), data {row['data']}, test set test, BLEU" in captions
+    commands = [code for code in codes(at) if code.startswith("workbench figure ")]
+    assert any("paper-table" in code and "paper=" in code and "table-1" in code for code in commands)
+    assert any(code.startswith("workbench figure scores") for code in commands)  # the same kind of figure, of our runs
+    assert not at.error
+
+
+def test_another_paper_begins_with_its_first_table(runs_root):
+    at = open_page("gallery", paper="duan-2020", table="Figure 3")
+    assert at.session_state["table"] == "figure-3"
+    at.selectbox(key="paper").select("yang-2019").run()
+    assert not at.exception
+    assert at.session_state["table"] == "table-1"
+    assert "206126" in _printed(at)["TED Sent No."].tolist()
+    at = open_page("gallery", paper="nobody-1999", table="Table 99")
+    assert at.selectbox(key="paper").value == next(iter(library()))
+
+
+@pytest.mark.parametrize(("paper", "names"), [("duan-2020", []), ("zheng-2018", ["table-1b", "table-9-1"])])
+def test_a_preset_is_a_page(paper, names, runs_root):
+    at = open_page("gallery", paper=paper)
+    known = presets.presets(library())[paper]
+    for preset in [known[name] for name in names or known]:
+        at.segmented_control(key="table").set_value(preset.id).run()
+        assert not at.exception
+        assert not at.error
+        assert any(preset.title in element.value.replace("\\", "") for element in at.subheader)
+        assert _links(at) == (["sentences", "beam_trees"] if preset.cases else [])
+        if preset.table is None or not presets.columns_with_values(preset.table):
+            assert not charts(at)
+
+
+def test_a_case_shows_what_it_is_about_and_leads_to_our_sentences(with_runs):
+    at = open_page("gallery", paper="duan-2020", table="Figure 4", runs=["plain", "second"], sentence="3")
+    (case,) = library()["duan-2020"].cases
+    assert case.what in texts(at)
+    assert _links(at) == ["sentences", "beam_trees"]
+    assert all("sentence=3" in link.proto.query_string for link in at.main.get("page_link")[:2])
+    assert any("no search was recorded" in error.value for error in at.error)

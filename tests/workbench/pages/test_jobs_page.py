@@ -1,0 +1,128 @@
+"""Jobs: the table and the log of the one that is chosen, and the buttons on pages that lack something."""
+
+import json
+import os
+import shutil
+import time
+
+import pytest
+
+from tests.workbench.pages.app_pages import charts, codes, open_page, texts
+from workbench import jobs
+from workbench.widgets.job_table import lasted
+
+GONE = 2**22 + 1  # above the largest process number of Linux
+SECONDS = 60.0
+
+
+@pytest.fixture
+def several(runs_root):
+    """Jobs in every state, the newest first; `exit`, `cancelled` and the log as the process left them."""
+    states = {
+        "running": {"process": os.getpid(), "log.txt": "tracing test 20/80\n"},
+        "ending": {"process": os.getpid(), "cancelled": ""},
+        "done": {"exit": "0\n"},
+        "failed": {"exit": "2\n", "log.txt": "workbench: **one**: no run here\n"},
+        "killed": {"exit": "137\n"},
+        "cancelled": {"cancelled": ""},
+        "lost": {},
+    }
+    for place, (name, told) in enumerate(states.items()):
+        folder = runs_root / jobs.FOLDER / name
+        folder.mkdir(parents=True)
+        process = told.pop("process", GONE)
+        about = {
+            "title": name,
+            "arguments": ["systems", name],
+            "process": process,
+            "started": time.time() - 100 * place,
+        }
+        (folder / "job.json").write_text(json.dumps(about))
+        for file, text in told.items():
+            (folder / file).write_text(text)
+    return runs_root
+
+
+def test_the_table_holds_every_job_with_its_state(several):
+    table = open_page("jobs").dataframe[0].value
+    assert table["state"].tolist() == ["running", "ending", "done", "failed", "failed", "cancelled", "lost"]
+    assert table["progress"].tolist()[:3] == [0.25, None, 1.0] or table["progress"].iloc[[0, 2]].tolist() == [0.25, 1.0]
+    assert table["command"].iloc[0] == "workbench systems running"
+    assert table["line"].tolist()[3] == "workbench: **one**: no run here"
+    assert table["lasted"].iloc[1].startswith("1 min 4")
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "button"),
+    [
+        ("running", "Running.", "Cancel"),
+        ("ending", "it was cancelled and finishes", "End at once"),
+        ("done", "it has ended well", None),
+        ("failed", "mend what its last lines say", "Start again"),
+        ("killed", "killed from outside by signal 9", "Start again"),
+        ("cancelled", "go on where they stopped", "Start again"),
+        ("lost", "gone without a result", "Start again"),
+    ],
+)
+def test_the_chosen_job_says_what_its_state_means_and_offers_what_can_be_done(several, name, said, button):
+    at = open_page("jobs")
+    at.session_state["job"] = name
+    at.run()
+    assert any(said in text for text in texts(at))
+    assert f"workbench systems {name}" in codes(at)
+    offered = {"Cancel", "End at once", "Start again"} & {one.label for one in at.button}
+    assert offered == ({button} if button else set())
+    if name == "failed":
+        assert "workbench: **one**: no run here" in codes(at)
+
+
+def test_only_jobs_that_have_ended_are_cleared(several):
+    at = open_page("jobs")
+    next(button for button in at.button if button.label.startswith("Clear")).click().run()
+    assert at.dataframe[0].value["state"].tolist() == ["running", "ending"]
+    assert {job.title for job in jobs.list_jobs(several / jobs.FOLDER)} == {"running", "ending"}
+
+
+def test_without_jobs_the_page_says_where_they_come_from(runs_root):
+    at = open_page("jobs")
+    assert any("No job was started here yet" in text for text in texts(at))
+
+
+def test_what_is_missing_is_made_by_its_own_command_once(with_demo):
+    """The button beside the printed command starts this very command; when it has ended the page shows what it made."""
+    run = with_demo / "demo" / "future-cost-2"
+    shutil.rmtree(run / "traces")
+    first, second = (open_page("future_cost", runs=["demo/future-cost-2"]) for _ in range(2))
+    command = f"workbench trace {run} --test test"
+    assert command in codes(first)
+    for tab in (first, second):
+        next(button for button in tab.button if button.label == "Run now").click().run()
+    (job,) = jobs.list_jobs(with_demo / jobs.FOLDER)
+    assert job.command == command
+    assert "Run now" not in [button.label for button in second.button]
+    deadline = time.monotonic() + SECONDS
+    while job.state in jobs.ACTIVE and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert job.state == "done", job.log
+    assert len(charts(first.run())) == 2
+    assert command not in codes(first)
+
+
+def test_of_several_runs_each_has_its_button_and_words_left_open_have_none(with_demo):
+    names = ["demo/future-cost-1", "demo/future-cost-2"]
+    for name in names:
+        shutil.rmtree(with_demo / name / "traces")
+    labels = [button.label.replace("\\", "") for button in open_page("future_cost", runs=names).button]
+    assert [label for label in labels if label.startswith("Run now")] == [
+        f"Run now: trace {name.removeprefix('demo/')} --test test" for name in names
+    ]
+    at = open_page("future_cost", runs=["demo/transformer"])
+    assert any("--data DATA" in code for code in codes(at))
+    assert not [button for button in at.button if button.label.startswith("Run now")]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(-1, "0 s"), (8.9, "8 s"), (60, "1 min 0 s"), (3599, "59 min 59 s"), (7500, "2 h 5 min")]
+)
+def test_times_are_said_as_people_say_them(seconds, said):
+    assert lasted(seconds) == said

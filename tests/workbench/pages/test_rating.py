@@ -1,0 +1,100 @@
+"""Human rating: the form names no system, goes on where one stopped, and results come on asking only."""
+
+import pytest
+
+from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, texts
+from workbench import rating
+from workbench.rating import Mark
+from workbench.widgets.rating_form import word_labels
+
+NAMES = ["transformer", "future-cost-1", "future-cost-2"]
+
+
+@pytest.fixture
+def study(with_demo) -> rating.Study:
+    return rating.create(with_demo, "blind", runs_of(with_demo, *NAMES), "test", sentences=3)
+
+
+def _fill(at, quality: int) -> None:
+    for control in at.main.button_group:
+        if control.key and control.key.endswith("-quality"):
+            control.set_value(quality)
+
+
+def _save(at):
+    return next(button for button in at.button if button.label == "Save and go on").click().run()
+
+
+def test_without_a_study_the_page_says_how_to_begin_one(with_demo):
+    at = open_page("rating")
+    assert any(code.startswith("workbench rating new NAME --run") for code in codes(at))
+    at = open_page("rating", rating="New study")
+    at.text_input[-1].set_value("first")
+    next(button for button in at.button if button.label == "Begin the study").click().run()
+    assert not at.error
+    study = rating.open_study(with_demo, "first")
+    assert len(study.items) == 30
+    assert set(study.systems) == {f"demo/{name}" for name in NAMES}
+
+
+def test_the_form_shows_translations_under_letters(study, with_demo):
+    at = open_page("rating", rater="ann")
+    kept = rating.open_study(with_demo, "blind")
+    item = kept.items[0]
+    shown = kept.shown("ann", item)
+    bodies = " ".join(element.proto.body for element in at.get("html"))
+    assert all(f"<div>{letter}</div>" in bodies for letter in shown)
+    assert "transformer" not in bodies
+    assert "future-cost" not in bodies
+    keys = [control.key for control in at.main.button_group]
+    assert not any(name in key for key in keys if key for name in NAMES)
+    (over,) = [control for control in at.main.button_group if control.key and control.key.endswith("-A-over")]
+    assert over.options == word_labels(item.words)
+
+
+def test_a_rating_is_kept_and_the_rater_goes_on_there(study, with_demo):
+    at = open_page("rating", rater="ann")
+    _save(at)
+    assert "Give every translation a quality" in at.warning[0].value
+    _fill(at, 4)
+    (under,) = [control for control in at.main.button_group if control.key and control.key.endswith("-A-under")]
+    under.set_value([0, 2])
+    _save(at)
+    assert any("Sentence 2 of 3" in text for text in texts(at))
+    kept = rating.open_study(with_demo, "blind")
+    given = rating.marks(kept, "ann")[kept.items[0].sentence]
+    assert given["A"] == Mark(4, (), (0, 2))
+    assert set(given) == set(kept.shown("ann", kept.items[0]))
+
+    again = open_page("rating", rater="ann")
+    assert any("Sentence 2 of 3" in text for text in texts(again))
+    for _ in range(2):
+        _fill(again, 2)
+        _save(again)
+    assert "All sentences are rated" in again.success[0].value
+
+
+def test_results_come_on_asking(study, with_demo):
+    entered = rating.enter(study, "ann")
+    for item in entered.items:
+        rating.save(entered, "ann", {item.sentence: {letter: Mark(3) for letter in entered.shown("ann", item)}})
+    at = open_page("rating", rating="Results")
+    assert any("ann has rated 3" in text for text in texts(at))
+    assert not charts(at)
+    assert not at.main.dataframe
+    at.toggle(key="unblind").set_value(True).run()
+    assert charts(at)
+    scores = next(table.value for table in at.main.dataframe if "measure" in table.value)
+    assert set(scores["system"]) == {f"demo/{name}" for name in NAMES}
+    assert (scores.loc[scores["measure"] == "quality", "score"] == 3).all()
+
+
+def test_a_word_that_comes_again_has_a_label_of_its_own():
+    assert word_labels(["the", "dog", "the", "**x**", "the"]) == [
+        "the", "dog", r"the \(2\)", r"\*\*x\*\*", r"the \(3\)",
+    ]  # fmt: skip
+
+
+def test_a_name_that_cannot_be_kept_is_a_sentence(study):
+    at = open_page("rating", rater="../ann")
+    assert "becomes a file" in at.error[0].value.replace("\\", "")

@@ -1,0 +1,23 @@
+"""Runs that were never trained, with translations that a test writes: what they score is known beforehand."""
+
+from pathlib import Path
+
+from core_models.text.binary import Prepared
+from workbench.runs import Run, open_run
+from workbench.training import new_run
+from workbench.translations import TestSet as TestedOn
+from workbench.translations import write_hypotheses
+
+SPOILED = "falsch"
+
+
+def written_run(root: Path, name: str, system: str, prepared: Prepared, spoiled: int = 0) -> Run:
+    """A run below `root` whose translations of `test` are the references, the first words of some of them spoiled."""
+    text = prepared.test("test")
+    new_run(root / name, system, prepared.folder, {"max_steps": 1})
+    lines = [
+        " ".join([SPOILED, *line.split()[1:]]) if number < spoiled else line for number, line in enumerate(text.targets)
+    ]
+    run = open_run(name, root)
+    write_hypotheses(run, TestedOn("test", text.sources, text.targets, text.documents), lines, "a test")
+    return open_run(name, root)

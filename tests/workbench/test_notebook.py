@@ -1,0 +1,88 @@
+"""What README promises for a notebook is run as it stands there; a figure displays the numbers of its table."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from workbench import evaluation, notebook
+from workbench.drawing import Request, draw
+from workbench.runs import RunError
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+HEADING = "## In a notebook"
+
+
+def blocks(text: str) -> list[str]:
+    """The Python blocks between the heading and the next one."""
+    _, heading, rest = text.partition(f"\n{HEADING}\n")
+    assert heading, f"README has no section {HEADING!r}"
+    section = re.split(r"^#{1,2} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+    return re.findall(r"^```python\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_examples_of_readme_run(demo_runs, tmp_path, monkeypatch):
+    (tmp_path / "runs").symlink_to(demo_runs)
+    monkeypatch.chdir(tmp_path)
+    found = blocks(README.read_text(encoding="utf-8"))
+    assert found
+    known: dict = {}
+    for block in found:
+        exec(compile(block, "README.md", "exec"), known)
+    saved = re.findall(r'\.save\("([^"]+)"', "".join(found))
+    assert saved
+    assert all((tmp_path / name).stat().st_size for name in saved)
+
+
+def test_blocks_are_those_of_the_section():
+    other = "```python\nno\n```\n"
+    text = f"# A\n{other}{HEADING}\nText\n\n```python\na\n```\n\n```python\nb\nc\n```\n## Next\n{other}"
+    assert blocks(text) == ["a\n", "b\nc\n"]
+
+
+@pytest.fixture(scope="module")
+def runs(demo_runs):
+    return notebook.runs(demo_runs / "demo" / "*")
+
+
+def test_a_pattern_finds_runs_and_the_baseline_comes_first(runs, demo_runs):
+    assert [run.name for run in runs] == ["transformer", "future-cost-1", "future-cost-2"]
+    one = demo_runs / "demo" / "future-cost-2"
+    assert [run.name for run in notebook.runs(one, demo_runs / "demo" / "trans*")] == ["future-cost-2", "transformer"]
+    with pytest.raises(RunError, match=r"no run matches .*/gone\*; a run is a folder with a config.yaml"):
+        notebook.runs(demo_runs / "gone*")
+
+
+def test_a_figure_is_that_of_the_pages(runs):
+    shown = notebook.figure("length-differences", runs, baseline="future-cost-1", scheme="width:5")
+    same = draw("length-differences", Request(runs, baseline="future-cost-1", options={"scheme": "width:5"}))
+    assert shown.table.equals(same.table)
+    assert "future-cost-1" in shown.caption
+
+
+def test_a_notebook_displays_the_table(runs, monkeypatch):
+    import plotly.io
+
+    shown = notebook.figure("scores", runs, metrics="bleu")
+    for renderer, kind in (("plotly_mimetype", "application/vnd.plotly.v1+json"), ("", "text/html")):
+        monkeypatch.setattr(plotly.io.renderers, "_default_renderers", [])
+        plotly.io.renderers.default = renderer
+        bundle = shown._repr_mimebundle_()
+        assert kind in bundle
+        assert bundle["text/plain"] == shown.figure.summary
+    points = [trace for trace in shown.plotly.data if trace.mode == "markers"]
+    drawn = shown.table[shown.table["mark"] == "points"]
+    np.testing.assert_array_equal(np.concatenate([trace.x for trace in points]), drawn["score"].to_numpy(float))
+    assert json.loads(shown.plotly.to_json())["data"]
+    assert not re.search(r"<(script|link)[^>]+(src|href)=", bundle["text/html"]), "it needs no network"
+
+
+def test_scores_and_tests_are_those_of_evaluation(runs):
+    scores = notebook.scores(runs, metrics=["chrf"], preset="default")
+    assert scores.equals(evaluation.score_table(runs, "test", ["chrf"]))
+    tests = notebook.compare(runs, method="sign")
+    assert tests.equals(evaluation.comparison_table(runs, "test", "transformer", "sign"))

@@ -1,0 +1,39 @@
+"""workbench analyse: an analysis of runs as a table, ours or one that another package brings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli.shared import Settings, TestName, app, pairs, refuse
+
+
+@app.command()
+def analyse(
+    name: Annotated[str, typer.Argument(help="What to compute; `workbench analyse list` names all")],
+    run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
+    out: Annotated[Path | None, typer.Option(help="A .csv file; without it the table is printed")] = None,
+    test: TestName = "test",
+    sentence: Annotated[int, typer.Option(help="Counting from 0")] = 0,
+    settings: Settings = None,
+) -> None:
+    """Compute an analysis of runs and write its table as CSV."""
+    from workbench import plugins
+    from workbench.drawing import Request
+    from workbench.runs import open_runs
+
+    if name == "list":
+        for known, function in plugins.analyses().items():
+            typer.echo(f"{known:24} {' '.join((function.__doc__ or '').split())}".rstrip())
+        return
+    if out is not None and not out.parent.is_dir():
+        refuse(f"--out {out}: there is no folder {out.parent}; make it, or name another")
+    request = Request(tuple(open_runs(run or [])), test, sentence, options=pairs(settings))
+    table = plugins.analyse(name, request).to_csv(index=False)
+    if out is None:
+        typer.echo(table, nl=False)
+    else:
+        out.write_text(table, encoding="utf-8")
+        typer.echo(out)

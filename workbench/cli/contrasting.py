@@ -1,0 +1,49 @@
+"""workbench contrast: how often runs find the right translation more probable than wrong ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli.shared import Device, app, bar, print_table, refuse
+
+
+@app.command()
+def contrast(
+    file: Annotated[
+        Path | None, typer.Argument(help="Items: TSV or JSON lines (source, right, wrong, tags), or ContraPro's JSON")
+    ] = None,
+    run: Annotated[list[Path] | None, typer.Option(help="Run folders")] = None,
+    tag: Annotated[str | None, typer.Option(help="Split the accuracy by this tag, such as distance")] = None,
+    controlled: Annotated[
+        str | None, typer.Option(help="Instead of a file: the pronouns of this controlled test set, such as test")
+    ] = None,
+    device: Device = "cpu",
+) -> None:
+    """Score right and wrong translations; RUN/contrast keeps the result, which the page Contrast shows."""
+    from workbench import contrastive
+    from workbench.runs import open_runs
+
+    if (file is None) == (controlled is None):
+        refuse("give either a FILE of items or --controlled TEST")
+    if not run:
+        refuse("name at least one run: --run RUN")
+    opened = open_runs(run)
+    if file is not None:
+        items, origin = contrastive.read_items(file), file.name
+        name = file.name.removesuffix(".gz").rsplit(".", 1)[0]
+    else:
+        items, origin = contrastive.controlled_items(opened[0], str(controlled)), f"the truth of {controlled}"
+        name = f"controlled-{controlled}"
+    if tag is not None and not any(tag in item.tags for item in items):
+        known = ", ".join(dict.fromkeys(own for item in items for own in item.tags)) or "none"
+        refuse(f"--tag {tag}: no item has this tag; there is {known}")
+    for one in opened:
+        with bar(f"scoring with {one.name}") as show:
+            path = contrastive.measure(
+                one, items, name, origin, device, step=lambda done, total: show(done, total, "")
+            )  # fmt: skip
+        typer.echo(str(path), err=True)
+    print_table(contrastive.accuracy_table(contrastive.read_all(opened, name), tag))

@@ -1,0 +1,39 @@
+"""workbench papers: what the papers print, and what their own numbers give."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from workbench.cli.shared import app, print_table
+
+
+@app.command()
+def papers(
+    paper: Annotated[str | None, typer.Argument(help="A paper by its name in the list; its tables are printed")] = None,
+    checks: Annotated[bool, typer.Option("--checks", help="What is printed beside what can be recomputed")] = False,
+) -> None:
+    """List the papers and their tables, print those of one, or check printed numbers against each other."""
+    import pandas as pd
+
+    from core_models.config import ConfigError, nearest
+    from workbench.papers.checks import check_table
+    from workbench.papers.reading import library
+
+    known = library()
+    if paper is not None and paper not in known:
+        raise ConfigError(f"there is no paper {paper!r}; {nearest(paper, list(known))}")
+    if checks:
+        found = check_table(known)[["paper", "what", "printed", "recomputed", "agrees", "known", "note"]]
+        print_table(found if paper is None else found[found["paper"] == paper])
+    elif paper is None:
+        rows = [
+            (name, each.heading.name, table.id, table.what) for name, each in known.items() for table in each.tables
+        ]
+        print_table(pd.DataFrame(rows, columns=["paper", "name", "table", "what"]))
+    else:
+        for table in known[paper].tables:
+            typer.echo(f"{table.id}: {table.what} ({table.data})")
+            shown = table.printed()
+            print_table(shown.loc[:, (shown != "").any()])

@@ -1,0 +1,99 @@
+"""workbench rating: blind human ratings; studies, forms, results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli.shared import RunsRoot, TestName, app, print_table, refuse
+
+rating_app = typer.Typer(help="Blind human ratings of translations.", no_args_is_help=True)
+app.add_typer(rating_app, name="rating")
+
+StudyName = Annotated[str, typer.Argument(help="Name of the study; `workbench rating list` names all")]
+
+
+@rating_app.command("list")
+def rating_list(root: RunsRoot = Path("runs")) -> None:
+    """List the studies and who has rated in them."""
+    from workbench.rating import open_study, studies
+
+    for name in studies(root):
+        study = open_study(root, name)
+        raters = ", ".join(study.raters) or "none"
+        typer.echo(f"{name:24} {len(study.items)} sentences of {study.test}, raters: {raters}")
+
+
+@rating_app.command("new")
+def rating_new(
+    name: Annotated[str, typer.Argument(help="Name of the study")],
+    run: Annotated[list[Path], typer.Option(help="Run folders to be compared")],
+    test: TestName = "test",
+    sentences: Annotated[int, typer.Option(help="How many are drawn, without replacement", min=1)] = 100,
+    seed: Annotated[int, typer.Option(help="Of the draw and of the letters", min=0)] = 1,
+    reference: Annotated[bool, typer.Option("--reference", help="Show the reference to raters")] = False,
+    root: RunsRoot = Path("runs"),
+) -> None:
+    """Begin a study: draw sentences of a test set. Raters rate them in the app, on the page Human rating."""
+    from workbench.rating import create
+    from workbench.runs import open_runs
+
+    study = create(root, name, open_runs(run), test, sentences, seed, reference)
+    typer.echo(f"{study.folder}: {len(study.items)} sentences of {test}, {len(study.systems)} systems")
+
+
+@rating_app.command("export")
+def rating_export(
+    name: StudyName,
+    out: Annotated[Path, typer.Option(help="A .csv file")] = Path("ratings.csv"),
+    form: Annotated[
+        str | None, typer.Option(help="A rater's name: write the form to fill in, with letters for systems")
+    ] = None,
+    root: RunsRoot = Path("runs"),
+) -> None:
+    """Write the ratings with the names of systems, or with --form what a rater has to fill in."""
+    from workbench.rating import open_study
+    from workbench.rating_tables import export
+    from workbench.rating_tables import form as form_table
+
+    if not out.parent.is_dir():
+        refuse(f"--out {out}: there is no folder {out.parent}; make it, or name another")
+    study = open_study(root, name)
+    table = export(study) if form is None else form_table(study, form)
+    table.to_csv(out, index=False)
+    typer.echo(f"{out}: {len(table)} rows")
+
+
+@rating_app.command("import")
+def rating_import(
+    name: StudyName,
+    file: Annotated[Path, typer.Argument(help="A .csv file as export writes it")],
+    root: RunsRoot = Path("runs"),
+) -> None:
+    """Take in ratings from a CSV file: a form that was filled in, or an export; all of it or nothing."""
+    from workbench.rating import open_study
+    from workbench.rating_tables import bring_in
+
+    for rater, count in bring_in(open_study(root, name), file, str(file)).items():
+        typer.echo(f"{rater}: {count} ratings")
+
+
+@rating_app.command("results")
+def rating_results(
+    name: StudyName,
+    baseline: Annotated[str | None, typer.Option(help="The first system by default")] = None,
+    samples: Annotated[int, typer.Option(help="Of the bootstrap", min=1)] = 1000,
+    root: RunsRoot = Path("runs"),
+) -> None:
+    """Unblind: scores of the systems with intervals, differences to the baseline, agreement of the raters."""
+    from workbench.rating import open_study
+    from workbench.rating_tables import results
+
+    found = results(open_study(root, name), baseline, samples)
+    typer.echo(found.counted, err=True)
+    print_table(found.intervals)
+    if found.differences is not None:
+        print_table(found.differences)
+    print_table(found.agreement)

@@ -1,0 +1,225 @@
+"""Drawings of the alignment error rate of attention over a whole test set, against gold links.
+
+References are forced through the runs. Options: `links` (a Pharaoh file, or truth: those of the controlled corpus),
+`layer` and `head` (mean, a number, or one of them each; layer also rollout), `scheme` of the length buckets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from workbench.drawing import Request, drawing, short_names, styles
+from workbench.drawing.inside import gold_links
+from workbench.inside import layers_and_heads, opened, stamp
+from workbench.runs import Run, RunError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from analyses.alignment import Link
+    from analyses.pharaoh import GoldLinks
+    from core_models.traces import Trace
+    from workbench.figures.grammar import Figure
+
+TRUTH = "truth"  # in place of a file
+MOST_SENTENCES = 1000  # the first ones: every layer and head of their attention is held
+_OPTIONS = {"links", "layer", "head", "scheme"}
+_CROSS, _OWN, _ENCODER = "decoder.cross_attention", "decoder.self_attention", "encoder.self_attention"
+
+
+@dataclass(frozen=True, eq=False)
+class _Aligned:
+    """A system, or one of its layers or heads: a map of words [target, source] for each sentence that counts."""
+
+    name: str
+    weights: list[np.ndarray]
+    sure: list[set[Link]]
+    possible: list[set[Link]]
+    source_words: list[int]
+    left_out: int
+
+
+def gold(request: Request) -> tuple[GoldLinks, str]:
+    """The gold links of a request's test set, and where they are from, in words."""
+    from analyses.pharaoh import GoldLinks
+
+    links = str(request.options.get("links", ""))
+    if not links:
+        raise RunError(
+            "the alignment error rate needs gold links: --set links=FILE, or links=truth (controlled corpus)"
+        )
+    if links != TRUTH:
+        found = gold_links(links, request.runs[0], request.test)
+        return found, f"gold words are {found.counting}"
+    if not has_truth(request.runs[0], request.test):
+        raise RunError(
+            f"the test set {request.test!r} has no truth, which only the controlled corpus knows; name a file"
+        )
+    records = request.runs[0].translations(request.test).truth or []
+    sets: list[set[Link]] = [{(int(i), int(j)) for i, j in record["alignment"]} for record in records]
+    return GoldLinks(sets, sets, 0, True), "gold links are the truth of the controlled corpus"
+
+
+def has_truth(run: Run, test: str) -> bool:
+    """Does the test set say itself which words belong together?"""
+    truth = run.translations(test).truth or [{}]
+    return "alignment" in truth[0]
+
+
+@lru_cache(maxsize=3)
+def _traced(
+    reference: str, weights: tuple[float, int], sources: tuple[str, ...], targets: tuple[str, ...], rollout: bool
+) -> list[tuple[list[str], list[str], Trace]]:
+    """Pieces of both sides and attention of every forced reference."""
+    translator, lock = opened(reference, weights)
+    names = (_CROSS, _OWN, _ENCODER) if rollout else (_CROSS,)
+    with lock:
+        found = translator.score(list(sources), list(targets), trace=names)
+    return [(one.source_tokens, one.tokens, one.trace or {}) for one in found]
+
+
+def _maps(request: Request, run: Run) -> Iterator[tuple[str, int | None, int | None]]:
+    """Name, layer and head of each map that is asked for of a run."""
+    layer, head = (str(request.options.get(name, "mean")) for name in ("layer", "head"))
+    if layer == head == "each":
+        raise RunError("choose a layer or a head: a line for each of both would be too many")
+    name = short_names(request.runs)[run.name]
+    layers, heads = layers_and_heads([run], "decoder")
+    if layer == "each":
+        yield from ((f"{name}, layer {one}", one, _number(head, "head")) for one in range(1, layers + 1))
+    elif head == "each":
+        yield from ((f"{name}, head {one}", _number(layer, "layer"), one) for one in range(1, heads + 1))
+    else:
+        yield name, None if layer == "rollout" else _number(layer, "layer"), _number(head, "head")
+
+
+def _number(value: str, what: str) -> int | None:
+    if value == "mean":
+        return None
+    if not value.isdecimal():
+        raise RunError(f"{what} {value!r}: write a number from 1, mean or each{', rollout' * (what == 'layer')}")
+    return int(value)
+
+
+def _aligned(request: Request) -> list[_Aligned]:
+    """Every map of every run over the sentences whose pieces join to the words that gold links count."""
+    if unknown := sorted(set(request.options) - _OPTIONS):
+        raise RunError(f"there is no option {unknown[0]!r}; there is {', '.join(sorted(_OPTIONS))}")
+    links, _ = gold(request)
+    rollout = request.options.get("layer") == "rollout"
+    found = []
+    for run in request.runs:
+        text = run.translations(request.test).test_set
+        if text.references is None:
+            raise RunError(f"the test set {request.test!r} has no references, which gold links would align")
+        rows = min(len(text.sources), MOST_SENTENCES)
+        sources, targets = text.sources[:rows], text.references[:rows]
+        traced = _traced(run.reference, stamp(run), tuple(sources), tuple(targets), rollout)
+        for name, layer, head in _maps(request, run):
+            maps = [_words(own, layer, head, rollout) for own in traced]
+            wanted = [
+                (len(target.split()), len(source.split())) for source, target in zip(sources, targets, strict=True)
+            ]
+            kept = [row for row, weights in enumerate(maps) if weights.shape == wanted[row] and weights.size]
+            if not kept:
+                raise RunError(f"{run.name}: its pieces join to other words than gold links count, in every sentence")
+            found.append(
+                _Aligned(
+                    name,
+                    [maps[row] for row in kept],
+                    [links.sure[row] for row in kept],
+                    [links.possible[row] for row in kept],
+                    [wanted[row][1] for row in kept],
+                    len(text.sources) - len(kept),
+                )
+            )
+    return found
+
+
+def _words(own: tuple[list[str], list[str], Trace], layer: int | None, head: int | None, rollout: bool) -> np.ndarray:
+    """One map of words [target, source] of a forced sentence, without the ends."""
+    from analyses import attention
+
+    source, target, trace = own
+    if _CROSS not in trace:
+        raise RunError("a system without attention to the source has no alignment; choose another run")
+    if rollout:
+        own_weights, cross, encoder = (trace[name].values for name in (_OWN, _CROSS, _ENCODER))
+        weights = attention.decoder_rollout(own_weights, cross, encoder).source[-1]
+    else:
+        weights = attention.average(trace[_CROSS].values, layer, head)
+    joined = attention.to_words(weights, target, source)
+    return attention.without_end(joined, attention.joined(target), attention.joined(source))[0]
+
+
+def error_table(request: Request) -> pd.DataFrame:
+    """`analyses.alignment.threshold_curve` of every map: system first."""
+    return _curves(_aligned(request))
+
+
+def _curves(found: list[_Aligned]) -> pd.DataFrame:
+    import pandas as pd
+
+    from analyses.alignment import threshold_curve
+
+    tables = [threshold_curve(one.weights, one.sure, one.possible).assign(system=one.name) for one in found]
+    table = pd.concat(tables, ignore_index=True)
+    return table[["system", *(name for name in table if name != "system")]]
+
+
+def _said(request: Request, found: list[_Aligned]) -> str:
+    layer, head = (str(request.options.get(name, "mean")) for name in ("layer", "head"))
+    mean = [
+        f"{name}s" for name, chosen in (("layer", layer), ("head", head)) if chosen == "mean" and layer != "rollout"
+    ]
+    fixed = [f"{name} {value}" for name, value in (("layer", layer), ("head", head)) if value.isdecimal()]
+    which = "attention rollout" if layer == "rollout" else "attention to the source"
+    over = f", mean over {' and '.join(mean)}" if mean else ""
+    most = max(one.left_out for one in found)
+    left = f" {most} sentences are left out (too many, or pieces that join to other words)." if most else ""
+    return (
+        f"References forced through the runs, {which}{over}{', ' if fixed else ''}{', '.join(fixed)}, joined to words; "
+        f"{gold(request)[1]}.{left}"
+    )
+
+
+def _looks(request: Request, found: list[_Aligned]) -> dict:
+    """A run's own style where each run is one line."""
+    return styles(request) if len(found) == len(request.runs) else {}
+
+
+@drawing("alignment-error")
+def _alignment_error(request: Request) -> Figure:
+    from workbench.figures.alignment_error import alignment_error
+
+    found = _aligned(request)
+    caption = (
+        "A link wherever a weight is at least the threshold; dotted: one link a target word, to the source word that "
+        f"it attends to most. Precision is of possible links, recall of sure ones. {_said(request, found)}"
+    )
+    return alignment_error(_curves(found), caption, _looks(request, found))
+
+
+@drawing("alignment-error-lengths")
+def _alignment_error_lengths(request: Request) -> Figure:
+    from analyses import buckets
+    from analyses.alignment import error_statistics, from_attention
+    from workbench.figures.lengths import length_scores
+
+    found = _aligned(request)
+    grouped = buckets.preset(found[0].source_words, str(request.options.get("scheme", "short")))
+    counted = {
+        one.name: error_statistics([from_attention(own) for own in one.weights], one.sure, one.possible)
+        for one in found
+        if one.source_words == found[0].source_words
+    }
+    if len(counted) < len(found):
+        raise RunError("the runs leave out different sentences, so their buckets differ; draw them one by one")
+    table = buckets.scores(counted, grouped).dropna(subset=["score"])
+    figure = length_scores(table, "AER (%)", "source length (words)", styles=_looks(request, found))
+    caption = f"{figure.caption} Links by argmax; lower is better. {_said(request, found)}"
+    return replace(figure, name="alignment-error-lengths", title="Alignment error rate by length", caption=caption)

@@ -1,0 +1,58 @@
+"""The drawing of contrastive scoring: the accuracy of runs by a tag of the items.
+
+Options: `name`, the contrastive test set (the only one, unless told), and `tag`, by which the accuracy is split.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench import contrastive
+from workbench.drawing import Request, drawing, short_names, styles
+from workbench.runs import RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.contrastive import Contrast
+    from workbench.figures.grammar import Figure
+
+
+def contrasts(request: Request) -> dict[str, Contrast]:
+    """What each run of a request says of the contrastive test set, by its short name."""
+    name = request.options.get("name") or _only(request)
+    short = short_names(request.runs)
+    return {short[run]: found for run, found in contrastive.read_all(request.runs, str(name)).items()}
+
+
+def _only(request: Request) -> str:
+    known = sorted({name for run in request.runs for name in contrastive.names(run)})
+    if len(known) != 1:
+        there = f"there are {', '.join(known)}" if known else "none was scored yet: workbench contrast FILE --run RUN"
+        raise RunError(f"name a contrastive test set: --set name=NAME; {there}")
+    return known[0]
+
+
+def accuracy_table(request: Request) -> pd.DataFrame:
+    """`workbench.contrastive.accuracy_table` of the runs of a request."""
+    tag = request.options.get("tag")
+    return contrastive.accuracy_table(contrasts(request), None if tag is None else str(tag))
+
+
+@drawing("contrastive")
+def _contrastive(request: Request) -> Figure:
+    from workbench.figures.contrastive import contrastive_accuracy
+
+    found, tag = contrasts(request), request.options.get("tag")
+    table = accuracy_table(request)
+    first = next(iter(found.values()))
+    ties = int(table["ties"].sum())
+    unread = (
+        f" {first.context} items have a context, which systems of single sentences do not see." if first.context else ""
+    )
+    caption = (
+        f"{first.name} ({first.origin}, {first.digest}): items whose right translation is more probable (log P) than "
+        f"every wrong one, with 95 % Wilson intervals; a tie counts as wrong ({ties} of {int(table['n'].sum())}). "
+        f"Dotted: guessing.{unread}"
+    )
+    return contrastive_accuracy(table, "" if tag is None else str(tag), caption, styles(request))

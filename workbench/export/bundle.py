@@ -1,0 +1,108 @@
+"""Several figures for a paper in one folder or zip: every format of each, a TeX snippet, a manifest and a README.
+
+Nothing is written before every figure is drawn and every glyph of it is known to be there. Sizes are those of the
+venue; which figures, says the caller.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from workbench import basket
+from workbench.export import files
+from workbench.figures.fonts import MissingGlyphs, missing_glyphs
+from workbench.figures.grammar import Figure
+from workbench.recipe import Drawn, commit
+
+# Names of `theme.PAPER_WIDTHS` for a column and for the page; EMNLP and NAACL use the style of ACL.
+VENUES = {
+    "ACL": {"column": "column", "page": "page"},
+    "TACL": {"column": "column", "page": "page"},
+    "AAAI": {"column": "aaai-column", "page": "aaai-page"},
+    "IJCAI": {"column": "ijcai-column", "page": "ijcai-page"},
+}
+_MANIFEST, _README = "manifest.json", "README.txt"
+
+
+def width_at(venue: str, figure: Figure) -> str:
+    """The name of a figure's width at a venue."""
+    return VENUES[venue][figure.width]
+
+
+def write_bundle(drawn: Sequence[Drawn], out: str | Path, venue: str = "ACL") -> list[Path]:
+    """Write figures into a folder (made where it is missing), or into one zip where `out` ends so; returns the paths.
+
+    Figures of one name are told apart by a number. Raises MissingGlyphs before anything is written.
+    """
+    out, drawn = Path(out), _named_apart(drawn)
+    missing = sorted({character for one in drawn for character in missing_glyphs(one.figure)})
+    if missing:
+        raise MissingGlyphs(missing)
+    if out.suffix.lower() != ".zip":
+        return _into(drawn, out, venue)
+    with tempfile.TemporaryDirectory() as folder:
+        inside = _into(drawn, Path(folder), venue)
+        with files.replacing(out) as unfinished, ZipFile(unfinished, "w", ZIP_DEFLATED) as archive:
+            for path in inside:
+                # The date of a ZipInfo is fixed: the same figures give the same bytes.
+                entry = ZipInfo(f"{out.stem}/{path.name}")
+                entry.external_attr, entry.compress_type = 0o644 << 16, ZIP_DEFLATED
+                archive.writestr(entry, path.read_bytes())
+    return [out]
+
+
+def _named_apart(drawn: Sequence[Drawn]) -> list[Drawn]:
+    names: dict[str, int] = {}
+    apart = []
+    for one in drawn:
+        name = one.figure.name
+        names[name] = names.get(name, 0) + 1
+        own = name if names[name] == 1 else f"{name}-{names[name]}"
+        apart.append(replace(one, figure=replace(one.figure, name=own)))
+    return apart
+
+
+def _into(drawn: Sequence[Drawn], folder: Path, venue: str) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [files.bundle(one.figure, folder, width_at(venue, one.figure)) for one in drawn]
+    manifest = json.dumps(_manifest(drawn, written, venue), ensure_ascii=False, indent=1)
+    return [
+        *(path for paths in written for path in paths),
+        files.write(folder / _MANIFEST, manifest.encode()),
+        files.write(folder / _README, _readme(drawn, venue).encode()),
+    ]
+
+
+def _manifest(drawn: Sequence[Drawn], written: Sequence[Sequence[Path]], venue: str) -> dict[str, object]:
+    """What the bundle holds; in the form of a basket, so that it can be drawn again."""
+    beside = {"venue": venue, "versions": files.versions(), **({"commit": commit()} if commit() else {})}
+    made = basket.content([one.recipe for one in drawn], **beside)
+    for entry, one, paths in zip(made["figures"], drawn, written, strict=True):
+        said = {name: value for name, value in one.figure.provenance.items() if name not in ("recipe", "commit")}
+        entry |= {
+            "name": one.figure.name,
+            "title": one.figure.title,
+            "caption": one.figure.caption,
+            "files": [path.name for path in paths],
+            "table_sha256": files.table_digest(one.figure),
+            **said,
+        }
+    return made
+
+
+def _readme(drawn: Sequence[Drawn], venue: str) -> str:
+    listed = "\n".join(f"  {one.figure.name}: {one.figure.title}" for one in drawn)
+    return (
+        f"Figures of the NMT workbench, in the widths of {venue}.\n\n{listed}\n\n"
+        "Of each figure: .pdf (vector, fonts embedded), .svg, .png (300 dpi), .csv (the table exactly as drawn),\n"
+        ".json (the figure as data) and .tex (a figure environment with a first caption, to be \\input).\n"
+        f"{_MANIFEST} says from which runs, options, versions and seeds each was made.\n\n"
+        "Draw one again, or all of them:\n"
+        f"  workbench figure {drawn[0].figure.name if drawn else 'NAME'}.pdf --rerun --runs RUNS\n"
+        f"  workbench bundle OUT --basket {_MANIFEST} --venue {venue} --runs RUNS\n"
+    )

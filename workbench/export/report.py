@@ -1,0 +1,206 @@
+"""One HTML file on some runs: configuration, scores with tests, figures with their tables and commands. It opens from
+disk without any network: plotly.js stands in it once, and its content policy forbids everything else.
+
+Computes nothing: tables come from `evaluation` and `overview`, figures are drawn already. Every text is escaped.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from workbench import evaluation, overview, recipe
+from workbench.drawing import Request, short_names
+from workbench.export.files import versions
+from workbench.figures.plotly_renderer import to_plotly
+from workbench.recipe import Drawn
+from workbench.runs import Run, RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+METRICS = ("bleu", "chrf")
+MOST_ROWS = 1000  # of a figure's table
+_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+_STYLE = """
+body{max-width:70rem;margin:2rem auto;padding:0 1.5rem;color:#1f1f1f;background:#fff;line-height:1.45;
+  font-family:Inter,Helvetica,Arial,'Noto Sans CJK SC','PingFang SC','Microsoft YaHei','WenQuanYi Micro Hei',sans-serif}
+h1{font-size:1.7rem}h2{font-size:1.25rem;margin-top:2.2rem;border-bottom:1px solid #e6e6e6;padding-bottom:.2rem}
+figure{margin:1.5rem 0 2.2rem}figcaption{color:#444;font-size:.9rem;margin:.3rem 0 .5rem}
+.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem}
+th,td{padding:.25rem .6rem;text-align:left;border-bottom:1px solid #e6e6e6;unicode-bidi:plaintext;max-width:32rem;
+  overflow-wrap:break-word}
+th.number,td.number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+pre{background:#f5f5f5;padding:.6rem .8rem;white-space:pre-wrap;overflow-wrap:anywhere;font-size:.82rem}
+details{margin:.3rem 0}summary{cursor:pointer;color:#0072b2}.small{color:#555;font-size:.82rem;overflow-wrap:anywhere}
+"""
+
+
+def report(title: str, runs: Sequence[Run], test: str, drawn: Sequence[Drawn], left_out: Sequence[str] = ()) -> str:
+    """The report as one HTML document; the first run is the baseline. `left_out`: sentences on what is missing."""
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="small">{escape(_subject(runs, test))}</p>',
+        "<h2>Runs</h2>",
+        table_html(_runs_table(runs, test)),
+        "<h2>Scores</h2>",
+        *_scores(runs, test),
+        "<h2>Figures</h2>",
+        *([] if drawn else ["<p>No figure.</p>"]),
+        *(_figure(one, first=number == 0, number=number) for number, one in enumerate(drawn)),
+        *(f"<p>Left out: {escape(said)}</p>" for said in left_out),
+        "<h2>Made with</h2>",
+        _made_with(),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(parts)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def usual_figures(request: Request) -> tuple[list[Drawn], list[str]]:
+    """Scores, length buckets, training curves and the beam trees of the request's sentence, and a sentence for each of
+    them that these runs cannot have."""
+    from workbench.drawing import draw
+
+    trees = "beam-trees" if len(request.runs) > 1 else "beam-tree"
+    drawn, left_out = [], []
+    for name in ("scores", "length-scores", "training-curves", trees):
+        try:
+            drawn.append(Drawn(recipe.recipe_of(name, request), request, draw(name, request)))
+        except RunError as error:
+            left_out.append(f"{name}: {error}")
+    return drawn, left_out
+
+
+def runs_of(drawn: Sequence[Drawn]) -> list[Run]:
+    """The runs that the figures show, each once, in the order in which they come up."""
+    return list({run.name: run for one in drawn for run in one.request.runs}.values())
+
+
+def table_html(table: pd.DataFrame, formats: Mapping[str, str] | None = None) -> str:
+    """A table as HTML, every text as typed; `formats` says how the numbers of a column are written, else `.3f`."""
+    numeric = set(table.select_dtypes("number").columns)
+    classes = [' class="number"' if name in numeric else "" for name in table]
+    head = "".join(f"<th{kind}>{escape(str(name))}</th>" for kind, name in zip(classes, table, strict=True))
+    columns = [[_shown(value, (formats or {}).get(str(name), ".3f")) for value in table[name]] for name in table]
+    rows = [
+        "".join(f"<td{kind}>{escape(text)}</td>" for kind, text in zip(classes, texts, strict=True))
+        for texts in zip(*columns, strict=True)
+    ]
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _shown(value: object, written: str) -> str:
+    import pandas as pd
+
+    if pd.isna(value):  # type: ignore[call-overload]
+        return "–"
+    whole = isinstance(value, float) and value.is_integer() and written == ".3f"
+    return str(int(value)) if whole else format(value, written) if isinstance(value, float) else str(value)  # type: ignore[call-overload]
+
+
+def _subject(runs: Sequence[Run], test: str) -> str:
+    names = short_names(runs)
+    said = f"Test set {test}. Runs: {', '.join(run.name for run in runs)}."
+    return f"{said} Baseline: {names[runs[0].name]}." if len(runs) > 1 else said
+
+
+def _runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
+    """The runs with their configuration in short."""
+    import pandas as pd
+
+    table = overview.runs_table(runs, test).drop(columns=["problem", "tests", "bleu"])
+    table = table.rename(columns={"of": "planned", "dev_loss": "dev loss (nats/token)"})
+    seeds = [None if run.outside else run.config.training.seed for run in runs]
+    return table.assign(
+        seed=pd.array(seeds, dtype="Int64"), search=["" if run.outside else _search(run) for run in runs]
+    )
+
+
+def _search(run: Run) -> str:
+    search = run.config.search
+    return f"beam {search.beam}, {search.penalty} length penalty {search.length_penalty:g}"
+
+
+def _scores(runs: Sequence[Run], test: str) -> list[str]:
+    """Scores, then differences to the first run; where they cannot be had, a sentence."""
+    names = short_names(runs)
+    try:
+        scores = evaluation.score_table(runs, test, METRICS)
+        tests = evaluation.comparison_table(runs, test, runs[0].name, metrics=METRICS) if len(runs) > 1 else None
+    except RunError as error:
+        return [f"<p>{escape(str(error))}</p>"]
+    named = scores.assign(system=scores["system"].map(names), metric=scores["metric"].replace(evaluation.METRIC_NAMES))
+    shown = named.drop(columns="signature").rename(columns={"low": "95 % from", "high": "to", "n": "sentences"})
+    signatures = named.drop_duplicates("metric")
+    signed = "; ".join(f"{one.metric}: {one.signature}" for one in signatures.itertuples())
+    parts = [
+        table_html(shown, dict.fromkeys(("score", "95 % from", "to"), ".2f")),
+        f'<p class="small">{escape(signed)}. Intervals: 95 % bootstrap.</p>',
+    ]
+    if tests is None:
+        return parts
+    columns = ["system", "metric", "delta", "low", "high", "p_value", "p_holm"]
+    differences = tests.assign(
+        system=tests["system"].map(names), metric=tests["metric"].replace(evaluation.METRIC_NAMES)
+    )[columns].rename(
+        columns={"delta": "difference", "low": "95 % from", "high": "to", "p_value": "p", "p_holm": "p after Holm"}
+    )
+    command = ["workbench", "compare", *map(recipe.path_of, runs), "--test", test, "--metrics", ",".join(METRICS)]
+    return [
+        *parts,
+        f"<p>Difference to {escape(names[runs[0].name])}: paired bootstrap over the same sentences, two-sided; Holm's "
+        "correction over the systems of one metric.</p>",
+        table_html(
+            differences,
+            {**dict.fromkeys(("difference", "95 % from", "to"), "+.2f"), "p": ".4f", "p after Holm": ".4f"},
+        ),
+        f"<pre>{escape(shlex.join(command))}</pre>",
+    ]
+
+
+def _figure(one: Drawn, first: bool, number: int) -> str:
+    import plotly.io
+
+    figure = one.figure
+    chart = plotly.io.to_html(
+        to_plotly(figure),
+        config={"displaylogo": False, "responsive": True},
+        include_plotlyjs=first,
+        include_mathjax=False,
+        full_html=False,
+        div_id=f"figure-{number}",
+    )
+    rows = figure.table
+    cut = "" if len(rows) <= MOST_ROWS else f"; the first {MOST_ROWS}"
+    said = f"{figure.summary} {figure.caption}".strip()
+    return (
+        f'<figure aria-label="{escape(figure.title)}">\n{chart}\n<figcaption>{escape(said)}</figcaption>\n'
+        f"<details><summary>Table ({len(rows)} rows{cut})</summary>{table_html(rows[:MOST_ROWS])}</details>\n"
+        f"<details><summary>Where it comes from</summary><pre>{escape(one.command)}</pre>"
+        f'<p class="small">{escape(_origin(one))}</p></details>\n</figure>'
+    )
+
+
+def _origin(one: Drawn) -> str:
+    said = dict(one.figure.provenance)
+    parts = [
+        f"{run}: {', '.join(f'{part} {digest}' for part, digest in found.items())}"
+        for run, found in said.get("digests", {}).items()
+    ]
+    parts += [f"{metric}: {signature}" for metric, signature in said.get("signatures", {}).items()]
+    parts += [f"seed of resampling: {said['resampling_seed']}"] if "resampling_seed" in said else []
+    return "; ".join(parts)
+
+
+def _made_with() -> str:
+    said = {**versions(), **({"commit": recipe.commit()} if recipe.commit() else {})}
+    return f'<p class="small">{escape(", ".join(f"{name} {number}" for name, number in said.items()))}</p>'

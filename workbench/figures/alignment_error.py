@@ -1,0 +1,55 @@
+"""Alignment error rate by threshold on attention, and of the word attended to most."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from workbench.figures import theme
+from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, SeriesStyle
+from workbench.figures.registry import register, require_columns
+
+_COLUMNS = ("system", "threshold", "links", "precision", "recall", "aer")
+_RATES = {"aer": "AER (%)", "precision": "precision (%)", "recall": "recall (%)"}
+
+
+@register("alignment-error", "Alignment error rate", {"table": _COLUMNS})
+def alignment_error(
+    table: pd.DataFrame, caption: str = "", styles: dict[str, SeriesStyle] | None = None, width: str = "page"
+) -> Figure:
+    """AER, precision and recall over thresholds, a line a system; the dotted lines are those of argmax.
+
+    Rates are fractions; rows whose threshold is NaN are argmax. A rate without links (NaN) is left out.
+    """
+    require_columns(table, _COLUMNS, "table")
+    systems = list(dict.fromkeys(table["system"]))
+    chosen = theme.styles(systems, styles)
+    percent = table.assign(**{name: 100 * table[name].astype(float) for name in _RATES})
+    curves = percent.dropna(subset=["threshold"])
+    ends = float(curves["threshold"].min()), float(curves["threshold"].max())
+    panels = []
+    for rate, label in _RATES.items():
+        marks: list[Mark] = []
+        for system in systems:
+            rows = curves[curves["system"] == system].dropna(subset=[rate])
+            argmax = percent[(percent["system"] == system) & percent["threshold"].isna()]
+            across = pd.concat([argmax.assign(threshold=end) for end in ends]).dropna(subset=[rate])
+            if len(across):
+                look = replace(chosen[system], dash="dot", marker="none", width=0.8)
+                marks.append(Line(across, "threshold", rate, f"{system}, argmax", look, ("links",), legend=False))
+            if len(rows):
+                marks.append(Line(rows, "threshold", rate, system, chosen[system], ("links",)))
+        panels.append(Panel(tuple(marks), Axis("threshold", range=(0.0, 1.0)), Axis(label, range=(-2.0, 102.0)), 1.5))
+    return Figure("alignment-error", "Alignment error rate", tuple(panels), caption, _summary(percent, systems),
+                  width=width, columns=3)  # type: ignore[arg-type]  # fmt: skip
+
+
+def _summary(percent: pd.DataFrame, systems: list[str]) -> str:
+    said = []
+    for system in systems:
+        rows = percent[percent["system"] == system]
+        best = rows.dropna(subset=["threshold"]).sort_values("aer", kind="stable").iloc[0]
+        argmax = rows.loc[rows["threshold"].isna(), "aer"].iloc[0]
+        said.append(f"{system}: {argmax:.1f} % with argmax, at best {best['aer']:.1f} % at {best['threshold']:.2f}")
+    return f"Alignment error rate. {'; '.join(said)}."

@@ -1,0 +1,62 @@
+"""Contrastive scoring: the share of items of each tag where the right translation is the most probable one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from workbench.figures import theme
+from workbench.figures.axes import category_axis
+from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle, rule
+from workbench.figures.registry import register, require_columns
+
+_COLUMNS = ("system", "tag", "n", "right", "ties", "share", "low", "high", "chance", "margin", "margin_per_token")
+_SPREAD = 0.5  # of the room of a tag that its systems take side by side
+
+
+@register("contrastive", "Contrastive accuracy", {"table": _COLUMNS})
+def contrastive_accuracy(
+    table: pd.DataFrame,
+    tag: str = "",
+    caption: str = "",
+    styles: dict[str, SeriesStyle] | None = None,
+) -> Figure:
+    """Accuracy in percent over the values of a tag, systems side by side with their intervals, chance as a rule.
+
+    Tags keep the order in which they come; `share`, `low`, `high` and `chance` are fractions. Below a tag stands its n.
+    """
+    require_columns(table, _COLUMNS, "table")
+    systems, tags = (list(dict.fromkeys(table[name])) for name in ("system", "tag"))
+    chosen = theme.styles(systems, styles)
+    counts = table.drop_duplicates("tag").set_index("tag")["n"]
+    percent = table.assign(
+        **{f"{name}_percent": 100 * table[name].astype(float) for name in ("share", "low", "high")},
+        place=[
+            tags.index(tag) + _SPREAD * ((systems.index(system) + 0.5) / len(systems) - 0.5)
+            for system, tag in zip(table["system"], table["tag"], strict=True)
+        ],
+    )
+    marks: list[Mark] = [rule(100 * float((table["chance"] * table["n"]).sum() / table["n"].sum()), series="chance")]
+    for system in systems:
+        rows = percent[percent["system"] == system]
+        look = replace(chosen[system], dash="none", size=5.0)
+        hover = ("tag", "n", "right", "ties", "margin", "margin_per_token")
+        marks.append(
+            Points(rows, "place", "share_percent", system, look, hover, low="low_percent", high="high_percent")
+        )
+    names = [f"{tag} (n = {counts[tag]})" for tag in tags]
+    panel = Panel(tuple(marks), category_axis(names, tag), Axis("right (%)", range=(0.0, 102.0)), 1.4)
+    width = "page" if sum(map(len, names)) > 48 else "column"
+    return Figure("contrastive", "Contrastive accuracy", (panel,), caption, _summary(table, systems), width=width)  # type: ignore[arg-type]
+
+
+def _summary(table: pd.DataFrame, systems: list[str]) -> str:
+    said = []
+    for system in systems:
+        rows = table[table["system"] == system]
+        right, n = int(rows["right"].sum()), int(rows["n"].sum())
+        worst = rows.sort_values("share", kind="stable").iloc[0]
+        low = f", lowest at {worst['tag']} ({100 * worst['share']:.1f} %)" if len(rows) > 1 else ""
+        said.append(f"{system} finds {right} of {n} right translations more probable ({100 * right / n:.1f} %){low}")
+    return f"{'; '.join(said)}."

@@ -1,0 +1,39 @@
+"""Contrast: how often the runs find the right translation more probable than wrong ones, by what is tested."""
+
+import streamlit as st
+
+from workbench import contrastive, frame
+from workbench.widgets import contrast_tables, figure_view
+
+WHOLE = "(all)"
+
+frame.heading(
+    "Contrast",
+    "How often a right translation is more probable than wrong ones that differ in one detail, such as a pronoun.",
+)
+here = frame.needs_runs(translated=False)
+able = [run for run in here.chosen if not run.outside]
+known = sorted({name for run in able for name in contrastive.names(run)})
+if not known:
+    said = "No contrastive test set was scored yet: a file of items, or the pronouns of the demo's corpus."
+    frame.empty_runs(
+        said, here.chosen, "workbench contrast FILE --run {}\nworkbench contrast --controlled test --run {}"
+    )
+    st.stop()
+left, right = st.columns(2)
+name = left.selectbox("Contrastive test set", known, key="contrast", bind="query-params")
+scored = [run for run in able if name in contrastive.names(run)]
+with frame.sentences_for_errors():
+    tags = contrastive.tag_names(contrastive.read(scored[0], name))
+    tag = right.selectbox("By", [*tags, WHOLE], key="tag", bind="query-params")
+    request = here.request(scored, name=name, **({} if tag == WHOLE else {"tag": tag}))
+    figure_view.show("contrastive", request)
+    contrast_tables.show_accuracy(request)
+    waiting = [run for run in able if run not in scored]
+    if waiting:
+        frame.empty(
+            f"Not scored yet: {', '.join(run.name for run in waiting)}. Score it:",
+            contrast_tables.command(here.request(waiting, name=name)),
+        )
+    st.subheader("Items")
+    contrast_tables.show_items(request)

@@ -1,0 +1,37 @@
+"""Paper gallery: each table and figure of the papers, what is printed beside ours, and what the numbers give again."""
+
+import streamlit as st
+
+from workbench import frame
+from workbench.papers import presets
+from workbench.papers.reading import library
+from workbench.widgets import paper_tables
+
+frame.heading(
+    "Paper gallery",
+    "What the papers print, table by table; beside it our scores, and whether the printed numbers agree.",
+)
+here = frame.current()
+with frame.sentences_for_errors():
+    papers = library()
+    preset = paper_tables.choose(papers)
+    paper, table = papers[preset.paper], preset.table
+    st.caption(frame.as_typed(f"{', '.join(paper.heading.authors)}. {paper.heading.title}. {paper.heading.venue} "
+                              f"{paper.heading.year}."))  # fmt: skip
+    st.subheader(frame.as_typed(f"{preset.title}: {preset.what}"))
+    if table is not None:
+        st.caption(frame.as_typed(table.data))
+        paper_tables.show_table(preset, table, here)
+        paper_tables.show_dots(preset, table, here)
+        st.subheader("Printed and recomputed")
+        paper_tables.show_checks(presets.checks_of(papers, preset.paper, table.id))
+    if preset.cases:
+        st.subheader("Translation cases")
+        paper_tables.show_cases(preset, here)
+    if table is not None and table.drawing:
+        st.subheader("The same kind of figure, of our runs")
+        paper_tables.show_drawing(table, here)
+    if paper.claims:
+        with st.expander(f"Numbers in the text of the paper ({len(paper.claims)})"):
+            paper_tables.show_claims(presets.claims_of(paper))
+            paper_tables.show_checks(presets.checks_of(papers, preset.paper))

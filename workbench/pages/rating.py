@@ -1,0 +1,32 @@
+"""Human rating: several raters judge translations without knowing whose they are; results on asking only."""
+
+import streamlit as st
+
+from workbench import frame, rating
+from workbench.widgets import rating_form, rating_results
+
+frame.heading(
+    "Human rating",
+    "Quality from 1 to 5 and the source words that are over- and under-translated, rated without knowing the system.",
+)
+here = frame.needs_runs()
+part = st.segmented_control(
+    "Part", ["Rate", "New study", "Results"], default="Rate", required=True, key="rating", bind="query-params",
+    label_visibility="collapsed",
+)  # fmt: skip
+with frame.sentences_for_errors():
+    if part == "New study":
+        rating_results.new_study(here)
+        st.stop()
+    study = rating.open_study(here.root, rating_results.choose_study(here))
+    if part == "Results":
+        rating_results.show(here, study)
+        st.stop()
+    rater = st.text_input(
+        "Your name", key="rater", bind="query-params", placeholder="letters, digits, + and -",
+        help="Under the same name you go on where you stopped",
+    ).strip()  # fmt: skip
+    if rater:
+        rating_form.show(rating.enter(study, rater), rater)
+    else:
+        st.text("Write your name to begin.")

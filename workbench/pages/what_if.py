@@ -1,0 +1,75 @@
+"""What-if: a prefix is forced on every chosen run, and each decodes on from it; beside it what it says undisturbed."""
+
+import streamlit as st
+
+from workbench import adequacy, drawing, frame, what_if
+from workbench.widgets import live, what_if_view
+
+COVERED = {"attention": "Attention", "aligner": "Frozen aligner"}
+SAID = {
+    "attention": "Coverage: the share of source words to which some word of the output attends most (mean over layers "
+    "and heads), by each system's own attention.",
+    "aligner": "Coverage: the share of source words that one frozen aligner ({}) links to a word of the output.",
+}
+
+frame.heading(
+    "What-if", "What every run makes of a translation that begins otherwise: click a piece, or type a prefix."
+)
+here = frame.needs_runs(translated=False)
+runs = what_if_view.able_runs(here.chosen)
+if not runs:
+    frame.empty_runs("None of the chosen runs is trained; train one:", here.chosen, "workbench resume {}")
+    st.stop()
+names = drawing.short_names(here.chosen)
+tested = here.tested
+line = tested[0].translations(here.view.test).test_set.sources[here.view.sentence] if tested else ""
+
+typed = st.text_area(
+    "Source", placeholder=line, height=80, key="source", bind="query-params",
+    help="Tokenised as in the training data. Left empty: the sentence chosen in the sidebar.",
+)  # fmt: skip
+columns = st.columns([5, 2, 2, 3], vertical_alignment="bottom")
+prefix = (
+    columns[0]
+    .text_input(
+        "Prefix", key=what_if_view.PREFIX, bind="query-params", placeholder="what every translation must begin with"
+    )
+    .strip()
+)
+beam = columns[1].number_input("Beam", 1, live.MOST_BEAMS, 5, key="beam", bind=frame.whole_number_bind("beam"))
+penalty = columns[2].number_input("Length penalty", 0.0, 2.0, 0.6, 0.1, key="penalty", bind="query-params")
+by = columns[3].segmented_control(
+    "Coverage from", list(COVERED), format_func=COVERED.__getitem__, default="attention", required=True,
+    key="coverage", bind="query-params",
+)  # fmt: skip
+source = (typed or line).strip()
+if not source:
+    frame.empty("Type a sentence above.")
+    st.stop()
+st.text(source)
+
+continued = []
+for run in runs:
+    with frame.sentences_for_errors():
+        free = live.translate(run, live.Asked(source, "", int(beam), float(penalty), 1))
+        forced = live.translate(run, live.Asked(source, prefix, int(beam), float(penalty), 1)) if prefix else free
+        continued.append(what_if.Continued(run, source, free, forced))
+if not continued:
+    st.stop()
+with frame.sentences_for_errors():
+    aligner, origin = adequacy.aligner_of(runs, here.view.test) if by == "aligner" else (None, "")
+    what_if_view.results(what_if.table(continued, names, aligner))
+    st.caption(SAID[by].format(f"{aligner.digest}, {origin}" if aligner else ""))
+    if prefix:
+        what_if_view.changes(continued, names)
+
+st.subheader("Another prefix")
+for one in continued:
+    what_if_view.pieces(names[one.run.name], one.forced.tokens)
+name = st.selectbox(
+    "What could come next, by", [one.run.name for one in continued], format_func=names.__getitem__, key="with",
+    bind="query-params",
+)  # fmt: skip
+asked = next(one for one in continued if one.run.name == name)
+with frame.sentences_for_errors():
+    what_if_view.alternatives(names[name], what_if.alternatives(asked.run, prefix, asked.forced))

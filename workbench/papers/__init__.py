@@ -1,0 +1,1 @@
+"""What the five papers print: their numbers as data, checked against each other, never corrected."""

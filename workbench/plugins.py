@@ -1,0 +1,94 @@
+"""What other packages add to the workbench: which parts there are, the analyses by name, the pages.
+
+Mechanisms and systems join in `core_models.systems`, figures in `workbench.drawing`; this asks them. Imports torch only
+where a package brings a mechanism or a system.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import workbench.pages
+from core_models.plugins import GROUP, Plugged, function, installed, join, joined
+from workbench import drawing
+from workbench.drawing import Request
+from workbench.runs import RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Analysis = Callable[[Request], "pd.DataFrame"]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of another package: `name` is its place in the URL, `show` draws it."""
+
+    name: str
+    title: str
+    show: Callable[[], None]
+
+
+def _sentences(request: Request) -> pd.DataFrame:
+    """Every sentence: its texts, its labels, and its scores under the metrics of the option `metrics` (chrf)."""
+    import pandas as pd
+
+    from workbench import segments
+
+    metrics = str(request.options.get("metrics", "chrf")).split(",")
+    found, _ = segments.of_request(request, metrics, request.runs[0].folder.parent)
+    return pd.concat([found.texts, found.labels, found.values], axis="columns").rename_axis("sentence").reset_index()
+
+
+def _training(request: Request) -> pd.DataFrame:
+    """What training logged, a row a value."""
+    from workbench.runs import training_table
+
+    return training_table(request.runs)
+
+
+ANALYSES: dict[str, Analysis] = {"sentences": _sentences, "training": _training}
+# Our own pages by name, so that none is replaced; those of other packages have a function.
+_PAGES: dict[str, Callable[[], None] | None] = dict.fromkeys(
+    module.name for module in pkgutil.iter_modules(workbench.pages.__path__)
+)
+
+
+def analyses() -> dict[str, Analysis]:
+    """Every analysis by name: a function from a request to a tidy table, ours and those of other packages (entry points
+    of the group nmt_workbench.analyses)."""
+    join("analyses", ANALYSES, function)
+    return ANALYSES
+
+
+def analyse(name: str, request: Request) -> pd.DataFrame:
+    """The table of an analysis; raises RunError where there is none of this name."""
+    if name not in analyses():
+        from core_models.config import nearest
+
+        raise RunError(f"no analysis is called {name!r}; {nearest(name, list(ANALYSES))}")
+    if not request.runs:
+        raise RunError("no run is chosen; name at least one")
+    return ANALYSES[name](request)
+
+
+def pages() -> list[Page]:
+    """The pages of other packages: functions without arguments (entry points of the group nmt_workbench.pages), their
+    titles made of their names."""
+    join("pages", _PAGES, function)
+    return [Page(name, name.replace("_", " ").capitalize(), show) for name, show in _PAGES.items() if show]
+
+
+def plugged_in() -> list[Plugged]:
+    """Every part that another package brings, those with a problem too."""
+    drawing.load()
+    analyses()
+    pages()
+    if any(point.group in (f"{GROUP}.mechanisms", f"{GROUP}.systems") for point in installed()):
+        from core_models import systems
+
+        systems.plugged_in()
+    return joined()

@@ -1,0 +1,286 @@
+"""Studies of human ratings on disk: which sentences, who saw which system under which letter, what was rated.
+
+    RUNS/.ratings/NAME/{study.json, RATER.csv}
+
+The texts are kept in the study, so that it stays what was rated when a run translates again. A rater's file names
+letters only; which system a letter was stands in study.json. Outputs that are the same stand under one letter.
+Knows files; tables for elsewhere and results are made in `rating_tables`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+import pandas as pd
+from filelock import FileLock
+
+from analyses.ratings import QUALITIES
+from workbench.runs import Run, RunError
+
+FOLDER, STUDY = ".ratings", "study.json"
+_NAME = re.compile(r"\w[\w+-]*")
+_KEPT = ("sentence", "letter", "quality", "over", "under")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A sentence that is rated: its number in the test set, its texts, what each system made of it."""
+
+    sentence: int
+    source: str
+    reference: str | None
+    translations: Mapping[str, str]
+
+    @property
+    def words(self) -> list[str]:
+        """The source words that can be marked: what stands between white space."""
+        return self.source.split()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One rating: quality 1 to 5, and the places (from 0) of over- and under-translated source words."""
+
+    quality: int
+    over: tuple[int, ...] = ()
+    under: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study. `letters`: rater -> sentence (as text) -> the systems under each letter, in the order of letters."""
+
+    folder: Path
+    test: str
+    seed: int
+    show_reference: bool
+    systems: tuple[str, ...]
+    items: tuple[Item, ...]
+    letters: Mapping[str, Mapping[str, list[list[str]]]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def raters(self) -> list[str]:
+        return sorted(self.letters)
+
+    def item(self, sentence: int) -> Item:
+        for item in self.items:
+            if item.sentence == sentence:
+                return item
+        raise RunError(f"{self.name}: sentence {sentence} is none of the {len(self.items)} that are rated")
+
+    def shown(self, rater: str, item: Item) -> dict[str, str]:
+        """What the rater sees of a sentence: letter -> translation."""
+        groups = self.letters[rater][str(item.sentence)]
+        return {
+            letter: item.translations[group[0]] for letter, group in zip(string.ascii_uppercase, groups, strict=False)
+        }
+
+    def under_letter(self, rater: str, sentence: int, letter: str) -> list[str]:
+        """The systems whose translation stood under a letter."""
+        groups = self.letters.get(rater, {}).get(str(sentence), [])
+        place = string.ascii_uppercase.find(letter) if len(letter) == 1 else -1
+        if not 0 <= place < len(groups):
+            raise RunError(f"{self.name}: {rater} was shown no translation {letter!r} of sentence {sentence}")
+        return groups[place]
+
+
+def system_name(root: Path, run: Run) -> str:
+    """What a run is called in a study: its path below the runs folder, wherever it was opened from."""
+    folder = Path(os.path.abspath(run.folder))
+    name = folder.relative_to(root.resolve()).as_posix() if folder.is_relative_to(root.resolve()) else run.name
+    return f"{name}@{run.step}" if run.step and not name.endswith(f"@{run.step}") else name
+
+
+def studies(root: Path) -> list[str]:
+    """The names of all studies below a runs folder."""
+    return sorted(path.parent.name for path in (root / FOLDER).glob(f"*/{STUDY}"))
+
+
+def create(
+    root: Path, name: str, runs: Sequence[Run], test: str, sentences: int, seed: int = 1, show_reference: bool = False
+) -> Study:
+    """Begin a study of sentences drawn from a test set without replacement. Raises RunError where it cannot be."""
+    check_name("the study", name)
+    if len(runs) > len(string.ascii_uppercase) or not runs:
+        raise RunError(f"a study compares 1 to {len(string.ascii_uppercase)} runs, not {len(runs)}")
+    opened = {system_name(root, run): run.translations(test) for run in runs}
+    first = next(iter(opened.values())).test_set
+    for system, found in opened.items():
+        if found.test_set.sources != first.sources:
+            raise RunError(f"{system} was tested on another version of {test}; translate it again")
+    able = [n for n, source in enumerate(first.sources) if source.split()]  # an empty source has no word to be marked
+    if not 0 < sentences <= len(able):
+        raise RunError(f"{test} has {len(able)} sentences; draw 1 to {len(able)}, not {sentences}")
+    drawn = np.random.default_rng(seed).choice(able, sentences, replace=False)
+    references: Sequence[str | None] = first.references or [None] * len(first.sources)
+    items = tuple(
+        Item(n, first.sources[n], references[n], {system: found.hypotheses[n] for system, found in opened.items()})
+        for n in map(int, drawn)
+    )
+    study = Study(root / FOLDER / name, test, seed, show_reference, tuple(opened), items)
+    with _writing(study.folder):
+        if (study.folder / STUDY).exists():
+            raise RunError(f"there is a study {name!r} already; give this one another name")
+        _write_study(study)
+    return study
+
+
+def open_study(root: Path, name: str) -> Study:
+    """A study by name. Raises RunError where there is none or it cannot be read."""
+    check_name("the study", name)
+    folder = root / FOLDER / name
+    if not (folder / STUDY).is_file():
+        known = ", ".join(studies(root)) or "none"
+        raise RunError(f"no study {name!r} below {root}, only: {known}; begin one: workbench rating new {name}")
+    try:
+        kept = json.loads((folder / STUDY).read_text(encoding="utf-8"))
+        items = tuple(Item(**item) for item in kept.pop("items"))
+        return Study(folder, items=items, systems=tuple(kept.pop("systems")), **kept)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RunError(f"{folder / STUDY}: no study can be read here ({type(error).__name__}: {error})") from None
+
+
+def find_study(runs: Sequence[Run], name: str) -> tuple[Path, Study]:
+    """The study of a name in the runs folder of some runs, and that folder: the one above them or the next."""
+    above = Path(os.path.abspath(runs[0].folder)).parent
+    for root in (above, above.parent):
+        if (root / FOLDER / name / STUDY).is_file():
+            return root, open_study(root, name)
+    raise RunError(f"there is no study {name!r} beside {runs[0].name}; begin one: workbench rating new {name}")
+
+
+def enter(study: Study, rater: str) -> Study:
+    """The study with a rater in it: new ones get their letters, drawn from the study's seed and their name."""
+    check_name("the rater", rater)
+    if rater in study.letters:
+        return study
+    with _writing(study.folder):
+        current = open_study(study.folder.parent.parent, study.name)
+        if rater not in current.letters:
+            letters = {str(item.sentence): _shuffled(item, f"{study.seed}/{rater}") for item in study.items}
+            current = replace(current, letters={**current.letters, rater: letters})
+            _write_study(current)
+    return current
+
+
+def _shuffled(item: Item, key: str) -> list[list[str]]:
+    """The systems of a sentence in the rater's order, those with the same output together."""
+    order = sorted(item.translations)
+    random.Random(f"{key}/{item.sentence}").shuffle(order)
+    groups: dict[str, list[str]] = {}
+    for system in order:
+        groups.setdefault(item.translations[system], []).append(system)
+    return list(groups.values())
+
+
+def marks(study: Study, rater: str) -> dict[int, dict[str, Mark]]:
+    """What a rater has rated: sentence -> letter -> rating."""
+    path = study.folder / f"{rater}.csv"
+    found: dict[int, dict[str, Mark]] = {}
+    if path.is_file():
+        for row in read_table(path, path.name, _KEPT):
+            item, mark = read_row(study, row, path)
+            found.setdefault(item.sentence, {})[row["letter"]] = mark
+    return found
+
+
+def save(study: Study, rater: str, given: Mapping[int, Mapping[str, Mark]]) -> None:
+    """Keep ratings: sentence -> letter -> rating. What the rater had rated elsewhere, in another tab too, stays."""
+    with _writing(study.folder):
+        kept = {**marks(study, rater)}
+        for sentence, by_letter in given.items():
+            kept[sentence] = {**kept.get(sentence, {}), **by_letter}
+        rows = [
+            (sentence, letter, mark.quality, places(mark.over), places(mark.under))
+            for sentence, by_letter in sorted(kept.items())
+            for letter, mark in sorted(by_letter.items())
+        ]
+        _write(study.folder / f"{rater}.csv", pd.DataFrame(rows, columns=list(_KEPT)).to_csv(index=False))
+
+
+def is_rated(study: Study, rater: str, item: Item, given: Mapping[int, Mapping[str, Mark]]) -> bool:
+    """Has the rater rated every translation of a sentence?"""
+    return set(study.shown(rater, item)) <= set(given.get(item.sentence, {}))
+
+
+def read_row(study: Study, row: Mapping[str, str], where: object) -> tuple[Item, Mark]:
+    """The sentence and the rating of a row of text."""
+    try:
+        item = study.item(int(row["sentence"]))
+        over, under = (tuple(map(int, str(row[side]).split())) for side in ("over", "under"))
+        mark = Mark(int(row["quality"]), over, under)
+    except RunError:
+        raise
+    except ValueError as error:
+        raise RunError(f"{where}: {error}; quality, sentence and places of words are whole numbers") from None
+    check(item, mark, where)
+    return item, mark
+
+
+def check(item: Item, mark: Mark, where: object = "rating") -> None:
+    """Raises RunError for a quality that is none, and for words that are not in the source."""
+    if mark.quality not in QUALITIES:
+        raise RunError(f"{where}: the quality {mark.quality} is none of {', '.join(map(str, QUALITIES))}")
+    outside = [place for place in (*mark.over, *mark.under) if not 0 <= place < len(item.words)]
+    if outside:
+        raise RunError(f"{where}: sentence {item.sentence} has words 0 to {len(item.words) - 1}, not {outside[0]}")
+
+
+def places(marked: Sequence[int]) -> str:
+    """Places of words as they are written: in order, blanks between."""
+    return " ".join(map(str, sorted(set(marked))))
+
+
+def read_table(file: Path | BinaryIO, name: str, columns: Sequence[str]) -> list[dict[str, str]]:
+    """The rows of a CSV file called `name` as text; raises RunError where it is none, or lacks a column."""
+    try:
+        table = pd.read_csv(file, dtype="str", keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise RunError(f"{name}: cannot be read as CSV ({error})") from None
+    missing = [column for column in columns if column not in table]
+    if missing:
+        raise RunError(f"{name}: lacks the column {missing[0]!r}; it has {', '.join(table.columns)}")
+    return cast("list[dict[str, str]]", table.to_dict("records"))
+
+
+def _write_study(study: Study) -> None:
+    kept = {name.name: getattr(study, name.name) for name in fields(study) if name.name != "folder"}
+    kept["items"] = [asdict(item) for item in study.items]
+    _write(study.folder / STUDY, json.dumps(kept, ensure_ascii=False, indent=1))
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_suffix(".part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Alone in the study's folder, which is made; RunError where nothing can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock"):
+            yield
+    except OSError as error:
+        raise RunError(f"{folder}: ratings cannot be kept here ({error}); check its permissions") from None
+
+
+def check_name(what: str, name: str) -> None:
+    """Raises RunError for a name that cannot be that of a file everywhere."""
+    if not _NAME.fullmatch(name):
+        raise RunError(f"{what} {name!r} becomes a file's name: use letters, digits, + and - only")

@@ -1,0 +1,176 @@
+"""The basket on its page: each figure as it will look on paper, the order, and all of them in one download.
+
+Previews and files are drawn by `export`; what is in the basket is `basket`'s business.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import streamlit as st
+
+from workbench import basket, drawing
+from workbench.export.bundle import VENUES, width_at, write_bundle
+from workbench.export.files import provenance
+from workbench.export.preview import View, previews
+from workbench.export.report import report, runs_of
+from workbench.figures import theme
+from workbench.figures.fonts import MissingGlyphs, missing_glyphs
+from workbench.figures.grammar import Figure
+from workbench.frame import Frame, as_typed, empty, sentences_for_errors
+from workbench.recipe import Drawn, Recipe, on_paper, request_of
+from workbench.widgets import figure_view
+
+SEEN = {"paper": "On paper", "grey": "Printed in grey", "deuteranopia": "Without green (deuteranopia)"}
+
+
+def show(frame: Frame) -> None:
+    """What is in the basket, or how figures get into it."""
+    path = basket.file_of(frame.root)
+    recipes = basket.read(path)
+    if not recipes:
+        empty('The basket is empty. "Add to basket" stands below every figure.')
+        return
+    venue = st.segmented_control(
+        "Widths of", list(VENUES), default="ACL", required=True, key="venue", bind="query-params"
+    )
+    above = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    drawn = [_entry(path, recipe, place, len(recipes), venue, frame) for place, recipe in enumerate(recipes)]
+    with above:
+        _downloads([one for one in drawn if one is not None], None in drawn, venue, frame)
+        with st.popover("Copy as command"):
+            command = ["workbench", "bundle", "figures.zip", "--runs", str(frame.root), "--venue", venue]
+            st.code(shlex.join(command), language="bash", wrap_lines=True)
+        st.button("Empty the basket", on_click=_changed, args=(basket.clear, path), icon=":material/delete:")
+
+
+def _entry(path: Path, recipe: Recipe, place: int, count: int, venue: str, frame: Frame) -> Drawn | None:
+    """One figure of the basket; None where it cannot be drawn now."""
+    drawn = None
+    with st.container(border=True):
+        heading = st.container(gap="xsmall")
+        with sentences_for_errors():
+            drawn = _drawn(recipe, frame.root)
+        heading.markdown(f"**{place + 1}. {as_typed(drawn.figure.title if drawn else recipe.drawing)}**")
+        heading.caption(as_typed(_said(recipe)))
+        with heading.container(horizontal=True, vertical_alignment="center", gap="small"):
+            _buttons(path, recipe, place, count, drawn)
+        if drawn is not None:
+            missing = missing_glyphs(drawn.figure)
+            if missing:
+                st.warning(as_typed(str(MissingGlyphs(missing))))
+            _previews(drawn.figure, width_at(venue, drawn.figure))
+    return drawn
+
+
+def _drawn(recipe: Recipe, root: Path) -> Drawn:
+    request = request_of(recipe, root)
+    return Drawn(recipe, request, on_paper(recipe, figure_view.drawn(recipe.drawing, request)))
+
+
+def _said(recipe: Recipe) -> str:
+    parts = [recipe.drawing, ", ".join(recipe.runs), f"test set {recipe.test}"]
+    parts += [f"sentence {recipe.sentence}"] if drawing.of_a_sentence(recipe.drawing) else []
+    parts += [f"baseline {recipe.baseline}"] if recipe.baseline else []
+    listed = {name: value if isinstance(value, list) else [value] for name, value in recipe.options.items()}
+    parts += [f"{name}: {', '.join(map(str, values))}" for name, values in listed.items()]
+    return " · ".join(part for part in parts if part)
+
+
+def _buttons(path: Path, recipe: Recipe, place: int, count: int, drawn: Drawn | None) -> None:
+    key = recipe.key
+    if drawn is not None:
+        st.segmented_control(
+            "Width on paper",
+            list(figure_view.WIDTHS),
+            format_func=figure_view.WIDTHS.__getitem__,
+            default=drawn.figure.width,
+            required=True,
+            key=f"width-{key}",
+            label_visibility="collapsed",
+            on_change=_set_width,
+            args=(path, recipe, f"width-{key}"),
+        )
+    steps: tuple[tuple[str, str, int, bool], ...] = (
+        ("Up", "arrow_upward", -1, place == 0),
+        ("Down", "arrow_downward", 1, place == count - 1),
+    )
+    for label, icon, by, ends in steps:
+        st.button(
+            label,
+            key=f"{label}-{key}",
+            on_click=_changed,
+            args=(basket.move, path, recipe, by),
+            disabled=ends,
+            icon=f":material/{icon}:",
+        )
+    st.button("Remove", key=f"remove-{key}", on_click=_changed, args=(basket.remove, path, recipe),
+              icon=":material/close:")  # fmt: skip
+    if drawn is not None:
+        with st.popover("Copy as command"):
+            st.code(drawn.command, language="bash", wrap_lines=True)
+
+
+def _set_width(path: Path, recipe: Recipe, key: str) -> None:
+    width: Literal["column", "page"] = st.session_state[key]
+    _changed(basket.replace, path, recipe, recipe.model_copy(update={"width": width}))
+
+
+def _changed(change: Callable[..., None], path: Path, *arguments: object) -> None:
+    with sentences_for_errors():
+        change(path, *arguments)
+
+
+def _previews(figure: Figure, width: str) -> None:
+    drawn = json.dumps(provenance(figure), sort_keys=True, default=str)
+    seen = _pictures(hashlib.sha256(drawn.encode()).hexdigest(), width, figure)
+    # Three of a page's width beside each other would be too small to read.
+    places = st.columns(len(seen)) if figure.width == "column" else [st] * len(seen)
+    for place, (view, picture) in zip(places, seen.items(), strict=True):
+        size = f", {theme.PAPER_WIDTHS[width]:g} in wide" if view == "paper" else ""
+        place.image(picture, caption=SEEN[view] + size)
+
+
+@st.cache_data(max_entries=64, show_spinner="Drawing the previews")
+def _pictures(digest: str, width: str, _figure: Figure) -> dict[View, bytes]:
+    return previews(_figure, width)
+
+
+def _downloads(drawn: list[Drawn], some_fail: bool, venue: str, frame: Frame) -> None:
+    unprintable = any(missing_glyphs(one.figure) for one in drawn)
+    st.download_button(
+        "Download bundle",
+        lambda: _bundle(drawn, venue),
+        "figures.zip",
+        "application/zip",
+        on_click="ignore",
+        type="primary",
+        icon=":material/folder_zip:",
+        disabled=some_fail or unprintable or not drawn,
+        help="Mend or remove the figures that cannot be drawn first."
+        if some_fail or unprintable
+        else "One zip: PDF, SVG, PNG, CSV, JSON and TeX of every figure, and a manifest",
+    )
+    runs = frame.tested or runs_of(drawn)
+    st.download_button(
+        "Download report",
+        lambda: report("NMT workbench report", runs, frame.view.test, drawn).encode(),
+        "report.html",
+        "text/html",
+        on_click="ignore",
+        icon=":material/description:",
+        disabled=not drawn,
+        help="One HTML file: runs and scores of the sidebar, and these figures; it opens without a network",
+    )
+
+
+def _bundle(drawn: list[Drawn], venue: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        (path,) = write_bundle(drawn, Path(folder) / "figures.zip", venue)
+        return path.read_bytes()

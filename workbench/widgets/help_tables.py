@@ -1,0 +1,109 @@
+"""The parts of the page Help: terms with the page that shows them, formulas, keys, the runs folder, a report."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from workbench import frame, overview
+from workbench.glossary import Formula, Term
+from workbench.jobs import FOLDER
+
+KEYS = {
+    frame.PREVIOUS_KEY: "Previous sentence; not while you type in a text field",
+    frame.NEXT_KEY: "Next sentence; not while you type in a text field",
+    "R": "Run the page again: finds runs and translations that are new",
+    "Tab, Shift Tab": "To the next control, to the one before",
+    "Enter, Space": "Press the button, open the list, take the choice",
+    "← →": "Along tabs, sliders and the cells of a table",
+    "Ctrl F (⌘ F)": "Search in a table, once one of its cells is chosen",
+    "Esc": "Close a list, a table's search or what lies over the page",
+}
+IN_A_RUN = {
+    "config.yaml": "How it was made: model, data, training, search",
+    "weights.safetensors": "The weights of its best step",
+    "vocabulary/": "The pieces of source and target",
+    "training.jsonl": "What training logged, a line a record",
+    "state/": "The last states of training, from which it is resumed",
+    "checkpoints/": "Weights of single steps; RUN@step names one",
+    "translations/TEST/": "Texts, a line a sentence; how each came about; beam trees",
+    "traces/TEST/": "What happened inside, as arrays",
+    "beam_sizes/TEST.json": "What was measured by beam size",
+    "contrast/": "What contrastive sets said of it",
+    "scores/": "Counts for scores, kept for speed: may be removed",
+}
+_BESIDE_RUNS = {
+    "NAME/ or GROUP/NAME/": "A run: a folder with a config.yaml",
+    "GROUP/data/": "Prepared text and test sets of the runs beside it",
+    "GROUP/aligners/": "Frozen word aligners: may be removed, they are trained again",
+    "annotations/TEST/": "Labels and scores of sentences, added on the page Sentences",
+    ".basket.json": "The figures in the basket",
+    ".ratings/NAME/": "A study of human ratings, and a file for each rater",
+    f"{FOLDER}/": "Jobs: what was started, and its log",
+}
+
+
+def show_terms(found: Sequence[Term]) -> None:
+    """Each term with its other names, what it means, and a link to where it is seen."""
+    if not found:
+        st.text("No term and no explanation has this text.")
+    for term in found:
+        left, right = st.columns([2, 7], gap="small")
+        left.markdown(f"**{frame.as_typed(term.name)}**")
+        if term.also:
+            left.caption(frame.as_typed(", ".join(term.also)))
+        right.text(term.said)
+        if term.page:
+            right.page_link(frame.page_file(term.page), icon=":material/arrow_forward:")
+
+
+def show_formulas(known: Sequence[Formula]) -> None:
+    for formula in known:
+        with st.container(border=True):
+            st.markdown(f"**{frame.as_typed(formula.name)}**")
+            st.latex(formula.latex)
+            st.markdown(formula.where)
+            st.caption(frame.as_typed(formula.source))
+
+
+def show_keys() -> None:
+    _table("Key", KEYS, "Keys of this app")
+
+
+def show_files(root: Path) -> None:
+    """What lies in the runs folder and in a run."""
+    st.text(f"The runs folder is {root}. Another one is chosen when the app is started:")
+    st.code("workbench app --runs FOLDER", language="bash")
+    _table("In the runs folder", _BESIDE_RUNS, "What lies in the runs folder")
+    _table("In a run", IN_A_RUN, "What lies in a run")
+
+
+def show_report(root: Path) -> None:
+    """What to send along, ready to be copied."""
+    st.text(
+        "A report that can be followed says what you did, what you expected and what came instead: the sentence on the "
+        "page, the command that stands behind “Copy as command”, the log of the job. Send these versions along:"
+    )
+    st.code("\n".join(f"{part.name}: {part.found}" for part in overview.health()), language=None)
+    st.text(
+        "Errors are shown as sentences. Where one is not enough, start the app so that it writes the whole traceback "
+        "to its terminal:"
+    )
+    st.code(f"WORKBENCH_DEBUG=1 {shlex.join(['workbench', 'app', '--runs', str(root)])}", language="bash")
+    st.text("Texts, runs and logs stay on this machine: nothing is sent unless you send it.")
+
+
+def _table(heading: str, rows: dict[str, str], said: str) -> None:
+    st.dataframe(
+        {"name": list(rows), "said": list(rows.values())},
+        hide_index=True,
+        column_config={
+            "name": st.column_config.TextColumn(heading, width="medium"),
+            "said": st.column_config.TextColumn("What it is" if heading != "Key" else "What it does", width="large"),
+        },
+        height="content",
+        alt=said,
+    )

@@ -1,0 +1,96 @@
+"""All jobs as a table, looked at every second, and below it the one whose row was clicked: log, cancel, start again."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+
+import streamlit as st
+
+from workbench import jobs
+from workbench.frame import as_typed, sentences_for_errors
+from workbench.jobs import Job
+from workbench.widgets import job_view
+
+_CHOSEN = "job"
+_COLUMNS = {
+    "title": st.column_config.TextColumn("Job", width=300),
+    "state": st.column_config.TextColumn("State", width="small"),
+    "progress": st.column_config.ProgressColumn("Done", format="percent", min_value=0.0, max_value=1.0, width="small"),
+    "started": st.column_config.TextColumn("Started", width=140),
+    "lasted": st.column_config.TextColumn("How long", width=100),
+    "line": st.column_config.TextColumn("Last line", width="large"),
+    "command": st.column_config.TextColumn("Command", width="large"),
+}
+_MOST_ROWS, _MOST_LINES = 8, 16  # of table and log, before they scroll
+
+
+@st.fragment(run_every=1)
+def show(folder: Path) -> None:
+    """The table and the chosen job; the newest one where none is chosen."""
+    found = [(job, job.state) for job in jobs.list_jobs(folder)]
+    if not found:
+        st.text("No job was started here yet: a page that lacks something offers the command that makes it.")
+        return
+    names = [job.folder.name for job, _ in found]
+    place = names.index(st.session_state[_CHOSEN]) if st.session_state.get(_CHOSEN) in names else 0
+    key = "jobs-" + hashlib.sha256(repr(names).encode()).hexdigest()[:16]  # other rows are another table
+    st.dataframe(
+        [_row(job, state) for job, state in found],
+        hide_index=True,
+        column_config=_COLUMNS,
+        height="content" if len(found) <= _MOST_ROWS else 38 + 35 * _MOST_ROWS,
+        key=key,
+        placeholder="",
+        on_select=lambda: _pick(key, names),
+        selection_mode="single-row",
+        selection_default={"selection": {"rows": [place]}},
+        alt="Jobs with their state; select one to read its log",
+    )
+    if any(state not in jobs.ACTIVE for _, state in found):
+        st.button("Clear those that have ended", on_click=jobs.clear, args=(folder,), icon=":material/clear_all:")
+    _one(*found[place])
+
+
+def _row(job: Job, state: str) -> dict[str, object]:
+    return {
+        "title": job.title,
+        "state": state,
+        "progress": 1.0 if state == jobs.DONE else job.progress,
+        "started": time.strftime("%Y-%m-%d %H:%M", time.localtime(job.started)),
+        "lasted": lasted((time.time() if state in jobs.ACTIVE else job.ended) - job.started),
+        "line": job.last_line,
+        "command": job.command,
+    }
+
+
+def lasted(seconds: float) -> str:
+    """A time as people say it: 8 s, 3 min 20 s, 2 h 5 min."""
+    minutes, rest = divmod(int(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _pick(key: str, names: list[str]) -> None:
+    rows = st.session_state[key]["selection"]["rows"]
+    if rows:
+        st.session_state[_CHOSEN] = names[rows[0]]
+
+
+def _one(job: Job, state: str) -> None:
+    st.subheader(as_typed(job.title))
+    st.text(job_view.said(job, state))
+    st.code(job.command, language="bash", wrap_lines=True)
+    if state in jobs.ACTIVE:
+        job_view.show_progress(job, state)
+    elif state in jobs.UNFINISHED and st.button("Start again", icon=":material/replay:", key="start-again"):
+        with sentences_for_errors():
+            st.session_state[_CHOSEN] = jobs.again(job).folder.name
+            st.rerun()
+    log = job.log.strip() or "(it has said nothing yet)"
+    height = "content" if log.count("\n") < _MOST_LINES else 24 * _MOST_LINES
+    st.code(log, language=None, wrap_lines=True, height=height)
+    st.caption(as_typed(f"The end of {job.folder / 'log.txt'}"))

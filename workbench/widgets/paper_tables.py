@@ -1,0 +1,183 @@
+"""Parts of the page Paper gallery: the choice of a table, what is printed beside ours, checks, claims and cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import streamlit as st
+
+from workbench import frame as frames
+from workbench.frame import Frame, as_typed, empty, sentences_for_errors
+from workbench.papers import presets
+from workbench.papers.presets import Preset
+from workbench.papers.reading import Paper, Table
+from workbench.runs import Run
+from workbench.widgets import figure_view
+
+Text = st.column_config.TextColumn
+Number = st.column_config.NumberColumn
+FEWEST_DOTS = 3  # rows: fewer say no more as dots than as a table
+
+_OURS = {
+    "ours": Number("Ours", format="%.2f", help="Of other data than the paper's: no reproduction"),
+    "where": "Where",
+    "test": "Test set",
+    "metric": "Metric",
+    "low": Number("95 % from", format="%.2f"),
+    "high": Number("to", format="%.2f"),
+    "data": "Data",
+    "ran as": "System there",
+    "signature": Text("Signature", width="large"),
+}
+_CHECKS = {
+    "what": Text("What", width="large"),
+    "printed": Text("Printed", alignment="right"),
+    "recomputed": Text("Recomputed", alignment="right"),
+    "said": "Outcome",
+    "note": Text("Note", width="large"),
+    "known": Text("Known as", help="This project's label of a known contradiction"),
+}
+_CLAIMS = {
+    "what": Text("What", width="large"),
+    "printed": Text("Printed", alignment="right"),
+    "unit": "Unit",
+    "where": "Where",
+    "system": "System",
+}
+
+
+def choose(papers: Mapping[str, Paper]) -> Preset:
+    """The controls for paper and table."""
+    known = presets.presets(papers)
+    left, right = st.columns([2, 7])
+    of_paper = known[left.selectbox("Paper", list(known), key="paper", bind="query-params")]
+    if st.session_state.get("table", "") not in ("", *of_paper):  # another paper's
+        st.session_state["table"] = next(iter(of_paper))
+    table = right.segmented_control(
+        "Table or figure",
+        list(of_paper),
+        format_func=lambda name: of_paper[name].title,
+        default=next(iter(of_paper)),
+        required=True,
+        wrap=True,
+        key="table",
+        bind="query-params",
+    )
+    return of_paper[table]
+
+
+@st.cache_data(max_entries=16, show_spinner="Scoring")
+def _ours(key: tuple[tuple[object, ...], ...], table: str, test: str, _table: Table, _runs: list[Run]) -> pd.DataFrame:
+    return presets.ours(_table, _runs, test)
+
+
+def show_table(preset: Preset, table: Table, here: Frame) -> None:
+    """What is printed beside ours; printed numbers keep their digits."""
+    runs, test = presets.in_row_order(table, here.tested), here.view.test
+    key = tuple((run.name, *figure_view.stamp(run, test)) for run in runs)
+    found = pd.DataFrame(columns=presets.OURS)
+    with sentences_for_errors():
+        found = _ours(key, f"{preset.paper}/{table.id}", test, table, runs)
+    rows = presets.beside(table, found)
+    printed = {
+        column.label: Text(column.label, alignment="right", help=column.unit or None) for column in table.columns
+    }
+    columns = {
+        "row": Text("Row", pinned=True),
+        "system": "System",
+        **printed,
+        **_OURS,
+        "cited": "Cited from",
+    }
+    order = [name for name in columns if name in rows and _filled(rows[name])]
+    st.dataframe(
+        rows,
+        height="content",
+        hide_index=True,
+        column_config=columns,
+        column_order=order,
+        placeholder="",
+        key=f"printed-{preset.paper}-{table.id}",
+        alt=f"{preset.title}: what is printed beside ours",
+    )
+    notes = [f"{row.label}: {row.note}." for row in table.rows if row.note]
+    if len(found):
+        notes.insert(0, f"Ours is of other data than the paper's and no reproduction: {presets.origins(found)}.")
+    if notes:
+        st.caption(as_typed(" ".join(notes)))
+
+
+def _filled(column: pd.Series) -> bool:
+    """Does anything stand in a column?"""
+    return bool((column.notna() & (column.astype(str) != "")).any())
+
+
+def show_dots(preset: Preset, table: Table, here: Frame) -> None:
+    """The same numbers as dots."""
+    known = {column.key: column.label for column in presets.columns_with_values(table)}
+    if len(table.rows) < FEWEST_DOTS:
+        return
+    if not known:
+        empty(f"The paper draws {preset.title} and prints none of its values.")
+        return
+    scored = [column.key for column in table.columns if column.key in known and presets.metric_of(column)]
+    place = f"columns-{preset.paper}-{table.id}"
+    columns = st.pills("Columns drawn", list(known), format_func=known.__getitem__, selection_mode="multi",
+                       default=scored or list(known), key=place, persist_state="session")  # fmt: skip
+    if columns:
+        options = {"paper": preset.paper, "table": table.id, "columns": columns}
+        runs = [run for run in presets.in_row_order(table, here.tested) if presets.rows_of(table, run.system)]
+        figure_view.show("paper-table", here.request(runs, **options))
+    else:
+        empty("Choose a column above.")
+
+
+def show_checks(checks: pd.DataFrame) -> None:
+    """Printed beside recomputed: a badge for those that agree, one for those that do not, and all of them."""
+    if checks.empty:
+        st.text("Nothing here can be recomputed from the paper's own numbers.")
+        return
+    agreeing = int(checks["agrees"].sum())
+    with st.container(horizontal=True):
+        if agreeing:
+            st.badge(f"printed = recomputed: {agreeing}", icon=":material/check:", color="green")
+        if agreeing < len(checks):
+            st.badge(f"printed ≠ recomputed: {len(checks) - agreeing}", icon=":material/difference:", color="orange")
+    for check in checks[~checks["agrees"].astype(bool)].to_dict("records"):
+        st.text(f"{check['what']}: printed {check['printed']}, recomputed {check['recomputed']}.")
+    said = checks["agrees"].map({True: "agrees", False: "differs"})
+    rows = checks.assign(said=said).sort_values("agrees", kind="stable")
+    st.dataframe(rows, hide_index=True, column_config=_CHECKS, column_order=list(_CHECKS), placeholder="",
+                 alt="Printed numbers and what the paper's own numbers give")  # fmt: skip
+
+
+def show_drawing(table: Table, here: Frame) -> None:
+    """The figure of our runs that shows the same kind of thing."""
+    if not here.known:
+        empty("There is no run here yet, so nothing of ours can be drawn. Build the demo, on the page Start or so:",
+              f"workbench demo --runs {here.root}")  # fmt: skip
+    elif not here.tested:
+        empty("Choose runs that have translated a test set in the sidebar; the same kind of figure is drawn of them.")
+    else:
+        figure_view.show(table.drawing, here.request(presets.in_row_order(table, here.tested), **table.options))
+
+
+def show_cases(preset: Preset, here: Frame) -> None:
+    """What the paper's translation case shows, and where ours can be looked at in the same way."""
+    for case in preset.cases:
+        with st.container(border=True):
+            st.text(case.what)
+            st.caption(as_typed(f"Shows: {case.shows}. Systems: {', '.join(case.systems) or 'not said'}."))
+    query = frames.views.to_query(here.view)
+    with st.container(horizontal=True):
+        for page, label in (("sentences", "Our sentences"), ("beam_trees", "Our beam trees")):
+            st.page_link(
+                frames.page_file(page), label=label, query_params=query, icon=":material/arrow_forward:"
+            )  # fmt: skip
+
+
+def show_claims(claims: pd.DataFrame) -> None:
+    """The numbers of the running text."""
+    st.dataframe(claims, hide_index=True, column_config=_CLAIMS, column_order=list(_CLAIMS), key="claims",
+                 placeholder="", alt="Numbers in the paper's text")  # fmt: skip

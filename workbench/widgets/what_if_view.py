@@ -1,0 +1,152 @@
+"""Parts of the page What-if: pieces that can be clicked, alternatives of a step, outputs beside undisturbed ones.
+
+Also the way there from a beam tree: a node that is clicked, or chosen from a list, gives its prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from analyses.sentences import word_diff
+from workbench import view as views
+from workbench import what_if
+from workbench.figures.grammar import Figure, Points
+from workbench.frame import Frame, as_typed, page_file
+from workbench.runs import Run
+from workbench.what_if import Continued
+from workbench.widgets import word_diff as diff_view
+
+PREFIX = "prefix"  # the key of the prefix, here and on the page Translate
+Number = st.column_config.NumberColumn
+_COLUMNS = {
+    "system": "System",
+    "text": st.column_config.TextColumn("Translation from the prefix", width=300),
+    "score": Number("Score", format="%.3f", help="log P under the length penalty"),
+    "log_prob": Number("log P (nats)", format="%.3f"),
+    "log_prob_change": Number("Change of log P", format="%+.3f", help="Against the undisturbed translation"),
+    "future_cost": Number(
+        "Future cost (nats)", format="%.3f", help="The sum of the log P that the system estimated one word ahead"
+    ),
+    "coverage": Number("Coverage", format="percent"),
+    "coverage_before": Number("undisturbed", format="percent", help="Coverage of the undisturbed translation"),
+}
+
+
+def _take(key: str, texts: Sequence[str]) -> None:
+    """Make the text behind the chosen pill the prefix; nothing stays chosen."""
+    chosen = st.session_state[key]
+    if chosen is not None:
+        st.session_state[PREFIX] = texts[chosen]
+        st.session_state[key] = None
+
+
+def pieces(name: str, tokens: Sequence[str]) -> None:
+    """The pieces of an output; a click on one makes all up to it the prefix."""
+    texts, key = what_if.prefixes(tokens), f"pieces-{name}"
+    if not texts:
+        st.text(f"{name}: (empty)")
+        return
+    st.pills(
+        as_typed(name), range(len(texts)), key=key, on_change=_take, args=(key, texts),
+        format_func=lambda number: f":gray[{number + 1}] {as_typed(tokens[number])}",  # equal ones would be one
+        help="A click makes all up to this piece the prefix",
+    )  # fmt: skip
+
+
+def alternatives(name: str, table: pd.DataFrame) -> None:
+    """The ranked next pieces with their probabilities; a click appends one to the prefix."""
+    able = table[table["prefix"] != ""].to_dict("records")
+    key = f"next-{name}"
+    st.pills(
+        "Next piece", range(len(able)), key=key, on_change=_take, args=(key, [row["prefix"] for row in able]),
+        format_func=lambda row: as_typed(f"{able[row]['piece']}  {able[row]['probability']:.3f}"),
+        help="By probability; a click appends it to the prefix",
+    )  # fmt: skip
+    taken = table[table["taken"]]
+    end = table[table["prefix"] == ""]
+    said = [f"{as_typed(name)} goes on with {as_typed(taken['piece'].iloc[0])}"] if len(taken) else []
+    said += [f"the end of the sentence has P {end['probability'].iloc[0]:.3f}"] if len(end) else []
+    st.caption(f"{'; '.join(said)}." if said else "")
+
+
+def results(table: pd.DataFrame) -> None:
+    """What every run makes of the prefix."""
+    columns = {name: column for name, column in _COLUMNS.items() if not table[name].isna().all()}
+    st.dataframe(table, hide_index=True, column_config=columns, column_order=list(columns), key="what-if",
+                 placeholder="–", alt="Translations from the prefix")  # fmt: skip
+
+
+def changes(continued: Sequence[Continued], names: Mapping[str, str]) -> None:
+    """Each translation from the prefix, marked against the undisturbed one."""
+    lines = [
+        diff_view.html_line(
+            names[one.run.name],
+            word_diff(one.free.text, one.forced.text),
+            "as without the prefix" if one.free.text == one.forced.text else "",
+        )
+        for one in continued
+    ]
+    with st.container(border=True):
+        diff_view.show(lines)
+    st.caption("Underlined: not in the undisturbed translation. Struck out: only there.")
+
+
+def nodes(figure: Figure) -> pd.DataFrame:
+    """The nodes of a beam tree as drawn: curve and point (as Plotly counts them), prefix (text), step."""
+    marks = [mark for panel in figure.panels for mark in panel.marks]
+    tables = [
+        pd.DataFrame(
+            {
+                "curve": curve,
+                "point": range(len(mark.table)),
+                "prefix": [_text(prefix) for prefix in mark.table["prefix"]],
+                "step": mark.table["step"].to_numpy(),
+            }
+        )
+        for curve, mark in enumerate(marks)
+        if isinstance(mark, Points) and "prefix" in mark.table
+    ]
+    found = (
+        pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=["curve", "point", "prefix", "step"])
+    )
+    return found[found["prefix"] != ""]
+
+
+def _text(prefix: object) -> str:
+    """A node's prefix as text; a difference of trees has joined its pieces with blanks already."""
+    return what_if.text_of(prefix.split(" ") if isinstance(prefix, str) else list(prefix))  # type: ignore[call-overload]
+
+
+def from_node(here: Frame, figure: Figure, points: Sequence[Mapping[str, int]], key: str, **query: str) -> None:
+    """The prefix of the node that was clicked, or of one that is chosen from a list, and the way to the page What-if.
+
+    points: what a click on the chart selected; query: more of the state that the page is to begin with.
+    """
+    known = nodes(figure)
+    options = list(dict.fromkeys(known.sort_values("step", kind="stable")["prefix"]))
+    node, seen = f"node-{key}", f"_clicked-{key}"
+    places = {(int(point["curve_number"]), int(point["point_index"])) for point in points}
+    clicked = next((row.prefix for row in known.itertuples() if (row.curve, row.point) in places), None)
+    if clicked is not None and st.session_state.get(seen) != clicked:
+        st.session_state[node] = clicked
+    st.session_state[seen] = clicked
+    if st.session_state.get(node) not in options:
+        st.session_state[node] = None
+    left, right = st.columns([6, 2], vertical_alignment="bottom")
+    prefix = left.selectbox(
+        "A node: click on one in the tree, or choose its prefix", options, index=None, key=node,
+        placeholder="what the hypothesis says up to the node",
+    )  # fmt: skip
+    if prefix is None:
+        return
+    state = {**views.to_query(here.view), **query, PREFIX: prefix}
+    right.page_link(page_file("what_if"), label="What if from here", icon=":material/call_split:", query_params=state)
+    st.text(f"Prefix: {prefix}")
+
+
+def able_runs(runs: Sequence[Run]) -> list[Run]:
+    """The runs that have a model to decode with."""
+    return [run for run in runs if not run.outside and run.trained]
