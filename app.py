@@ -54,7 +54,7 @@ chosen = st.navigation({
     "Figures": [page("gallery", "Paper gallery", "auto_stories"), page("basket", "Basket", "shopping_basket")],
     **plugged(),
     "Work": [page("jobs", "Jobs", "play_circle"), page("help", "Help", "help")],
-}, expanded=True)  # fmt: skip
+}, position="top")  # fmt: skip
 with st.sidebar:
     frame.choose()
 with frame.sentences_for_errors():

@@ -83,11 +83,19 @@ def _query(page) -> dict[str, list[str]]:
     return parse_qs(urlparse(page.url).query)
 
 
+# A rerun may be on its way while the page still looks idle: at rest is what stays so for half a second.
+AT_REST = """() => {
+  const busy = document.querySelector('[data-testid=stApp]').dataset.testScriptState !== 'notRunning'
+    || document.querySelector('[data-testid=stStatusWidget], [data-testid=stSkeleton]');
+  if (busy) window.restingSince = null; else window.restingSince ??= performance.now();
+  return !busy && performance.now() - window.restingSince > 500;
+}"""
+
+
 def _ready(page, heading: str) -> None:
     page.get_by_role("heading", name=heading, level=1).wait_for(timeout=60_000)
-    page.wait_for_function(
-        "!document.querySelector('[data-testid=stStatusWidget], [data-testid=stSkeleton]')", timeout=60_000
-    )
+    page.evaluate("window.restingSince = null")
+    page.wait_for_function(AT_REST, timeout=60_000)
 
 
 def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
@@ -105,13 +113,11 @@ def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
     _ready(page, "NMT workbench")
     assert page.get_by_text("There is no run 'gone' here").is_visible()
 
-    page.get_by_role("link", name="Buckets").click()
-    _ready(page, "Buckets")
+    _follow(page, "Compare", "Buckets")
     page.locator(".js-plotly-plot .barlayer").first.wait_for()
     assert _query(page)["runs"] == ["demo/transformer", "demo/future-cost-2"]
 
-    page.get_by_role("link", name="Beam trees").click()
-    _ready(page, "Beam trees")
+    _follow(page, "Inside one sentence", "Beam trees")
     page.locator(".js-plotly-plot .scatterlayer").first.wait_for()
     page.get_by_role("heading", name="Beam trees").click()
     page.keyboard.press("n")
@@ -155,25 +161,25 @@ def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(address, browser, ser
     _ready(page, "Scores")
     page.locator(".js-plotly-plot .scatterlayer").first.wait_for()
 
-    _follow(page, "Sentences")
+    _follow(page, "Compare", "Sentences")
     box = {"x": 18, "y": 35 + 3 * 35 + 17}  # before the fourth row
     page.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position=box)
     page.get_by_role("heading", name="Sentence 3", exact=True).wait_for()
     source = page.get_by_test_id("stHtml").first.inner_text().split("\n")[1]
 
     for title, drawn in (("Attention", ".heatmaplayer"), ("Attribution", ".barlayer"), ("What-if", "")):
-        _follow(page, title)
+        _follow(page, "Inside one sentence", title)
         assert (_query(page)["runs"], _query(page)["sentence"]) == (runs, ["3"])
         page.get_by_text(source, exact=True).first.wait_for()
         if drawn:
             page.locator(f".js-plotly-plot {drawn}").first.wait_for()
-    _follow(page, "Beam trees")
+    _follow(page, "Inside one sentence", "Beam trees")
     assert (_query(page)["runs"], _query(page)["sentence"]) == (runs, ["3"])
     page.locator(".js-plotly-plot .scatterlayer").first.wait_for()
     page.get_by_role("button", name="Add to basket").first.click()
     page.get_by_text("In the basket: 1").first.wait_for()
 
-    _follow(page, "Basket")
+    _follow(page, "Figures", "Basket")
     assert _query(page)["runs"] == runs
     with page.expect_download() as started:
         page.get_by_role("button", name="Download bundle").click()
@@ -184,11 +190,11 @@ def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(address, browser, ser
     assert not re.search(r"Traceback|Error|Exception", server_log.read_text()), server_log.read_text()
 
 
-def _follow(page, title: str) -> None:
-    """Go to a page by its link in the sidebar; it must not show an error."""
-    page.get_by_test_id("stSidebarNavLink").get_by_text(title, exact=True).click()
+def _follow(page, menu: str, title: str) -> None:
+    """Go to a page by its link in a menu; it must not show an error."""
+    page.get_by_test_id("stTopNavSection").get_by_text(menu, exact=True).click()
+    page.get_by_test_id("stTopNavDropdownLink").get_by_text(title, exact=True).click()
     _ready(page, title)
-    page.wait_for_function("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
     wrong = page.locator("[data-testid=stException], [data-testid=stAlertContentError]")
     assert wrong.count() == 0, wrong.all_inner_texts()
 

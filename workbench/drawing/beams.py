@@ -47,7 +47,7 @@ def _beam_trees(request: Request) -> Figure:
 @drawing("beam-diff", of_a_sentence=True)
 def _beam_diff(request: Request) -> Figure:
     from analyses import beam
-    from workbench.figures.beam import beam_diff
+    from workbench.figures.beam_difference import beam_diff
 
     first, second = _pair(request)
     names = short_names((first, second))

@@ -4,14 +4,14 @@ import streamlit as st
 
 from workbench import drawing, frame
 from workbench.drawing.alignment import TRUTH, has_truth
-from workbench.widgets import figure_view, inside_controls
+from workbench.widgets import figure_view, inside_controls, sentence_texts
 
 frame.heading(
     "Attention",
     "What each position attends to while a translation is forced through the runs: the same weights as in the search.",
 )
 here = frame.needs_runs()
-frame.sentence_texts(here)
+sentence_texts.show(here)
 able = inside_controls.with_models(here)
 translation = inside_controls.target()
 chosen = inside_controls.attention(able)

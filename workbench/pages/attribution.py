@@ -2,14 +2,14 @@
 
 from workbench import drawing, frame
 from workbench.attribution import shared_words
-from workbench.widgets import attribution_controls, figure_view, inside_controls
+from workbench.widgets import attribution_controls, figure_view, inside_controls, sentence_texts
 
 frame.heading(
     "Attribution",
     "What each source word and each word written before adds to the log-probability of an output word, in nats.",
 )
 here = frame.needs_runs()
-frame.sentence_texts(here)
+sentence_texts.show(here)
 able = inside_controls.with_models(here)
 translation = inside_controls.target()
 with frame.sentences_for_errors():

@@ -6,7 +6,7 @@ import streamlit as st
 
 from workbench import drawing, findings, frame
 from workbench.recipe import figure_command, recipe_of
-from workbench.widgets import beam_controls, figure_view, what_if_view
+from workbench.widgets import beam_controls, figure_view, sentence_texts, what_if_view
 
 VIEWS = {"both": "Side by side", "difference": "Difference", "one": "One system"}
 
@@ -14,7 +14,7 @@ frame.heading(
     "Beam trees", "The hypotheses that each search considered, from left to right; the best one lies straight."
 )
 here = frame.needs_runs()
-frame.sentence_texts(here)
+sentence_texts.show(here)
 
 able = [run for run in here.tested if run.translations(here.view.test).has_trees]
 if not able:

@@ -5,7 +5,7 @@ import shlex
 import streamlit as st
 
 from workbench import drawing, findings, frame
-from workbench.widgets import figure_view
+from workbench.widgets import figure_view, sentence_texts
 
 Number = st.column_config.NumberColumn
 COLUMNS = {
@@ -46,7 +46,7 @@ if not able:
     st.stop()
 
 st.subheader("Along the translation")
-frame.sentence_texts(here)
+sentence_texts.show(here)
 names = drawing.short_names(here.tested)
 for tab, run in zip(st.tabs([frame.as_typed(names[run.name]) for run in able]), able, strict=True):
     with tab:

@@ -4,14 +4,14 @@ import streamlit as st
 
 from workbench import drawing, frame
 from workbench.drawing.routing import routed
-from workbench.widgets import figure_view, inside_controls
+from workbench.widgets import figure_view, inside_controls, sentence_texts
 
 SIDES = {"encoder": "Encoder", "decoder": "Decoder"}
 ORDERS = {"sorted": "By layer", "natural": "By number"}
 
 frame.heading("Routing", "How the layers of a stack agree on what leaves it: assignments of every routing iteration.")
 here = frame.needs_runs()
-frame.sentence_texts(here)
+sentence_texts.show(here)
 columns = st.columns([2, 2, 3, 2], vertical_alignment="bottom")
 side = columns[0].segmented_control(
     "Stack", list(SIDES), format_func=SIDES.__getitem__, default="encoder", required=True, key="side",

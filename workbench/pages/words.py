@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench import drawing, frame, frequencies
-from workbench.widgets import figure_view, ngram_tables
+from workbench.widgets import figure_view, ngram_tables, sentence_texts
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 
@@ -41,4 +41,4 @@ request = here.request(**options, beside=beside, orders=sorted(orders))
 figure_view.show("ngram-differences", request)
 with frame.sentences_for_errors():
     ngram_tables.show(request)
-    frame.sentence_texts(here)
+    sentence_texts.show(here)

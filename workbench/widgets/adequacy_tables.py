@@ -7,8 +7,9 @@ import streamlit as st
 
 from workbench import adequacy
 from workbench.drawing import short_names
-from workbench.frame import Frame, sentence_texts
+from workbench.frame import Frame
 from workbench.runs import Run
+from workbench.widgets import sentence_texts
 from workbench.widgets.figure_view import stamp
 
 MOST_SENTENCES = 500  # shown
@@ -49,7 +50,7 @@ def show_sentences(frame: Frame) -> None:
     )
     more = f", the first {MOST_SENTENCES} shown" if len(table) > MOST_SENTENCES else ""
     st.caption(f"{len(table)} translations leave out or repeat something{more}; select a row to look at its sentence.")
-    sentence_texts(frame)
+    sentence_texts.show(frame)
 
 
 def _look_at(sentences: list[int]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from analyses import beam as beam_analysis
 from analyses import future_cost as future_cost_analysis
-from workbench.figures import beam, future_cost, lengths, registry, scores, training
+from workbench.figures import beam, beam_difference, beam_layout, future_cost, lengths, registry, scores, training
 from workbench.figures.grammar import Bars, Figure, Labels, Line, Points, Rule, Segments
 from workbench.figures.matplotlib_renderer import to_matplotlib
 from workbench.figures.plotly_renderer import to_plotly
@@ -91,7 +91,7 @@ def _extents(figure: Figure, align: str) -> list[tuple[float, float, float]]:
     low, high = figure.panels[0].x.range
     found = []
     for mark in marks_of(figure, Labels):
-        width = beam._CHARACTER_POINTS * mark.font_points / 7.0 * (high - low) / beam._PAGE_POINTS
+        width = beam_layout.CHARACTER_POINTS * mark.font_points / 7.0 * (high - low) / beam_layout.PAGE_POINTS
         for row in mark.table.to_dict("records") if mark.align == align else ():
             length = len(row["text"]) * width
             left = row["step"] - length / 2 if align == "above" else row["step"]
@@ -148,7 +148,7 @@ def test_two_trees_share_their_steps():
 
 def test_beam_diff_sorts_every_prefix_into_one_class():
     merged = beam_analysis.diff(RECORD, OTHER)
-    figure = beam.beam_diff(merged.nodes, ("transformer", "gdr"), divergence_step=merged.divergence_step)
+    figure = beam_difference.beam_diff(merged.nodes, ("transformer", "gdr"), divergence_step=merged.divergence_step)
     outer = {mark.series: len(mark.table) for mark in marks_of(figure, Points) if mark.legend}
     # A alone: "the <b>", "the <b> </s>"; B alone: "the cat", "the cat </s>"; "the </s>" finished in A, pruned in B.
     assert outer == {
@@ -167,7 +167,7 @@ def test_beam_diff_hides_what_no_search_kept_what_is_unlikely_and_what_lies_outs
     best = nodes[nodes.best_a | nodes.best_b]
 
     def drawn(**options):
-        return set(beam.beam_diff(nodes, **options).table.query("mark == 'points'")["prefix"])
+        return set(beam_difference.beam_diff(nodes, **options).table.query("mark == 'points'")["prefix"])
 
     def named(rows):
         return {" ".join(prefix) for prefix in rows.prefix}
@@ -177,7 +177,7 @@ def test_beam_diff_hides_what_no_search_kept_what_is_unlikely_and_what_lies_outs
     assert drawn(steps=(1, 1)) == named(nodes[nodes.step == 1])
     assert drawn(minimum_probability=1.1) == named(best)
     with pytest.raises(ValueError, match="the searches have 3 steps"):
-        beam.beam_diff(nodes, steps=(7, 9))
+        beam_difference.beam_diff(nodes, steps=(7, 9))
 
 
 def test_score_dots_are_sorted_with_the_baseline_as_a_rule():
@@ -302,7 +302,7 @@ def examples() -> list[Figure]:
     merged = beam_analysis.diff(RECORD, OTHER)
     return [
         beam.beam_tree(beam_analysis.tree(RECORD)),
-        beam.beam_diff(merged.nodes, ("transformer", "gdr")),
+        beam_difference.beam_diff(merged.nodes, ("transformer", "gdr")),
         lengths.length_scores(table),
         lengths.length_differences(table[table["system"] == "gdr"]),
         lengths.output_lengths(table),
