@@ -12,7 +12,7 @@ ORDERS = {"sorted": "By layer", "natural": "By number"}
 frame.heading("Routing", "How the layers of a stack agree on what leaves it: assignments of every routing iteration.")
 here = frame.needs_runs()
 sentence_texts.show(here)
-columns = st.columns([2, 2, 3, 2], vertical_alignment="bottom")
+columns = st.columns([3, 3, 3, 2], vertical_alignment="bottom")
 side = columns[0].segmented_control(
     "Stack", list(SIDES), format_func=SIDES.__getitem__, default="encoder", required=True, key="side",
     bind="query-params",

@@ -28,7 +28,7 @@ typed = st.text_area(
     "Source", placeholder=line, height=80, key="source", bind="query-params",
     help="Tokenised as in the training data. Left empty: the sentence chosen in the sidebar.",
 )  # fmt: skip
-columns = st.columns([5, 2, 2, 3], vertical_alignment="bottom")
+columns = st.columns([4, 2, 2, 4], vertical_alignment="bottom")
 prefix = (
     columns[0]
     .text_input(

@@ -45,18 +45,18 @@ def tokens(run: Run, here: frame.Frame, translation: dict[str, object], side: st
 
 def attention(runs: Sequence[Run]) -> dict[str, object]:
     """Which attention, of which layers and heads, over pieces or words, as options of the drawing `attention`."""
-    columns = st.columns([6.4, 2, 2, 2.4, 1.8], vertical_alignment="bottom")
-    part = columns[0].segmented_control(
+    part = st.segmented_control(
         "Attention", list(PARTS), format_func=PARTS.__getitem__, default="cross", required=True,
         key="part", bind="query-params",
     )  # fmt: skip
+    columns = st.columns([2, 2, 3, 2], vertical_alignment="bottom")
     layers, heads = layers_and_heads(runs, "encoder" if part == "encoder" else "decoder")
-    layer = _choice(columns[1], "Layer", "layer", list(LAYERS), layers, "Rollout follows attention through the layers")
-    head = _choice(columns[2], "Head", "head", ["mean", "each"], heads, "") if layer != "rollout" else "mean"
-    limit = columns[3].select_slider(
+    layer = _choice(columns[0], "Layer", "layer", list(LAYERS), layers, "Rollout follows attention through the layers")
+    head = _choice(columns[1], "Head", "head", ["mean", "each"], heads, "") if layer != "rollout" else "mean"
+    limit = columns[2].select_slider(
         "Shade up to", [1.0, 0.5, 0.25, 0.1], 1.0, key="limit", bind="query-params", help="The weight of the last shade"
     )
-    words = columns[4].toggle("Words", False, key="words", bind="query-params", help="Join pieces to words")
+    words = columns[3].toggle("Words", False, key="words", bind="query-params", help="Join pieces to words")
     found: dict[str, object] = {"part": part, "layer": layer, "head": head, "words": words, "limit": limit}
     usual = {"part": "cross", "layer": "mean", "head": "mean", "words": False, "limit": 1.0}
     return {name: value for name, value in found.items() if value != usual[name]}
