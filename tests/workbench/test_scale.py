@@ -103,7 +103,7 @@ def test_the_app_is_measured_in_a_browser(monkeypatch):
         if os.environ.get("CI") == "true":
             pytest.fail("no chromium or google-chrome is installed; the browser test must run here")
         pytest.skip("no chromium or google-chrome is installed")
-    monkeypatch.setattr(app, "PAGES", ("Sentences",))
+    monkeypatch.setattr(app, "PAGES", {"Sentences": "Compare"})
     table = pd.DataFrame(app.measure_app(segments=30, systems=2, rounds=2)).set_index("stage")
     assert table["n"].to_dict() == {
         "first page": 1,
