@@ -42,14 +42,13 @@ _FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "-
 _PATIENCE_SECONDS = 600
 # Seconds from the first click or key to rest, which is 0.2 s without work after a run.
 _WATCH = """() => {
-  const app = document.querySelector('[data-testid=stApp]');
-  const busy = () => app.dataset.testScriptState !== 'notRunning'
+  const busy = () => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState !== 'notRunning'
     || document.querySelector('[data-testid=stSkeleton], [data-testid=stSpinner]');
   let began = null, ran = false, ended = null;
   const start = () => { began ??= performance.now(); };
   for (const kind of ['click', 'keydown']) document.addEventListener(kind, start, {capture: true, once: true});
   const seen = new MutationObserver(() => { if (began !== null) ran = true; });
-  seen.observe(app, {attributes: true, attributeFilter: ["data-test-script-state"]});
+  seen.observe(document.body, {attributes: true, subtree: true, attributeFilter: ["data-test-script-state"]});
   window.atRest = new Promise((done, fail) => {
     const look = () => {
       const now = performance.now();
