@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import submitit
 
 POLL_SECONDS = 2.0
+ASK_AGAIN_SECONDS = 15.0
 REQUEUES = 100  # times that a job which ran out of its time is queued again: weeks of training in jobs of hours
 Show = Callable[[int, int, str], None]  # (cells done, cells in all, what runs)
 
@@ -107,13 +108,17 @@ def worker_environment(device: str) -> dict[str, str]:
 
 
 def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Interrupt those that still run, and wait; one started where interrupts are ignored (nohup) is terminated."""
+    """Interrupt those that still run, and wait; one started where interrupts are ignored (nohup) is terminated.
+
+    One that goes on is asked again: an interrupt is lost where Python cannot raise it, as in a destructor.
+    """
     deaf = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    for worker in workers:
-        if worker.poll() is None:
+    while running := [worker for worker in workers if worker.poll() is None]:
+        for worker in running:
             worker.send_signal(signal.SIGTERM if deaf else signal.SIGINT)
-    for worker in workers:
-        worker.wait()
+        until = time.monotonic() + ASK_AGAIN_SECONDS
+        while time.monotonic() < until and any(worker.poll() is None for worker in running):
+            time.sleep(0.05)
 
 
 def _reason(log: Path) -> str:
