@@ -37,7 +37,8 @@ class Routing:
     @cached_property
     def assignments(self) -> Tensor:
         """[iterations, ..., L, N]"""
-        return torch.stack(torch.broadcast_tensors(*self.history))
+        positions = self.capsules.shape[:-2]
+        return torch.stack([one.expand(*positions, *one.shape[-2:]) for one in self.history])
 
 
 Routed = TypeVar("Routed")
@@ -83,7 +84,7 @@ def dynamic_routing(votes: Tensor, iterations: int = 3, mask: Tensor | None = No
     capsules = squash(sent.sum(-3) / votes.shape[-2])  # all assignments are alike: no product
     logits: Tensor | None = None
     for _ in range(iterations - 1):
-        agreement = (votes * capsules[..., None, :, :]).sum(-1)
+        agreement = _over_width(votes * capsules[..., None, :, :])
         logits = agreement if logits is None else logits + agreement
         assignments = torch.softmax(logits, dim=-1)
         history.append(assignments if real is None else assignments * real)
@@ -113,25 +114,28 @@ def em_routing(
     _check(votes, iterations)
     inputs, outputs = votes.shape[-3:-1]
     temperatures = _temperatures(inverse_temperature, iterations)
-    uniform = votes.new_full((1, 1), 1 / outputs).expand(inputs, outputs)
-    logs, history = uniform.log(), [uniform]
-    # In logs, for an output that nobody chooses still has a mean: of the inputs that come nearest to choosing it.
+    uniform = votes.new_full((1, 1), 1 / outputs)
+    history = [uniform.expand(inputs, outputs)]
+    # In logs, for an output that nobody chooses still has a mean: of the inputs that come nearest to choosing it. The
+    # first assignments are alike for all outputs, so what is made of them stays [..., L, 1].
+    logs = uniform.log()
     active = activations.clamp(min=torch.finfo(votes.dtype).tiny).log()[..., None]
     for number, temperature in enumerate(temperatures):
-        weights = logs if renormalise else logs + active  # [..., L, N]
+        weights = (logs if renormalise else logs + active).expand(*active.shape[:-1], logs.shape[-1])
         mass = weights.exp().sum(-2)  # [..., N]
         shares = torch.softmax(weights, dim=-2)
         mean = _weighted(shares, votes)  # [..., N, D]
         distance = (votes - mean[..., None, :, :]).square()
         variance = _weighted(shares, distance) + variance_floor
         scale = mass * (outputs / inputs) if normalise_mass else mass
-        spread = 0.5 * variance.log().sum(-1)  # [..., N]
+        spread = 0.5 * _over_width(variance.log())  # [..., N]
         constant = votes.shape[-1] * (1 + math.log(2 * math.pi)) / 2
         logit = temperature * (beta_a - beta_u * scale - scale * (spread + constant))
         if number < iterations - 1:
             # log N(V; mean, variance) but for what is the same for all outputs.
-            fit = -0.5 * (distance / variance[..., None, :, :]).sum(-1) - spread[..., None, :]
-            logs = torch.log_softmax(torch.nn.functional.logsigmoid(logit)[..., None, :] + fit, dim=-1)
+            prior = torch.nn.functional.logsigmoid(logit) - spread
+            fit = _over_width(distance * (-0.5 / variance)[..., None, :, :])
+            logs = torch.log_softmax(fit + prior[..., None, :], dim=-1)
             history.append(logs.exp())
     activation = torch.sigmoid(logit)
     return Routing(activation[..., None] * mean, tuple(history), activation)
@@ -150,6 +154,11 @@ def _weighted(assignments: Tensor, votes: Tensor) -> Tensor:
     for assignment, vote in parts:
         total = torch.addcmul(total, assignment[..., None], vote)
     return total
+
+
+def _over_width(values: Tensor) -> Tensor:
+    """Sum over the last axis; a width of one, the paper's own, needs no pass."""
+    return values.squeeze(-1) if values.shape[-1] == 1 else values.sum(-1)
 
 
 def _check(votes: Tensor, iterations: int) -> None:

@@ -132,9 +132,10 @@ class Own:
     def record(
         self, name: str, axes: Sequence[str], value: Tensor | Callable[[], Tensor], sums_to_one: str | None = None
     ) -> None:
-        """Write an array into the trace, if there is one. `value` begins with the sentence axis, then `axes`."""
-        if self._trace is not None:
-            self._trace.record(f"{self._owner}.{name}", axes, value() if callable(value) else value, sums_to_one)
+        """Write an array into the trace, if one wants it. `value` begins with the sentence axis, then `axes`."""
+        full = f"{self._owner}.{name}"
+        if self._trace is not None and self._trace.wants(full):
+            self._trace.record(full, axes, value() if callable(value) else value, sums_to_one)
 
 
 @dataclass(frozen=True)

@@ -78,14 +78,15 @@ class LayerRouting(Aggregation):
 
     def combined(self, side: Side, layers: Tensor, own: Own) -> Tensor:
         made, votes = self.combine[side](layers)
-        routing = self.route(side, made, votes)
+        own.record(f"{side}.votes", (POSITIONS[side], "layer", "capsule", "width"), votes)
+        routing = self.route(side, made, votes, own)
         axes = (POSITIONS[side], "iteration", "layer", "capsule")
         own.record(f"{side}.assignments", axes, lambda: _per_position(routing.assignments), sums_to_one="capsule")
         if routing.activations is not None:
             own.record(f"{side}.activations", (POSITIONS[side], "capsule"), routing.activations)
         return routing.capsules.flatten(-2).to(layers.dtype)
 
-    def route(self, side: Side, made: Tensor, votes: Tensor) -> Routing:
+    def route(self, side: Side, made: Tensor, votes: Tensor, own: Own) -> Routing:
         raise NotImplementedError
 
 
@@ -94,7 +95,7 @@ class DynamicRouting(LayerRouting):
 
     Options = RoutingOptions
 
-    def route(self, side: Side, made: Tensor, votes: Tensor) -> Routing:
+    def route(self, side: Side, made: Tensor, votes: Tensor, own: Own) -> Routing:
         return dynamic_routing(votes, self.options.iterations)
 
 
@@ -133,10 +134,11 @@ class EMRouting(LayerRouting):
             self.beta_a[side] = nn.Parameter(torch.zeros(capsules))
             self.beta_u[side] = nn.Parameter(torch.zeros(capsules))
 
-    def route(self, side: Side, made: Tensor, votes: Tensor) -> Routing:
+    def route(self, side: Side, made: Tensor, votes: Tensor, own: Own) -> Routing:
         options = self.options
         heard = self.heard[side](made) if side in self.heard else made
         activations = torch.sigmoid((heard * self.active[side]).sum(-1))  # [S, N, L]
+        own.record(f"{side}.inputs_active", (POSITIONS[side], "layer"), activations)
         temperature: float | list[float] = options.inverse_temperature
         if options.schedule == "rising":
             temperature = schedule(options.inverse_temperature, options.iterations)

@@ -1,0 +1,101 @@
+"""Routing beside a second implementation: NumPy in float64, a loop for every sum, written from the equations alone."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from core_models.routing import dynamic_routing, em_routing, schedule
+
+
+def squash(vector):
+    square = float(vector @ vector)
+    return vector * math.sqrt(square) / (1 + square)
+
+
+def softmax(values):
+    powers = np.exp(values - values.max())
+    return powers / powers.sum()
+
+
+def by_agreement(votes, iterations):
+    """Dou 2019, Algorithm 1, of one position: votes [L, N, D] -> capsules [N, D], assignments [iterations, L, N]."""
+    inputs, outputs, _ = votes.shape
+    logits, history = np.zeros((inputs, outputs)), []
+    for iteration in range(iterations):
+        assigned = np.stack([softmax(row) for row in logits])
+        history.append(assigned)
+        capsules = np.stack(
+            [squash(sum(assigned[i, n] * votes[i, n] for i in range(inputs))) for n in range(outputs)]
+        )  # fmt: skip
+        if iteration < iterations - 1:
+            for i, n in itertools.product(range(inputs), range(outputs)):
+                logits[i, n] += capsules[n] @ votes[i, n]
+    return capsules, np.stack(history)
+
+
+def by_expectation(votes, active, beta_a, beta_u, temperatures, floor, normalise_mass, renormalise):
+    """Dou 2019, Algorithm 2 and Equations 10 to 16, of one position, densities and not their logarithms."""
+    inputs, outputs, width = votes.shape
+    assigned, history = np.full((inputs, outputs), 1 / outputs), []
+    for iteration, temperature in enumerate(temperatures):
+        history.append(assigned)
+        means, variances, activations = np.empty((outputs, width)), np.empty((outputs, width)), np.empty(outputs)
+        for n in range(outputs):
+            sent = [assigned[i, n] * (1 if renormalise else active[i]) for i in range(inputs)]
+            mass = sum(sent)
+            means[n] = sum(share * votes[i, n] for i, share in enumerate(sent)) / mass
+            variances[n] = sum(share * (votes[i, n] - means[n]) ** 2 for i, share in enumerate(sent)) / mass + floor
+            weighed = mass * outputs / inputs if normalise_mass else mass
+            cost = weighed * sum(0.5 * math.log(one) + (1 + math.log(2 * math.pi)) / 2 for one in variances[n])
+            activations[n] = 1 / (1 + math.exp(-temperature * (beta_a[n] - beta_u[n] * weighed - cost)))
+        if iteration == len(temperatures) - 1:
+            break
+        density = np.empty((inputs, outputs))
+        for i, n in itertools.product(range(inputs), range(outputs)):
+            exponent = sum((votes[i, n] - means[n]) ** 2 / (2 * variances[n]))
+            density[i, n] = activations[n] * math.exp(-exponent) / math.sqrt(np.prod(2 * math.pi * variances[n]))
+        assigned = density / density.sum(1, keepdims=True)
+    return activations[:, None] * means, np.stack(history), activations
+
+
+def same(found, wanted):
+    np.testing.assert_allclose(found.detach().numpy(), wanted, rtol=0, atol=1e-12)
+
+
+SHAPES = [(1, 3, 2), (6, 8, 1), (4, 5, 3), (3, 1, 4)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("iterations", [1, 2, 3, 5])
+def test_dynamic_routing(shape, iterations):
+    votes = np.random.default_rng(iterations).normal(size=(4, *shape))
+    found = dynamic_routing(torch.tensor(votes), iterations)
+    for position, vote in enumerate(votes):
+        capsules, history = by_agreement(vote, iterations)
+        # squash has 1e-8 under its root, for the gradient's sake; it moves a length by less than 1e-8 of itself here
+        np.testing.assert_allclose(found.capsules[position].numpy(), capsules, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(found.assignments[:, position].numpy(), history, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("iterations", [1, 2, 3, 5])
+@pytest.mark.parametrize(("normalise_mass", "renormalise"), [(False, False), (True, False), (False, True)])
+def test_em_routing(shape, iterations, normalise_mass, renormalise):
+    draw = np.random.default_rng(iterations)
+    votes, active = draw.normal(size=(4, *shape)), draw.uniform(0.05, 1, size=(4, shape[0]))
+    beta_a, beta_u = draw.normal(size=(2, shape[1]))
+    for temperatures in ([1.0] * iterations, schedule(0.01, iterations)):
+        found = em_routing(
+            torch.tensor(votes), torch.tensor(active), torch.tensor(beta_a), torch.tensor(beta_u), iterations,
+            temperatures, 0.01, normalise_mass=normalise_mass, renormalise=renormalise,
+        )  # fmt: skip
+        for position in range(4):
+            capsules, history, activations = by_expectation(
+                votes[position], active[position], beta_a, beta_u, temperatures, 0.01, normalise_mass, renormalise
+            )
+            same(found.capsules[position], capsules)
+            same(found.assignments[:, position], history)
+            same(found.activations[position], activations)
