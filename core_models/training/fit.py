@@ -31,12 +31,14 @@ def fit(
     """Train the run in `folder` (made by `begin_run`), or go on from its last state.
 
     score(hypotheses, references) is called where early stopping watches BLEU or chrF; report after every logged
-    step; minutes bounds this call, the run then stays resumable. Returns where training stands.
+    step; device "auto" is the best there is; minutes bounds this call, the run then stays resumable. Returns where
+    training stands.
     """
     folder = Path(folder)
     config = read_config(folder)
     training = config.training
-    check_device(device)
+    if device != "auto":
+        check_device(device)
     precision = chosen_precision(training.precision, device)
     accelerator = _accelerator(precision, device)
     torch.manual_seed(training.seed)
@@ -132,7 +134,9 @@ def _accelerator(precision: str, device: str) -> Accelerator:
         AcceleratorState._reset_state(reset_partial_state=True)
         if device.startswith("cuda:"):  # Accelerate takes the process's current card
             torch.cuda.set_device(device)
-    return Accelerator(cpu=device == "cpu", mixed_precision="bf16" if precision == "bfloat16" else "no")
+    # Accelerate lets processes on CPUs work together only if it is told that they are on CPUs.
+    cpu = device == "cpu" or not torch.accelerator.is_available()
+    return Accelerator(cpu=cpu, mixed_precision="bf16" if precision == "bfloat16" else "no")
 
 
 def _optimizer(system: System, training: TrainingConfig) -> torch.optim.Optimizer:

@@ -1,16 +1,20 @@
 """Grids of runs: nothing is done twice, time that runs out is taken up again, what is missing stands in the table."""
 
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import yaml
+from filelock import FileLock
 
 from core_models.config import ConfigError
 from core_models.resources import data_folder
 from workbench.experiments.grid import cells, read_experiment
-from workbench.experiments.running import run_experiment
+from workbench.experiments.running import prepare_data, run_experiment
 from workbench.experiments.tables import cell_table
-from workbench.runs import RunError, open_run
+from workbench.runs import RunError, open_run, open_run
 from workbench.training import finished
 
 GRID = {
@@ -114,6 +118,23 @@ def test_a_grid_that_is_given_more_seeds_keeps_the_run_it_has(tmp_path, files):
     ]
 
 
+def test_cells_begin_from_a_run_that_is_there(tmp_path, files):
+    """All but what a system adds is the other run's, and a grid that begins elsewhere says so."""
+    root, later = tmp_path / "runs", {"name": "later", "systems": {"future": GRID["systems"]["future"]}}
+    grid = read_experiment(_write(tmp_path, **later, begin_from="grid/plain"))
+    with pytest.raises(RunError, match="1 of 1 cells failed.*grid/plain"):
+        run_experiment(grid, root, files, print, device="cpu")
+    run_experiment(read_experiment(_write(tmp_path)), root, files, print, device="cpu")
+    run_experiment(grid, root, files, print, device="cpu", minutes=1e-6)
+    (cell,) = cells(grid, root)
+    assert cell.changes() == []
+    (start,) = [event for event in open_run(cell.folder).events() if event["event"] == "start"]
+    assert start["unmatched"]
+    assert all(name.startswith("mechanisms.") for name in start["unmatched"])
+    (other,) = cells(read_experiment(_write(tmp_path, **later)), root)
+    assert other.changes() == [f"training.init_from {root / 'grid' / 'plain'}, now None"]
+
+
 def test_a_cell_that_another_process_holds_is_passed_by_and_one_that_fails_stops_no_other(tmp_path, files):
     experiment, root, said = read_experiment(_write(tmp_path)), tmp_path / "runs", []
     plain, future = cells(experiment, root)
@@ -197,6 +218,18 @@ def test_an_unknown_system_is_refused_before_the_others_are_trained(tmp_path, fi
     with pytest.raises(ConfigError, match="did you mean 'transformer'"):
         run_experiment(experiment, tmp_path / "runs", files, print, device="cpu")
     assert not (tmp_path / "runs").exists()
+
+
+def test_text_that_another_process_prepares_meanwhile_is_taken_as_it_is(tmp_path, prepared):
+    """Preparing it again would take it away under the training that has begun on it; here it would fail: no file."""
+    experiment, folder = read_experiment(_write(tmp_path)), tmp_path / "runs" / "grid" / "data"
+    folder.parent.mkdir(parents=True)
+    with ThreadPoolExecutor(1) as other:
+        with FileLock(folder.with_name(".data.lock")):
+            found = other.submit(prepare_data, experiment, tmp_path / "runs", tmp_path / "nowhere", print)
+            time.sleep(0.2)  # time to see that there is no text yet; the outcome is the same without
+            shutil.copytree(prepared.folder, folder)
+        assert found.result() == folder
 
 
 def test_text_that_was_never_prepared_is_asked_for(tmp_path):

@@ -77,6 +77,7 @@ class Experiment(Section):
     seeds: tuple[int, ...] = Field((1,), min_length=1)
     training: dict[str, Any]
     search: dict[str, Any] = {}
+    begin_from: str | None = Field(None, description="a run below the runs folder that every cell begins from")
     inspect: str | None = Field(None, description="test set whose beam trees and traces are kept")
 
 
@@ -145,7 +146,14 @@ class Cell:
 
     @cached_property
     def training(self) -> TrainingConfig:
-        return parse(TrainingConfig, {**self.experiment.training, "seed": self.seed}, "training")
+        return parse(TrainingConfig, self.settings, "training")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What of training is set: by the grid, by the cell's seed, by the run that it begins from."""
+        first = self.experiment.begin_from
+        begins = {} if first is None else {"init_from": str(self.folder.parents[1] / first)}
+        return {**self.experiment.training, "seed": self.seed, **begins}
 
     def changes(self) -> list[str]:
         """Settings that matter to the result and in which the run that is there and the grid differ."""

@@ -24,20 +24,18 @@ Say = Callable[[str], None]
 
 def prepare_data(experiment: Experiment, root: Path, files: Path | None, say: Say = print) -> Path:
     """The prepared text of an experiment, made from `files`, or generated, where it is not there yet."""
-    from core_models.text.binary import Prepared, prepare
-    from core_models.text.parallel import TextError, read_parallel
+    from core_models.text.binary import prepare
+    from core_models.text.parallel import read_parallel
 
     folder, data = root / experiment.name / "data", experiment.data
-    try:
-        Prepared.open(folder)
+    if _is_prepared(folder):
         return folder
-    except TextError:
-        if files is None and data.controlled is None:
-            raise RunError(
-                f"{experiment.name}: its text is not prepared yet; give the folder of its files with --data"
-            ) from None
+    if files is None and data.controlled is None:
+        raise RunError(f"{experiment.name}: its text is not prepared yet; give the folder of its files with --data")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(".data.lock")):
+        if _is_prepared(folder):  # by another process, while this one waited
+            return folder
         if data.controlled is not None:
             return prepare_controlled(folder.parent, say, data.controlled.model_dump(), data.pieces, data.kind)
 
@@ -56,14 +54,24 @@ def prepare_data(experiment: Experiment, root: Path, files: Path | None, say: Sa
     return folder
 
 
+def _is_prepared(folder: Path) -> bool:
+    from core_models.text.binary import Prepared
+    from core_models.text.parallel import TextError
+
+    try:
+        Prepared.open(folder)
+    except TextError:
+        return False
+    return True
+
+
 def run_cell(cell: Cell, data: Path, report: Report | None, device: str, minutes: float | None) -> bool:
     """Train a cell as far as time allows and, when it is trained, translate its tests; True when it is done."""
     experiment = cell.experiment
     if cell.problem is not None:
         raise RunError(f"{cell.problem}; mend the run or remove its folder")
     if cell.state == "missing":
-        training = {**experiment.training, "seed": cell.seed}
-        new_run(cell.folder, experiment.systems[cell.system], data, training, experiment.search)
+        new_run(cell.folder, experiment.systems[cell.system], data, cell.settings, experiment.search)
     run = open_run(cell.folder)
     if cell.state == "begun":
         train(run, report, device, minutes)

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from core_models import checkpoint
+from core_models.backbones import transformer
 from core_models.checkpoint import write_weights
 from core_models.training import loop
 from core_models.training.fit import fit
@@ -70,10 +71,14 @@ def train(run: Path, fault: Any = None) -> int:
 
 def start_ranks(run: Path, faults: tuple[Any, Any] = (None, None)) -> list[Rank]:
     """Two processes that train one run together, as a launcher starts them."""
+    port = free_port()
+    return [Rank(run, fault, rank, 2, port) for rank, fault in enumerate(faults)]
+
+
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    return [Rank(run, fault, rank, 2, port) for rank, fault in enumerate(faults)]
+        return free.getsockname()[1]
 
 
 def _train(run: Path, fault: Any, rank: int, world: int, port: int) -> None:
@@ -215,6 +220,14 @@ class CountCalls:
             return step(own, group)
 
         Loop.step = counted
+
+
+@dataclass(frozen=True)
+class ShortTables:
+    """No fault: tables of positions so short that each process's sentences make its own grow, by other lengths."""
+
+    def __call__(self) -> None:
+        transformer.FIRST_POSITIONS = 4
 
 
 @dataclass(frozen=True)

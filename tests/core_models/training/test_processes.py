@@ -12,9 +12,9 @@ from core_models.text.batches import BatchLoader
 from core_models.training.fit import fit
 from core_models.training.log import read_events
 from core_models.training.state import Progress
-from tests.core_models.training.processes import start_ranks
+from tests.core_models.training.processes import ShortTables, free_port, start_ranks
 
-PROGRAM = "import sys; from core_models.training.fit import fit; fit(sys.argv[1], device='cpu')"
+PROGRAM = "import sys; from core_models.training.fit import fit; fit(sys.argv[1])"
 SYSTEM = "future-cost-2:dropout=0,attention_dropout=0"
 
 
@@ -47,8 +47,11 @@ def assert_same_losses(one: Path, two: Path, updates: int, tolerance: float) -> 
             assert theirs[name] == pytest.approx(mine[name], rel=tolerance, abs=0)
 
 
-def test_a_launcher_s_two_ranks_end_with_the_weights_of_one_process(new_run, prepared, tmp_path):
-    """Dropout is 0 and the ranks' batches hold unequal numbers of tokens; one number divides the whole step."""
+def test_two_nodes_end_with_the_weights_of_one_process(new_run, prepared, tmp_path):
+    """Each node has a launcher of its own, which finds the other by its address, and is told of no device.
+
+    Dropout is 0 and the ranks' batches hold unequal numbers of tokens; one number divides the whole step.
+    """
     text = prepared.split("train")
     one, two = pair(new_run, text, 100, "float64")
     loaders = [BatchLoader(text, even_budget(text, 100), 1, rank, 2) for rank in (0, 1)]
@@ -56,9 +59,19 @@ def test_a_launcher_s_two_ranks_end_with_the_weights_of_one_process(new_run, pre
     assert all(mine != theirs for mine, theirs in zip(*tokens, strict=True))
     program = tmp_path / "train.py"
     program.write_text(PROGRAM, encoding="utf-8")
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([*launcher, str(program), str(two)], check=True, capture_output=True, timeout=200, env=environment)
+    where = ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{free_port()}"]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc_per_node", "1", *where]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    nodes = [
+        subprocess.Popen([*launcher, str(program), str(two)], stderr=subprocess.PIPE, text=True, env=environment)
+        for _ in range(2)
+    ]
+    try:
+        said = [node.communicate(timeout=250)[1] for node in nodes]
+    finally:
+        for node in nodes:
+            node.kill()
+    assert [node.returncode for node in nodes] == [0, 0], said
     fit(one, device="cpu")
     assert_same_losses(one, two, 100, 1e-8)
     weights = [read_tensors(run / "weights.safetensors") for run in (one, two)]
@@ -66,8 +79,9 @@ def test_a_launcher_s_two_ranks_end_with_the_weights_of_one_process(new_run, pre
 
 
 def test_two_ranks_in_float32_have_the_losses_of_one_process(new_run, prepared):
+    """And tables that grow with what a rank has read stay each rank's own."""
     one, two = pair(new_run, prepared.split("train"), 30, "float32")
-    assert [rank.ended() for rank in start_ranks(two)] == [0, 0]
+    assert [rank.ended() for rank in start_ranks(two, (ShortTables(), ShortTables()))] == [0, 0]
     fit(one, device="cpu")
     assert_same_losses(one, two, 30, 1e-4)
 

@@ -166,6 +166,20 @@ def test_a_state_that_was_half_removed_is_never_taken_for_one(tmp_path):
     assert load_state(latest_state(tmp_path), *small()).step == 5
 
 
+def test_settings_of_the_optimiser_that_were_changed_since_hold_and_its_moments_come_back(tmp_path):
+    system, optimizer = small()
+    for parameter in system.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    save_state(tmp_path, system, optimizer, Progress(step=5), random={"cpu": torch.get_rng_state()[None]})
+    system, changed = build("transformer:preset=tiny", 8), {"betas": (0.8, 0.9), "weight_decay": 0.3}
+    again = torch.optim.AdamW(system.parameters(), **changed)
+    load_state(latest_state(tmp_path), system, again)
+    assert {name: again.param_groups[0][name] for name in changed} == changed
+    for old, new in zip(optimizer.state.values(), again.state.values(), strict=True):
+        assert all(torch.equal(old[name], new[name]) for name in old)
+
+
 def test_a_state_that_cannot_be_read_says_how_to_go_on(tmp_path):
     save_state(tmp_path, *small(), Progress(step=5), random={"cpu": torch.get_rng_state()[None]})
     file = tmp_path / "step-000005" / "optimizer.pt"
