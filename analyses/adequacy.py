@@ -81,19 +81,6 @@ def repeated(
     return {i for (i, word), times in ours.items() if times >= 2 and theirs[i, word] < times}
 
 
-def corpus(sentences: pd.DataFrame) -> dict[str, float]:
-    """The measures of a whole test set from `by_sentence`: cdr (micro), cdr_macro, under = 1 - cdr, over; ratios."""
-    counted = sentences[sentences["covered"] > 0]
-    missed, covered, words = counted["missed"].sum(), counted["covered"].sum(), sentences["words"].sum()
-    under = float(missed / covered) if covered else float("nan")
-    return {
-        "cdr": 1.0 - under,
-        "cdr_macro": float(1.0 - counted["under"].mean()),
-        "under": under,
-        "over": float(sentences["repeated"].sum() / words) if words else float("nan"),
-    }
-
-
 def _covered(reference_links: Links, hypothesis_links: Links) -> pd.DataFrame:
     """covered: source words that the reference covers; missed: those of them that the hypothesis does not."""
     pairs = [
@@ -109,7 +96,6 @@ def intervals(sentences: pd.DataFrame, samples: int = 1000) -> pd.DataFrame:
     Measures: CDR (micro, a ratio), and the proxies of under- and over-translation in percent of source words.
     """
     counts = sentences[["missed", "covered", "repeated", "words"]].to_numpy()
-    counts[counts[:, 1] == 0, 0] = 0
     drawn = resampled_sums(counts, samples)
     rows = []
     for (measure, score), shares in zip(

@@ -7,13 +7,14 @@ Words are compared exactly, case included. Does not know what the words mean.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
+
+from analyses.proportions import wilson
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,9 @@ def share_table(
     for name, group in groups:
         counts = group.outcome.value_counts()
         won, lost = int(counts.get(success, 0)), int(counts.get(failure, 0))
-        share = low = high = np.nan
-        if won + lost:
-            share = won / (won + lost)
-            low, high = binomtest(won, won + lost).proportion_ci(level, method="wilson")
-        rows.append((name, len(group), won, lost, len(group) - won - lost, share, low, high))
+        share = won / (won + lost) if won + lost else math.nan
+        interval = wilson(won, won + lost, level)
+        rows.append((name, len(group), won, lost, len(group) - won - lost, share, *interval))
     table = pd.DataFrame(rows, columns=[by or "", "n", success, failure, "undecidable", "share", "low", "high"])
     return table if by else table.drop(columns="")
 

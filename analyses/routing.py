@@ -1,12 +1,21 @@
 """How routing spreads: entropy and diversity of assignments (Dou 2019, section 5.3), effective and dead capsules.
 
 Assignments [iterations, ..., L, N] say how much of input l goes to output n; they sum to one over N. Every measure is a
-mean over positions, one number an iteration. Knows arrays only.
+mean over positions, one number an iteration. Over many sentences they are reduced as they come (`spread`), and the
+means over all get bootstrap intervals over sentences (`measures`). Knows arrays only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 import numpy as np
+import pandas as pd
+
+from analyses.significance import DEFAULT_SEED, percentile_interval, resampled_sums
+
+DEAD_BELOW = 0.1  # of an even part
 
 
 def entropy(assignments: np.ndarray) -> np.ndarray:
@@ -43,11 +52,148 @@ def effective_capsules(assignments: np.ndarray) -> np.ndarray:
     return np.exp(entropy(assignments))
 
 
-def dead_share(assignments: np.ndarray, below: float = 0.1) -> np.ndarray:
+def dead_share(assignments: np.ndarray, below: float = DEAD_BELOW) -> np.ndarray:
     """Share of outputs that get, over all inputs and positions, less than `below` of an even part: [iterations]."""
     values = np.asarray(assignments, dtype=np.float64)
     got = values.reshape(len(values), -1, values.shape[-1]).mean(1)  # [iterations, N]
     return (got < below / values.shape[-1]).mean(-1)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What routing did in S sentences; but for `received` and `positions`, means over the positions of each sentence.
+
+    positions [S]; entropy [S, iterations, L] in nats; diversity, dead [S, iterations]; activations [S, 2]: the lowest
+    and the highest among the outputs of a position (NaN where outputs have none). received [iterations, N]: what each
+    output got from all inputs at all positions of all sentences.
+    """
+
+    positions: np.ndarray
+    entropy: np.ndarray
+    diversity: np.ndarray
+    dead: np.ndarray
+    activations: np.ndarray
+    received: np.ndarray
+
+    @property
+    def capsules(self) -> int:
+        return self.received.shape[-1]
+
+    @property
+    def dead_throughout(self) -> np.ndarray:
+        """Share of outputs that get less than a tenth of an even part over all sentences: [iterations]."""
+        even = self.positions.sum() * self.entropy.shape[-1] / self.capsules
+        return (self.received < DEAD_BELOW * even).mean(-1)
+
+
+def spread(assignments: np.ndarray, activations: np.ndarray | None = None) -> Spread:
+    """One sentence: assignments [iterations, positions, L, N], activations [positions, N] of the outputs.
+
+    Raises ValueError for a sentence without positions.
+    """
+    values = np.asarray(assignments, dtype=np.float64)
+    if values.ndim != 4 or not values.shape[1]:
+        raise ValueError(
+            f"assignments of a sentence are [iterations, positions, inputs, outputs], here {list(values.shape)}; there "
+            "is at least one position"
+        )
+    ends = (np.nan, np.nan) if activations is None else (activations.min(-1).mean(), activations.max(-1).mean())
+    return Spread(
+        positions=np.array([values.shape[1]]),
+        entropy=-_plogp(values).sum(-1).mean(1)[None],
+        diversity=diversity(values)[None],
+        dead=dead_share(values)[None],
+        activations=np.array([ends], dtype=np.float64),
+        received=values.sum((1, 2)),
+    )
+
+
+def together(spreads: Iterable[Spread]) -> Spread:
+    """Several sentences as one; raises ValueError where there is none."""
+    found = list(spreads)
+    if not found:
+        raise ValueError("there is no sentence to measure")
+    names = ("positions", "entropy", "diversity", "dead", "activations")
+    return Spread(
+        **{name: np.concatenate([getattr(one, name) for one in found]) for name in names},
+        received=np.sum([one.received for one in found], axis=0),
+    )
+
+
+def measures(found: Spread, samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
+    """Means over positions, 95 % bootstrap intervals over sentences: measure, iteration, layer, value, low, high.
+
+    layer: 0 for all inputs together, else its number from 1. Measures: entropy (nats), effective (its exp),
+    entropy_as_printed (Eq. 17 to the letter), each also by layer; diversity, diversity_as_printed (Eq. 18); dead: share
+    of outputs that get less than a tenth of an even part within a sentence, a mean over sentences; at the last
+    iteration activation_low and activation_high.
+    """
+    sentences, iterations, layers = found.entropy.shape
+    by_layer = np.concatenate([found.entropy.mean(-1, keepdims=True), found.entropy], axis=-1)
+    rows: list[dict[str, object]] = []
+
+    def add(measure: str, iteration: int, layer: int, value: float, drawn: np.ndarray) -> None:
+        low, high = percentile_interval(drawn)
+        rows.append(
+            {"measure": measure, "iteration": iteration, "layer": layer, "value": value, "low": low, "high": high}
+        )
+
+    values, drawn = _resampled(by_layer.reshape(sentences, -1), found.positions, samples, seed)
+    for place in range(iterations * (layers + 1)):
+        at = place // (layers + 1) + 1, place % (layers + 1)
+        add("entropy", *at, values[place], drawn[:, place])
+        add("effective", *at, np.exp(values[place]), np.exp(drawn[:, place]))
+        add("entropy_as_printed", *at, -values[place] / found.capsules, -drawn[:, place] / found.capsules)
+    values, drawn = _resampled(found.diversity, found.positions, samples, seed)
+    for place in range(iterations):
+        add("diversity", place + 1, 0, values[place], drawn[:, place])
+        add("diversity_as_printed", place + 1, 0, 1 - values[place], 1 - drawn[:, place])
+    values, drawn = _resampled(found.dead, np.ones(sentences), samples, seed)
+    for place in range(iterations):
+        add("dead", place + 1, 0, values[place], drawn[:, place])
+    if not np.isnan(found.activations).any():
+        values, drawn = _resampled(found.activations, found.positions, samples, seed)
+        for place, name in enumerate(("activation_low", "activation_high")):
+            add(name, iterations, 0, values[place], drawn[:, place])
+    return pd.DataFrame(rows)
+
+
+def differences(first: Spread, second: Spread, samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
+    """First minus second at the last iteration, paired over the same sentences: measure, delta, low, high (95 %).
+
+    Measures: entropy (nats), diversity, dead. Raises ValueError where the sentences are not the same ones.
+    """
+    if not np.array_equal(first.positions, second.positions):
+        raise ValueError("the two were not measured on the same sentences; measure both on the same")
+    rows = []
+    for measure, weights in (("entropy", first.positions), ("diversity", first.positions), ("dead", None)):
+        ours, theirs = (getattr(one, measure)[:, -1].reshape(len(one.positions), -1) for one in (first, second))
+        each = ours.mean(-1, keepdims=True) - theirs.mean(-1, keepdims=True)
+        even = np.ones(len(each)) if weights is None else weights
+        values, drawn = _resampled(each, even, samples, seed)
+        low, high = percentile_interval(drawn[:, 0])
+        rows.append({"measure": measure, "delta": values[0], "low": low, "high": high})
+    return pd.DataFrame(rows)
+
+
+def dealt_anew(generator: np.random.Generator, *arrays: np.ndarray) -> list[np.ndarray]:
+    """Arrays [P, L, ...] with what each input says dealt out again over the positions, in an order of its own.
+
+    What a layer says for all outputs moves together, and with it what else is its own (the same order for all arrays).
+    So every layer keeps its votes, and what they have in common; only what the layers say of the same position no
+    longer stands side by side. Votes exchanged between the layers of one position would not do: every output would keep
+    the very votes that agreed, from other senders.
+    """
+    positions, inputs = arrays[0].shape[:2]
+    orders = np.stack([generator.permutation(positions) for _ in range(inputs)], axis=1)  # [P, L]
+    return [array[orders, np.arange(inputs)] for array in arrays]
+
+
+def _resampled(values: np.ndarray, weights: np.ndarray, samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted means of values [S, k] over sentences, and over resampled sentences: [k], [samples, k]."""
+    weighted = values * weights[:, None]
+    sums = resampled_sums(np.column_stack([weights, weighted]), samples, seed)
+    return weighted.sum(0) / weights.sum(), sums[:, 1:] / sums[:, :1]
 
 
 def _plogp(assignments: np.ndarray) -> np.ndarray:

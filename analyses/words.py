@@ -30,6 +30,7 @@ class _Coded:
     code: np.ndarray
     words: np.ndarray  # the word of each code
     segments: int
+    sides: int
 
 
 def tokenised(lines: Sequence[str], tokenize: str = "13a", lowercase: bool = False) -> list[str]:
@@ -154,7 +155,8 @@ def _coded(*sides: Sequence[str]) -> _Coded:
     row = np.repeat(np.arange(len(split)), lengths)
     code, words = pd.factorize(np.array([word for line in split for word in line], dtype=object))
     segments = len(sides[0])
-    return _Coded(row // max(segments, 1), row % max(segments, 1), code.astype(np.int64), words, segments)
+    side, segment = np.divmod(row, max(segments, 1))
+    return _Coded(side, segment, code.astype(np.int64), words, segments, len(sides))
 
 
 def _longer(coded: _Coded, code: np.ndarray, starts: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
@@ -175,8 +177,7 @@ def _counted(
     """For each side, its (segment, n-gram) pairs as `segment * codes + code`, ascending, and how often it has each."""
     places = slice(None) if starts is None else starts
     side, key = coded.side[places], coded.segment[places] * codes + code
-    sides = range(int(coded.side.max(initial=0)) + 1)
-    found = [np.unique(key[side == number], return_counts=True) for number in sides]
+    found = [np.unique(key[side == number], return_counts=True) for number in range(coded.sides)]
     return [keys for keys, _ in found], [amounts for _, amounts in found]
 
 

@@ -83,7 +83,7 @@ class ModelConfig(Section):
     def _fill_from_preset(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        preset = given.get("preset", "small")
+        preset = given.get("preset", None if PRESETS["small"].keys() <= given.keys() else "small")
         # A preset that is none is refused by its field; the sizes of another keep that refusal alone.
         known = preset if isinstance(preset, str) and preset in PRESETS else "small"
         sizes = {} if preset is None else PRESETS[known]

@@ -10,10 +10,15 @@ import torch
 from core_models.config import ConfigError
 
 
+def resolved(device: str) -> str:
+    """The device that "auto" stands for here: CUDA where there is some, else the CPU."""
+    if device != "auto":
+        return device
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def check_device(device: str) -> None:
     """Raises ConfigError, with what there is, for a device name that PyTorch does not know or cannot use here."""
-    if device == "auto":  # what training takes for the best there is
-        return
     try:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError):  # AssertionError: PyTorch was built without CUDA

@@ -71,7 +71,8 @@ class Translator:
         """Translate sentences; the order of `sources` is kept.
 
         prefix: what each translation must begin with. trace: names or patterns of trace arrays to record for the winner
-        ("decoder.cross_attention", "*"). record: keep the search tree. Other keyword arguments change the SearchConfig.
+        ("decoder.cross_attention", "*"). record: keep the search tree (where `finished` is "stay" there is none). Other
+        keyword arguments change the SearchConfig.
         """
         _check_one_each(sources, documents=documents, prefixes=prefix)
         given = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length, "n_best": n_best, **changes}
@@ -142,7 +143,8 @@ class Translator:
             with torch.inference_mode():
                 return sample(*self._encode(batch), limits, samples, temperature, top, generator)
 
-        for rows, found in self._each("sampling", pieces, self.search, draw):
+        room = self.search.model_copy(update={"beam": samples})  # each sample takes what a beam does
+        for rows, found in self._each("sampling", pieces, room, draw):
             for row, hypotheses in zip(rows, found, strict=True):
                 drawn[row] = [self.wording.hypothesis(pieces[row], hypothesis) for hypothesis in hypotheses]
         return drawn

@@ -6,7 +6,7 @@ Offers places to mechanisms and calls whoever stands there; knows no mechanism, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from core_models.backbones.guests import Guests
 from core_models.config import ConfigError, ModelConfig
 from core_models.mechanisms.base import Host, Place, View
 
+FIRST_POSITIONS = 64  # rows of the table of sinusoids at first; it doubles what is asked for beyond them
 FIRST_SLOTS = 128  # keys and values a sentence's search has room for at first; the room doubles when it is used up
 
 
@@ -28,8 +29,14 @@ class Positions(nn.Module):
         super().__init__()
         self.width = width
         self.learned = nn.Parameter(torch.randn(longest, width) * width**-0.5) if learned else None
-        self.table: Tensor
-        self.register_buffer("table", self._sinusoids(64) if not learned else None, persistent=False)
+        # No buffer: training in several processes would send the first one's table to others, whose own is as long as
+        # their sentences, and so put wrong rows into it.
+        self.table = self._sinusoids(0 if learned else FIRST_POSITIONS)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Positions:
+        super()._apply(fn, recurse)
+        self.table = fn(self.table)
+        return self
 
     def _sinusoids(self, length: int) -> Tensor:
         position = torch.arange(length, dtype=torch.float64)[:, None]

@@ -134,8 +134,9 @@ def _accelerator(precision: str, device: str) -> Accelerator:
         AcceleratorState._reset_state(reset_partial_state=True)
         if device.startswith("cuda:"):  # Accelerate takes the process's current card
             torch.cuda.set_device(device)
-    # Accelerate lets processes on CPUs work together only if it is told that they are on CPUs.
-    cpu = device == "cpu" or not torch.accelerator.is_available()
+    # Accelerate lets processes on CPUs work together only if it is told that they are on CPUs; and of itself it would
+    # take Apple's GPU, which has no float64, in which tokens are counted.
+    cpu = device == "cpu" or (device == "auto" and not torch.cuda.is_available())
     return Accelerator(cpu=cpu, mixed_precision="bf16" if precision == "bfloat16" else "no")
 
 

@@ -149,7 +149,9 @@ def load_state(path: Path, system: System, optimizer: torch.optim.Optimizer, ran
         raise CheckpointError(
             f"{path}: this state cannot be read ({error}); move the folder away to go on from the state before it"
         ) from error
-    optimizer.load_state_dict(stored["optimizer"])
+    # Betas and weight decay are the configuration's, which may have been changed since; the rate is set at every step.
+    own = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({**stored["optimizer"], "param_groups": own})
     if rank < progress.processes:
         # Cloned: torch reads a generator's state from where the storage begins, not from where the row does.
         torch.set_rng_state(torch.atleast_2d(stored["random"]["cpu"])[rank].clone())

@@ -47,3 +47,83 @@ def test_an_output_that_gets_nothing_is_dead_and_an_input_that_chooses_has_no_en
     np.testing.assert_allclose(routing.dead_share(one), 0.5)
     assert routing.dead_share(UNIFORM)[0] == 0
     assert np.isnan(routing.diversity(np.ones((1, 2, 3, 1)))[0])
+
+
+def _assignments(seed: int, positions: int, inputs: int = 3, outputs: int = 5) -> np.ndarray:
+    return np.random.default_rng(seed).dirichlet(np.ones(outputs), size=(2, positions, inputs))
+
+
+def test_many_sentences_are_measured_as_if_their_positions_were_one_sentence():
+    sentences = [_assignments(number, positions) for number, positions in enumerate((4, 1, 7))]
+    whole = np.concatenate(sentences, axis=1)
+    found = routing.together(routing.spread(one) for one in sentences)
+    table = routing.measures(found, samples=50)
+    for measure in ("entropy", "diversity", "effective_capsules", "entropy_as_printed"):
+        rows = table[(table.measure == measure.removesuffix("_capsules")) & (table.layer == 0)]
+        np.testing.assert_allclose(rows.value, getattr(routing, measure)(whole), rtol=1e-12)
+    second = table[(table.measure == "entropy") & (table.layer == 2)]
+    np.testing.assert_allclose(second.value, routing.entropy(whole[:, :, [1]]), rtol=1e-12)
+    np.testing.assert_allclose(found.dead_throughout, routing.dead_share(whole))
+    dead = table[table.measure == "dead"].value
+    np.testing.assert_allclose(dead, np.mean([routing.dead_share(one) for one in sentences], axis=0))
+
+
+def test_equation_18_as_printed_is_the_mean_cosine():
+    table = routing.measures(routing.spread(HAND), samples=50).set_index("measure").value
+    assert table["diversity_as_printed"] == pytest.approx(np.mean([4 / 5, 3 / np.sqrt(10), 3 / np.sqrt(10)]))
+
+
+def test_intervals_are_those_of_a_bootstrap_over_sentences():
+    sentences = [_assignments(number, 2 + number % 5) for number in range(40)]
+    table = routing.measures(routing.together(routing.spread(one) for one in sentences), samples=2000)
+    first = table[(table.measure == "entropy") & (table.layer == 0) & (table.iteration == 1)].iloc[0]
+    sums = np.array([routing.entropy(one)[0] * one.shape[1] for one in sentences])
+    positions = np.array([one.shape[1] for one in sentences])
+    drawn = np.random.default_rng(7).integers(40, size=(2000, 40))
+    wanted = np.quantile(sums[drawn].sum(1) / positions[drawn].sum(1), [0.025, 0.975])
+    np.testing.assert_allclose([first.low, first.high], wanted, atol=0.15 * (first.high - first.low))
+    assert first.low < first.value < first.high
+
+
+def test_differences_are_paired_over_sentences():
+    """Each sentence of the second spreads over twice as many outputs as of the first: ln 2, whatever is resampled."""
+    first, second = [], []
+    for number in range(12):
+        positions, outputs = 1 + number % 4, 2 ** (1 + number % 3)
+        for of, kept in ((first, outputs), (second, 2 * outputs)):
+            of.append(np.zeros((1, positions, 3, 16)))
+            of[-1][..., :kept] = 1 / kept
+    found = routing.differences(*(routing.together(map(routing.spread, of)) for of in (second, first)), samples=50)
+    row = found.set_index("measure").loc["entropy"]
+    assert (row.delta, row.low, row.high) == pytest.approx((np.log(2),) * 3)
+    whole = [routing.diversity(np.concatenate(of, axis=1))[0] for of in (second, first)]
+    assert found.set_index("measure").loc["diversity", "delta"] == pytest.approx(whole[0] - whole[1])
+    with pytest.raises(ValueError, match="not measured on the same sentences"):
+        routing.differences(routing.spread(first[1]), routing.spread(first[0]))
+
+
+def test_activations_are_the_mean_lowest_and_highest_of_a_position():
+    active = np.array([[0.1, 0.5, 0.2, 0.9, 0.4], [0.3, 0.3, 0.3, 0.7, 0.3]])
+    table = routing.measures(routing.spread(_assignments(1, 2), active), samples=50).set_index("measure")
+    assert table.loc["activation_low", "value"] == pytest.approx(0.2)
+    assert table.loc["activation_high", "value"] == pytest.approx(0.8)
+    assert table.loc["activation_low", "iteration"] == 2
+    assert "activation_low" not in set(routing.measures(routing.spread(_assignments(1, 2)), samples=50).measure)
+
+
+def test_a_sentence_without_positions_is_refused():
+    with pytest.raises(ValueError, match="at least one position"):
+        routing.spread(_assignments(1, 0))
+    with pytest.raises(ValueError, match="no sentence"):
+        routing.together([])
+
+
+def test_votes_dealt_anew_stay_their_layers_own_whole_and_together():
+    draw = np.random.default_rng(3)
+    votes, active = draw.normal(size=(30, 4, 2, 3)), draw.uniform(size=(30, 4))
+    dealt, moved = routing.dealt_anew(np.random.default_rng(1), votes, active)
+    for layer in range(4):
+        before = {(active[p, layer], *votes[p, layer].ravel()) for p in range(30)}
+        assert {(moved[p, layer], *dealt[p, layer].ravel()) for p in range(30)} == before
+    orders = [[np.flatnonzero(active[:, layer] == one)[0] for one in moved[:, layer]] for layer in range(4)]
+    assert len({tuple(order) for order in orders}) == 4  # each layer in an order of its own

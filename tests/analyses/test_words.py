@@ -92,6 +92,16 @@ def test_ngrams_are_ranked_as_compare_mt_ranks_them():
     assert "on the mat" in table[table.difference < 0].ngram.tolist()
 
 
+def test_a_system_that_writes_nothing_matches_nothing():
+    table = words.by_frequency({"s": ["", "", ""]}, REFERENCES, COUNTS, samples=5)
+    assert (table.matched == 0).all()
+    assert (table.recall == 0).all()
+    assert table.n.sum() == 10
+    ahead = words.ngram_differences(REFERENCES, [""] * 3, REFERENCES, orders=(1,))
+    assert (ahead.second == 0).all()
+    assert dict(zip(ahead.ngram, ahead["first"], strict=True)) == words.frequencies(REFERENCES)
+
+
 def test_words_are_told_from_punctuation_by_sacrebleus_tokenizers():
     assert words.tokenised(["Yes, I do."], "13a", lowercase=True) == ["yes , i do ."]
     assert words.tokenised(["我爱你"], "zh") == ["我 爱 你"]

@@ -110,8 +110,9 @@ def test_a_missing_key_is_named():
         parse(RunConfig, {key: value for key, value in RUN.items() if key != "data"}, where="run.yaml")
 
 
-def test_a_configuration_survives_its_file(tmp_path):
-    config = parse(RunConfig, {**RUN, "model": describe("future-cost-2:preset=tiny,norm=post").model_dump()})
+@pytest.mark.parametrize("model", [{"preset": "tiny", "norm": "post"}, {"preset": None, **PRESETS["tiny"]}])
+def test_a_configuration_survives_its_file(tmp_path, model):
+    config = parse(RunConfig, {**RUN, "model": {**model, "mechanisms": [{"future_cost": {"model": 2}}]}})
     write_yaml(tmp_path / "config.yaml", config.model_dump(mode="json", exclude_none=True))
     assert read_config(tmp_path) == config
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]

@@ -7,6 +7,7 @@ import torch
 
 from analyses import beam
 from core_models import load
+from core_models import translator as translating
 from core_models.config import ConfigError
 from core_models.translator import TranslatorError
 
@@ -137,6 +138,17 @@ def test_samples_come_in_order_and_by_seed(translator, sources):
     assert [drawn[0].source_tokens[:-1] for drawn in one] == pieces
 
 
+def test_samples_take_the_room_of_beams(translator, sources, monkeypatch):
+    taken, draw = [], translating.sample
+    monkeypatch.setattr(
+        translating, "sample", lambda *given: taken.append((len(given[2]), int(given[2].max()))) or draw(*given)
+    )
+    budget, offset = translator.search.batch_tokens, translator.search.length_offset
+    translator.sample(sources, 100, seed=1)
+    assert sum(rows for rows, _ in taken) == len(sources)
+    assert all(rows * 100 * (limit - offset) / translator.search.length_factor <= budget for rows, limit in taken)
+
+
 def test_empty_requests_and_empty_sentences(translator):
     assert translator.translate([]) == translator.score([], []) == []
     found = translator.score(["der", ""], ["", "der"])
@@ -185,7 +197,7 @@ def test_a_device_that_is_not_there_is_named(trained_run):
         load(trained_run, device="cuda")
 
 
-@pytest.mark.parametrize("device", ["cuda:99", "graphics", "cpu:x"])
+@pytest.mark.parametrize("device", ["cuda:99", "graphics", "cpu:x", "auto"])
 def test_a_device_that_cannot_be_is_refused(trained_run, device):
     with pytest.raises(ConfigError, match=f"device '{device}': PyTorch finds no such device here; use cpu"):
         load(trained_run, device=device)

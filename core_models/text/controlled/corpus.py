@@ -245,7 +245,6 @@ def generate(
         name: settings["sentences"][name] if size is None else size
         for name, size in zip(SPLITS, (sentences, dev, test), strict=True)
     }
-
     if min(sizes.values()) < 1:
         raise ValueError(f"every split needs at least one sentence, but the sizes are {sizes}")
 

@@ -51,7 +51,7 @@ class Rank:
         self._process = SERVER.Process(target=_train, args=(run, fault, rank, world, port))
         self._process.start()
 
-    def ended(self, seconds: float = 100) -> int:
+    def ended(self, seconds: float = 250) -> int:
         """The exit code; a signal's is negative."""
         self._process.join(seconds)
         if self._process.exitcode is None:
