@@ -28,6 +28,7 @@ test: lint
 	$(BIN)/python -m pytest -q
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check -q .
 	$(BIN)/mypy
 lock: $(VENV)/.dev
 	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/\+[a-z0-9.]+$$//' > constraints.txt

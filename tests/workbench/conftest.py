@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that tests start; our own is held by tests/conftest
 
@@ -14,25 +15,31 @@ from workbench.runs import Run, open_run
 from workbench.training import new_run, train
 
 
+SYSTEMS = ("transformer", "future-cost-1", "future-cost-2")
+
+
+def demo_grid(path: Path, changes: dict[str, dict], systems: tuple[str, ...] = SYSTEMS) -> Path:
+    """The demo's grid cut down to some systems, with settings of its sections changed."""
+    grid = yaml.safe_load(demo.grid_file().read_text(encoding="utf-8"))
+    grid["systems"] = {name: grid["systems"][name] for name in systems}
+    for section, settings in changes.items():
+        grid[section] |= settings
+    path.write_text(yaml.safe_dump(grid, sort_keys=False), encoding="utf-8")
+    return path
+
+
 @pytest.fixture(scope="session")
 def demo_runs(tmp_path_factory) -> Path:
     """A runs folder with the whole demo: three systems, a test set of 30 sentences with trees and traces."""
     root = tmp_path_factory.mktemp("demo-runs")
     # Hardly trained, the systems babble, but at length: that is what trees, traces and pages have to show.
-    training = {
-        "max_steps": 6,
-        "warmup": 1,
-        "validate_every": 2,
-        "log_every": 1,
-        "batch_tokens": 256,
-        "learning_rate": 3e-4,
+    training = {"max_steps": 6, "warmup": 1, "validate_every": 2, "log_every": 1, "batch_tokens": 256}
+    small = {
+        "data": {"pieces": 160, "kind": "bpe", "controlled": {"sentences": 300, "dev": 12, "test": 30}},
+        "training": {**training, "learning_rate": 3e-4},
+        "search": {"beam": 3, "max_length": 16},
     }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo, "SENTENCES", {"sentences": 300, "dev": 12, "test": 30})
-        patch.setattr(demo, "PIECES", 160)
-        patch.setattr(demo, "SEARCH", {**demo.SEARCH, "beam": 3, "max_length": 16})
-        patch.setattr(demo, "TRAINING", {**demo.TRAINING, **training})
-        demo.build(root, say=lambda message: None)
+    demo.build(root, say=lambda message: None, file=demo_grid(root.with_name(f"{root.name}.yaml"), small))
     return root
 
 
@@ -67,3 +74,15 @@ def taught_run(prepared, tmp_path_factory) -> Run:
     run = new_run(folder, "transformer:preset=tiny", prepared.folder, training, search)
     train(run, device="cpu")
     return run
+
+
+@pytest.fixture(scope="session")
+def routed_run(demo_runs, tmp_path_factory) -> Run:
+    """A hardly trained run of em-routing on the demo's data, two checkpoints kept, its test set translated."""
+    folder = tmp_path_factory.mktemp("routed") / "demo" / "em-routing"
+    system = "em-routing:preset=tiny,encoder_layers=3,decoder_layers=2,capsules=8,iterations=3"
+    training = {"max_steps": 2, "warmup": 1, "batch_tokens": 256, "keep_every": 1, "learning_rate": 0.01}
+    run = new_run(folder, system, demo_runs / "demo" / "data", training, {"max_length": 12})
+    train(run, device="cpu")
+    evaluation.translate_test(run, *evaluation.test_set(run, "test"))
+    return open_run(folder)

@@ -1,47 +1,42 @@
 """The demo: the same seed gives the same bytes, and a demo that was killed goes on to the same end."""
 
-import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.workbench.conftest import SYSTEMS, demo_grid
 from workbench import demo
-from workbench.runs import open_run
+from workbench.experiments.grid import cells, read_experiment
+from workbench.runs import RunError, open_run
 from workbench.training import finished
 
 SMALL = {
-    "SENTENCES": {"sentences": 200, "dev": 10, "test": 10},
-    "PIECES": 160,
-    "SEARCH": {**demo.SEARCH, "beam": 2, "max_length": 12},
-    "TRAINING": {
-        **demo.TRAINING,
-        "max_steps": 4,
-        "validate_every": 2,
-        "log_every": 1,
-        "warmup": 1,
-        "batch_tokens": 256,
-    },
+    "data": {"pieces": 160, "kind": "bpe", "controlled": {"sentences": 200, "dev": 10, "test": 10}},
+    "search": {"beam": 2, "max_length": 12},
+    "training": {"max_steps": 12, "validate_every": 2, "log_every": 1, "warmup": 1, "batch_tokens": 256},
 }
-# Each step is held back a little in the process that is to be killed, so that it is killed in the middle.
 SCRIPT = """
-import sys, time, torch
+import sys
 from pathlib import Path
 from workbench import demo
-torch.set_num_threads(1)
-for name, value in {settings!r}.items():
-    setattr(demo, name, value)
-demo.build(Path(sys.argv[1]), report=lambda name, done, total: time.sleep(float(sys.argv[2])))
+demo.build(Path(sys.argv[1]), file=Path(sys.argv[2]))
 """
 
 
-@pytest.fixture
-def small(monkeypatch):
-    for name, value in SMALL.items():
-        monkeypatch.setattr(demo, name, value)
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    return demo_grid(tmp_path_factory.mktemp("grid") / "demo.yaml", SMALL, SYSTEMS[:2])
+
+
+def grid_of(runs: Path) -> Path:
+    """The grid that the fixture `demo_runs` was built from."""
+    return runs.with_name(f"{runs.name}.yaml")
 
 
 def _bytes(root: Path) -> dict[str, bytes]:
@@ -65,19 +60,11 @@ def _same(one: dict[str, bytes], other: dict[str, bytes]) -> None:
     assert [name for name in one if one[name] != other[name]] == []
 
 
-def _start(root: Path, seconds_a_step: float, **options) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT.format(settings=SMALL), str(root), str(seconds_a_step)],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        **options,
-    )
-
-
 def test_the_same_seed_gives_the_same_bytes_killed_or_not(small, tmp_path):
     said = []
-    demo.build(tmp_path / "one", say=said.append)
+    demo.build(tmp_path / "one", say=said.append, processes=1, file=small)
     whole = _bytes(tmp_path / "one")
-    assert demo.complete(tmp_path / "one")
+    assert demo.complete(tmp_path / "one", small)
     assert {Path(name).name for name in whole} >= {
         "train.en",
         "joint.model",
@@ -87,45 +74,45 @@ def test_the_same_seed_gives_the_same_bytes_killed_or_not(small, tmp_path):
         "trees.jsonl",
         "index.json",
     }
-    assert [line.split()[0] for line in said if " bleu " in line][-3:] == list(demo.SYSTEMS)
+    assert [line.split()[0] for line in said if " bleu " in line] == list(SYSTEMS[:2])
 
-    process = _start(tmp_path / "two", 0.2, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    first = tmp_path / "two" / "demo" / demo.SYSTEMS[0]
-    until = time.monotonic() + 120
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path / "two"), str(small)])
+    first, until = tmp_path / "two" / "demo" / SYSTEMS[0], time.monotonic() + 120
     while not list(first.glob("state/step-*2/progress.json")):
-        assert process.poll() is None, process.stderr.read().decode()
+        assert process.poll() is None
         assert time.monotonic() < until
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    workers = psutil.Process(process.pid).children()
+    for one in (process, *workers):
+        one.send_signal(signal.SIGKILL)
+    process.wait()
+    psutil.wait_procs(workers)
     assert not finished(first), "it was to be killed in the middle of training"
-    assert not demo.complete(tmp_path / "two")
+    assert not demo.complete(tmp_path / "two", small)
 
-    said.clear()
-    demo.build(tmp_path / "two", say=said.append)
-    assert "Training transformer" in said
+    demo.build(tmp_path / "two", say=lambda _: None, processes=2, file=small)
     _same(whole, _bytes(tmp_path / "two"))
     steps = [event["step"] for event in open_run(first).events() if event["event"] == "train"]
-    assert steps == [1, 2, 3, 4], "each step stands in the log once"
+    assert steps == list(range(1, 13)), "each step stands in the log once"
 
 
 def test_a_demo_that_is_there_stays_as_it_is(demo_runs):
     before = {path: path.stat().st_mtime_ns for path in demo_runs.rglob("*") if path.is_file()}
     said = []
-    demo.build(demo_runs, say=said.append)
+    demo.build(demo_runs, say=said.append, file=grid_of(demo_runs))
     assert {path: path.stat().st_mtime_ns for path in demo_runs.rglob("*") if path.is_file()} == before
-    assert not [line for line in said if line.startswith(("Training", "Translating", "Writing"))]
+    assert not [line for line in said if line.startswith("Writing")]
 
 
-def test_what_a_demo_lacks_is_made_again(copied_runs):
+def test_what_a_demo_lacks_is_made_again(copied_runs, demo_runs):
     """Removing one product brings that one back, from the same weights the same bytes."""
     run = copied_runs / "demo" / "future-cost-1"
     index = (run / "traces" / "test" / "index.json").read_bytes()
     (run / "traces" / "test" / "index.json").unlink()
-    assert not demo.complete(copied_runs)
+    assert not demo.complete(copied_runs, grid_of(demo_runs))
     before = _bytes(copied_runs)
-    demo.build(copied_runs, say=lambda _: None)
-    assert demo.complete(copied_runs)
+    demo.build(copied_runs, say=lambda _: None, file=grid_of(demo_runs))
+    assert demo.complete(copied_runs, grid_of(demo_runs))
     assert (run / "traces" / "test" / "index.json").read_bytes() == index
     after = _bytes(copied_runs)
     _same(before, {name: content for name, content in after.items() if name in before})
@@ -135,3 +122,20 @@ def test_the_demo_is_of_documents_whose_truth_is_known(demo_runs):
     translations = open_run("demo/transformer", demo_runs).translations("test")
     assert len(translations.truth) == len(translations) == len(translations.test_set.documents)
     assert translations.has_trees
+
+
+def test_a_demo_of_which_only_another_test_set_was_translated_goes_on(copied_runs, demo_runs):
+    run = copied_runs / "demo" / "transformer"
+    (run / "translations" / "test").rename(run / "translations" / "dev")
+    shutil.rmtree(run / "traces")
+    demo.build(copied_runs, say=lambda _: None, file=grid_of(demo_runs))
+    assert open_run(run).tests() == ["dev", "test"]
+    assert demo.complete(copied_runs, grid_of(demo_runs))
+
+
+def test_a_demo_that_another_process_is_at_is_named(copied_runs, demo_runs):
+    run = copied_runs / "demo" / "transformer"
+    shutil.rmtree(run / "traces")
+    (cell, *_) = cells(read_experiment(grid_of(demo_runs)), copied_runs)
+    with cell.lock(), pytest.raises(RunError, match="another process builds the demo"):
+        demo.build(copied_runs, say=lambda _: None, file=grid_of(demo_runs))

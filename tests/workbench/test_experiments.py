@@ -12,9 +12,10 @@ from filelock import FileLock
 from core_models.config import ConfigError
 from core_models.resources import data_folder
 from workbench.experiments.grid import cells, read_experiment
-from workbench.experiments.running import prepare_data, run_experiment
+from workbench.experiments.running import run_experiment
 from workbench.experiments.tables import cell_table
-from workbench.runs import RunError, open_run, open_run
+from workbench.experiments.text import prepare_data
+from workbench.runs import RunError, open_run
 from workbench.training import finished
 
 GRID = {
@@ -72,7 +73,7 @@ def test_a_grid_is_run_once_and_stopped_training_is_taken_up(tmp_path, files):
         run.translations("first").has_trees and not run.translations("second").has_trees for run in (plain, future)
     )
     assert "future_cost.gate" in future.traces("first").names
-    assert not (plain.folder / "traces").exists(), "a system without mechanisms has nothing of its own to trace"
+    assert plain.traces("first").names == ["log_prob"], "all that a system without mechanisms has of it"
 
     before = _times(root)
     run_experiment(experiment, root, None, said.append, device="cpu")
@@ -122,7 +123,7 @@ def test_cells_begin_from_a_run_that_is_there(tmp_path, files):
     """All but what a system adds is the other run's, and a grid that begins elsewhere says so."""
     root, later = tmp_path / "runs", {"name": "later", "systems": {"future": GRID["systems"]["future"]}}
     grid = read_experiment(_write(tmp_path, **later, begin_from="grid/plain"))
-    with pytest.raises(RunError, match="1 of 1 cells failed.*grid/plain"):
+    with pytest.raises(RunError, match=r"1 of 1 cells failed.*grid/plain"):
         run_experiment(grid, root, files, print, device="cpu")
     run_experiment(read_experiment(_write(tmp_path)), root, files, print, device="cpu")
     run_experiment(grid, root, files, print, device="cpu", minutes=1e-6)

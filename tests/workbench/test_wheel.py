@@ -16,15 +16,17 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 TINY_DEMO = """
 import sys
 from pathlib import Path
-import torch
+import yaml
 import workbench
 from workbench import demo
-torch.set_num_threads(1)
 assert Path(workbench.__file__).is_relative_to(sys.argv[1]), workbench.__file__
-demo.SENTENCES, demo.PIECES = {"sentences": 200, "dev": 10, "test": 10}, 160
-demo.SEARCH = {**demo.SEARCH, "beam": 2, "max_length": 12}
-demo.TRAINING = {**demo.TRAINING, "max_steps": 2, "validate_every": 2, "log_every": 1, "warmup": 1, "batch_tokens": 256}
-demo.build(Path("runs"))
+assert demo.grid_file().is_relative_to(sys.argv[1]), demo.grid_file()
+grid = yaml.safe_load(demo.grid_file().read_text())
+grid["data"] = {"pieces": 160, "kind": "bpe", "controlled": {"sentences": 200, "dev": 10, "test": 10}}
+grid["search"] = {"beam": 2, "max_length": 12}
+grid["training"] |= {"max_steps": 2, "validate_every": 2, "log_every": 1, "warmup": 1, "batch_tokens": 256}
+Path("tiny.yaml").write_text(yaml.safe_dump(grid))
+demo.build(Path("runs"), file=Path("tiny.yaml"))
 assert demo.complete(Path("runs"))
 """
 
@@ -72,9 +74,9 @@ def _python(installed: Path, cwd: Path, *arguments: str) -> subprocess.Completed
 
 def test_it_carries_the_readable_data_the_app_and_its_settings(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    kinds = ("controlled/*.yaml", "papers/*.toml")
+    kinds = ("controlled/*.yaml", "experiments/*.yaml", "papers/*.toml")
     readable = {path.relative_to(data_folder()).as_posix() for kind in kinds for path in data_folder().glob(kind)}
-    assert {Path(name).parent.as_posix() for name in readable} == {"controlled", "papers"}
+    assert {Path(name).parent.as_posix() for name in readable} == {"controlled", "experiments", "papers"}
     assert {f"core_models/_data/{name}" for name in readable} <= names
     assert {"workbench/app.py", "workbench/.streamlit/config.toml"} <= names
     code = {
@@ -116,6 +118,7 @@ def test_the_installed_demo_runs_from_another_folder(installed, tmp_path):
     assert found.returncode == 0, found.stderr
     listed = _python(installed, tmp_path, "-m", "workbench.cli", "runs")
     assert [line.split()[0] for line in listed.stdout.splitlines()] == [
+        "demo/em-routing",
         "demo/future-cost-1",
         "demo/future-cost-2",
         "demo/transformer",

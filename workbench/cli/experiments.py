@@ -48,6 +48,8 @@ def experiment_run(
 
     chosen = only or []
     if launcher == "submitit":
+        if devices or processes > 1:
+            refuse("--devices and --processes are for this machine; a job of submitit works on one cell")
         asked = {"timeout_min": time, "gpus_per_node": gpus, "cpus_per_task": cpus, **pairs(job)}
         asked |= {"slurm_partition": partition} if partition else {}
         launching.submit(file, root, data, typer.echo, asked, cluster, device, minutes, chosen)
@@ -57,7 +59,9 @@ def experiment_run(
     experiment = read_experiment(file)
     with bar(experiment.name) as show:
         if devices or processes > 1:
-            places = [place for place in (devices or _a_device(device)).split(",") for _ in range(processes)]
+            from core_models.devices import resolved
+
+            places = [place for place in (devices or resolved(device)).split(",") for _ in range(processes)]
             launching.run_in_processes(file, root, data, places, typer.echo, show, minutes, chosen)
             return
 
@@ -67,15 +71,6 @@ def experiment_run(
             )
 
         run_experiment(experiment, root, data, typer.echo, report, device, minutes, chosen)
-
-
-def _a_device(device: str) -> str:
-    """What `auto` stands for when processes have to be placed."""
-    if device != "auto":
-        return device
-    import torch
-
-    return "cuda:0" if torch.cuda.is_available() else "cpu"
 
 
 @experiment_app.command("status")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -19,19 +18,18 @@ from workbench.cli.shared import (
 
 
 @app.command()
-def demo(root: RunsRoot = Path("runs"), device: Device = "cpu") -> None:
+def demo(
+    root: RunsRoot = Path("runs"),
+    device: Device = "cpu",
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Systems trained at a time; without it, one on each processor")
+    ] = None,
+) -> None:
     """Train, translate and trace the demo's systems on the controlled corpus; what is there already stays."""
     from workbench.demo import build
 
     with bar("demo") as show:
-        build(root, say=typer.echo, report=_over_all_systems(show), device=device)
-
-
-def _over_all_systems(show: Callable[[int, int, str], None]) -> Callable[[str, int, int], None]:
-    """What a bar is told of one system's training, as a share of the whole demo."""
-    from workbench.demo import SYSTEMS
-
-    return lambda name, done, total: show(SYSTEMS.index(name) * total + done, len(SYSTEMS) * total, name)
+        build(root, say=typer.echo, show=show, device=device, processes=processes)
 
 
 @app.command("app")
@@ -41,21 +39,28 @@ def app_command(
     host: Annotated[
         str, typer.Option(help="There is no login: anything but the loopback address lets others in")
     ] = "127.0.0.1",
+    allow: Annotated[
+        list[str] | None, typer.Option(help="With --host 0.0.0.0: a name or address under which others open it")
+    ] = None,
     demo: Annotated[bool, typer.Option(help="Build the demo first where there is no run yet")] = False,
+    at_once: Annotated[
+        int, typer.Option("--jobs", envvar="WORKBENCH_JOBS", help="Jobs of pages that run at once; more wait", min=1)
+    ] = 1,
 ) -> None:
     """Open the workbench in the browser."""
+    from workbench import jobs
     from workbench.demo import build
     from workbench.runs import list_runs
 
     if demo and not list_runs(root):
         with bar("demo") as show:
-            build(root, say=typer.echo, report=_over_all_systems(show))
-    if host != "127.0.0.1":
+            build(root, say=typer.echo, show=show)
+    names = list(dict.fromkeys(("localhost", "127.0.0.1", host, *(allow or ()))))
+    if host not in ("127.0.0.1", "localhost", "::1"):
         typer.echo(f"warning: listening on {host}; everybody who reaches this address can use the workbench", err=True)
+        typer.echo(f"It answers to these names alone, others are given by --allow: {', '.join(names)}", err=True)
     typer.echo(f"The workbench is at http://{host}:{port}")
-    hosts = [
-        part for name in dict.fromkeys(("localhost", "127.0.0.1", host)) for part in ("--server.allowedHosts", name)
-    ]
+    hosts = [part for name in names for part in ("--server.allowedHosts", name)]
     arguments = [
         sys.executable,
         "-m",
@@ -76,7 +81,9 @@ def app_command(
         "--server.fileWatcherType",
         "none",
     ]
-    os.execve(sys.executable, arguments, {**os.environ, "WORKBENCH_RUNS": str(root.resolve())})
+    os.environ |= {"WORKBENCH_RUNS": str(root.resolve()), jobs.AT_ONCE: str(at_once)}
+    jobs.go_on(root.resolve() / jobs.FOLDER)
+    os.execve(sys.executable, arguments, os.environ)
 
 
 def _has_display() -> bool:

@@ -120,10 +120,9 @@ class Cell:
         return open_run(self.folder) if (self.folder / "config.yaml").is_file() else None
 
     def untraced(self, run: Run) -> bool:
-        """Is the trace of the inspected test set still to be made? A system without mechanisms has none."""
+        """Is the trace of the inspected test set still to be made?"""
         inspect = self.experiment.inspect
-        traced = inspect is None or (run.folder / "traces" / inspect / "index.json").is_file()
-        return bool(run.config.model.mechanisms) and not traced
+        return inspect is not None and not (run.folder / "traces" / inspect / "index.json").is_file()
 
     def steps(self) -> tuple[int, int | None]:
         """How many updates the log knows of, and how many there are to be (None: not known before it has begun)."""
@@ -152,7 +151,7 @@ class Cell:
     def settings(self) -> dict[str, Any]:
         """What of training is set: by the grid, by the cell's seed, by the run that it begins from."""
         first = self.experiment.begin_from
-        begins = {} if first is None else {"init_from": str(self.folder.parents[1] / first)}
+        begins = {} if first is None else {"init_from": str((self.folder.parents[1] / first).resolve())}
         return {**self.experiment.training, "seed": self.seed, **begins}
 
     def changes(self) -> list[str]:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.experiments.grid import Cell, cells, read_experiment
-from workbench.experiments.running import Say, check_systems, prepare_data, run_experiment
+from workbench.experiments.running import check_systems, run_experiment
+from workbench.experiments.text import Say, prepare_data
 from workbench.runs import RunError
 from workbench.training import interrupted_by_terminate
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 2.0
 ASK_AGAIN_SECONDS = 15.0
 REQUEUES = 100  # times that a job which ran out of its time is queued again: weeks of training in jobs of hours
-Show = Callable[[int, int, str], None]  # (cells done, cells in all, what runs)
+Show = Callable[[int, int, str], None]  # (how much is done, of how much, what runs)
 
 
 def run_in_processes(
@@ -87,8 +88,16 @@ def _start(command: Sequence[str], environment: Mapping[str, str], log: Path) ->
 
 
 def _show_all(chosen: Sequence[Cell], show: Show) -> None:
-    running = [f"{cell.name} {cell.steps()[0]}" for cell in chosen if cell.locked()]
-    show(sum(cell.state == "done" for cell in chosen), len(chosen), ", ".join(running))
+    """In updates, where it is known how many there are; else in cells."""
+    done = [cell.state == "done" for cell in chosen]
+    steps = [cell.steps() for cell in chosen]
+    running = ", ".join(f"{cell.name} {step}" for cell, (step, _) in zip(chosen, steps, strict=True) if cell.locked())
+    known = [total for _, total in steps if total is not None]
+    if len(known) < len(chosen):
+        show(sum(done), len(chosen), running)
+    else:
+        ended = zip(done, steps, known, strict=True)
+        show(sum(total if whole else step for whole, (step, _), total in ended), sum(known), running)
 
 
 def worker_environment(device: str) -> dict[str, str]:

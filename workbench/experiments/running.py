@@ -1,4 +1,4 @@
-"""Work through a grid: prepare its text, train each cell, translate and trace its test sets.
+"""Work through a grid: train each cell, translate and trace its test sets.
 
 Any number of processes may run the same grid at once, on one machine or on several that share the folder: a cell
 belongs to the process that holds its lock, and the others pass it by. Who starts processes is `launching`'s business.
@@ -8,61 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
-from workbench.demo import TRACES, prepare_controlled
-from workbench.experiments.grid import Cell, Experiment, Pair, cells
+from workbench.experiments.grid import Cell, Experiment, cells
+from workbench.experiments.text import Say, prepare_data
 from workbench.ranks import world
 from workbench.runs import Run, RunError, open_run
 from workbench.training import Report, new_run, train
 
+TRACES = ("log_prob", "future_cost.*")
 LOCK_SECONDS = 1.0  # longer than it takes somebody to look whether a cell is locked
-Say = Callable[[str], None]
-
-
-def prepare_data(experiment: Experiment, root: Path, files: Path | None, say: Say = print) -> Path:
-    """The prepared text of an experiment, made from `files`, or generated, where it is not there yet."""
-    from core_models.text.binary import prepare
-    from core_models.text.parallel import read_parallel
-
-    folder, data = root / experiment.name / "data", experiment.data
-    if _is_prepared(folder):
-        return folder
-    if files is None and data.controlled is None:
-        raise RunError(f"{experiment.name}: its text is not prepared yet; give the folder of its files with --data")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(".data.lock")):
-        if _is_prepared(folder):  # by another process, while this one waited
-            return folder
-        if data.controlled is not None:
-            return prepare_controlled(folder.parent, say, data.controlled.model_dump(), data.pieces, data.kind)
-
-        def read(pair: Pair | None, name: str) -> Any:
-            assert files is not None
-            assert pair is not None
-            return read_parallel(files / pair[0], files / pair[1], name=name)
-
-        texts = (
-            read(data.train, "train"),
-            read(data.dev, "dev"),
-            {name: read(pair, name) for name, pair in data.tests.items()},
-        )
-        source, _, target = data.languages.partition("-")
-        prepare(folder, *texts, data.pieces, data.kind, data.joint, source, target)
-    return folder
-
-
-def _is_prepared(folder: Path) -> bool:
-    from core_models.text.binary import Prepared
-    from core_models.text.parallel import TextError
-
-    try:
-        Prepared.open(folder)
-    except TextError:
-        return False
-    return True
 
 
 def run_cell(cell: Cell, data: Path, report: Report | None, device: str, minutes: float | None) -> bool:
@@ -82,10 +38,11 @@ def run_cell(cell: Cell, data: Path, report: Report | None, device: str, minutes
 
 def _translate(cell: Cell, run: Run, device: str) -> None:
     import core_models
+    from core_models.devices import resolved
     from workbench.evaluation import test_set, trace_test, translate_test
 
-    experiment, where = cell.experiment, "cpu" if device == "auto" else device
-    translator = core_models.load(run.folder, where)
+    experiment = cell.experiment
+    translator = core_models.load(run.folder, resolved(device))
     for name in experiment.data.test_names:
         if name not in run.tests():
             test, truth = test_set(run, name)

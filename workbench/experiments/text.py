@@ -1,0 +1,87 @@
+"""The prepared text of an experiment: made once, from files or from the controlled corpus, in ROOT/NAME/data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from workbench.experiments.grid import DataFiles, Experiment, Pair
+from workbench.runs import RunError
+
+Say = Callable[[str], None]
+
+
+def prepare_data(experiment: Experiment, root: Path, files: Path | None, say: Say = print) -> Path:
+    """The prepared text of an experiment, made from `files`, or generated, where it is not there yet."""
+    folder, data = root / experiment.name / "data", experiment.data
+    if _is_prepared(folder):
+        return folder
+    if files is None and data.controlled is None:
+        raise RunError(f"{experiment.name}: its text is not prepared yet; give the folder of its files with --data")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_name(".data.lock")):
+        if not _is_prepared(folder):  # by another process, while this one waited
+            if files is None or data.controlled is not None:
+                _prepare_controlled(folder, data, say)
+            else:
+                _prepare_files(folder, data, files)
+    return folder
+
+
+def _is_prepared(folder: Path) -> bool:
+    from core_models.text.binary import Prepared
+    from core_models.text.parallel import TextError
+
+    try:
+        Prepared.open(folder)
+    except TextError:
+        return False
+    return True
+
+
+def _prepare_files(folder: Path, data: DataFiles, files: Path) -> None:
+    from core_models.text.binary import prepare
+    from core_models.text.parallel import read_parallel
+
+    def read(pair: Pair | None, name: str) -> Any:
+        assert pair is not None  # the grid was checked
+        return read_parallel(files / pair[0], files / pair[1], name=name)
+
+    texts = (
+        read(data.train, "train"),
+        read(data.dev, "dev"),
+        {name: read(pair, name) for name, pair in data.tests.items()},
+    )
+    source, _, target = data.languages.partition("-")
+    prepare(folder, *texts, data.pieces, data.kind, data.joint, source, target)
+
+
+def _prepare_controlled(folder: Path, data: DataFiles, say: Say) -> None:
+    """Write a controlled corpus, beside the folder, and its prepared form; say what its oracles reach."""
+    from core_models.text import controlled
+    from core_models.text.binary import prepare
+    from core_models.text.parallel import read_parallel
+
+    assert data.controlled is not None
+    say("Writing the controlled corpus: English to German-like, its truth known")
+    corpus, written = controlled.generate(**data.controlled.model_dump()), folder.with_name("corpus")
+    controlled.write(corpus, written)
+    say(controlled.format_oracles(controlled.oracles(corpus)))
+    text = {
+        name: read_parallel(written / f"{name}.en", written / f"{name}.de", name=name)
+        for name in ("train", "dev", "test")
+    }
+    prepare(
+        folder,
+        text["train"],
+        text["dev"],
+        {"test": text["test"]},
+        pieces=data.pieces,
+        kind=data.kind,
+        source_language="en",
+        target_language="de",
+        truths={name: written / f"{name}.truth.jsonl" for name in ("dev", "test")},
+    )
