@@ -25,10 +25,10 @@ from scipy.stats import norm, t
 from analyses.scores import Statistics
 from analyses.significance import (
     DEFAULT_SEED,
-    _check_pair,
-    _identical,
-    _p_value,
+    check_pair,
+    exceeding_share,
     holm,
+    identical,
     percentile_interval,
     resampled_sums,
 )
@@ -70,7 +70,7 @@ def resampled_means(
     if not ordered:
         raise ValueError("There are no seeds to resample: the system has no scored run.")
     for other in ordered[1:]:
-        _check_pair(ordered[0], other)
+        check_pair(ordered[0], other)
     sums = resampled_sums(np.hstack([one.values for one in ordered]), samples, seed)  # [samples, seeds * k]
     scores = ordered[0].scores(sums.reshape(samples, len(ordered), -1).astype(dtype))  # [samples, seeds]
     return (scores * _seed_counts(len(ordered), samples, seed)).sum(axis=1) / len(ordered)
@@ -100,7 +100,7 @@ def compare_over_seeds(
         )
     pairs = [(baseline[number], system[number]) for number in common]
     for pair in pairs:
-        _check_pair(*pair)
+        check_pair(*pair)
     of_baseline, of_system = (
         resampled_means({number: own[number] for number in common}, samples, seed, np.float32)
         for own in (baseline, system)
@@ -108,14 +108,14 @@ def compare_over_seeds(
     differences = of_system - of_baseline
     delta = float(np.mean([one.total - base.total for base, one in pairs]))
     distances = np.abs(differences)
-    p_value = _p_value(distances - distances.mean(), abs(delta))
+    p_value = exceeding_share(distances - distances.mean(), abs(delta))
     low, high = percentile_interval(differences, level)
     return SeedComparison(
         score=float(np.mean([one.total for _, one in pairs])),
         delta=delta,
         low=low,
         high=high,
-        p_value=1.0 if all(_identical(*pair) for pair in pairs) else p_value,
+        p_value=1.0 if all(identical(*pair) for pair in pairs) else p_value,
         seeds=len(common),
     )
 

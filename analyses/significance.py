@@ -84,7 +84,7 @@ def paired_bootstraps(
 ) -> dict[str, Comparison]:
     """`paired_bootstrap` of each system against one baseline, all on the same resamples, which are drawn once."""
     for system in systems.values():
-        _check_pair(baseline, system)
+        check_pair(baseline, system)
     of_baseline, *of_systems = resampled_together([baseline, *systems.values()], samples, seed, indices)
     return {
         name: _paired(baseline, system, of_baseline, sums)
@@ -98,7 +98,7 @@ def _paired(baseline: Statistics, system: Statistics, baseline_sums: np.ndarray,
     of_system = system.scores(system_sums.astype(np.float32))
     baseline_score, system_score = baseline.total, system.total
     distances = np.abs(of_system - of_baseline)
-    p_value = _p_value(distances - distances.mean(), abs(baseline_score - system_score))
+    p_value = exceeding_share(distances - distances.mean(), abs(baseline_score - system_score))
     low, high = percentile_interval(of_system.astype(np.float64) - of_baseline)
     baseline_low, baseline_high = percentile_interval(of_baseline)
     system_low, system_high = percentile_interval(of_system)
@@ -108,7 +108,7 @@ def _paired(baseline: Statistics, system: Statistics, baseline_sums: np.ndarray,
         baseline_score=baseline_score,
         system_score=system_score,
         delta=system_score - baseline_score,
-        p_value=1.0 if _identical(baseline, system) else p_value,
+        p_value=1.0 if identical(baseline, system) else p_value,
         samples=len(system_sums),
         low=low,
         high=high,
@@ -125,7 +125,7 @@ def approximate_randomization(
     baseline: Statistics, system: Statistics, trials: int = 10_000, seed: int = DEFAULT_SEED
 ) -> Comparison:
     """Two-sided approximate randomization (Riezler and Maxwell 2005): swap outputs of random segments; no interval."""
-    _check_pair(baseline, system)
+    check_pair(baseline, system)
     generator = np.random.default_rng(seed)
     baseline_sum, system_sum = baseline.values.sum(axis=0), system.values.sum(axis=0)
     advantage = (baseline.values - system.values).astype(np.float64)
@@ -136,14 +136,14 @@ def approximate_randomization(
         moved = chosen.astype(np.float64) @ advantage
         distances.append(np.abs(system.scores(system_sum + moved) - baseline.scores(baseline_sum - moved)))
     baseline_score, system_score = baseline.total, system.total
-    p_value = _p_value(np.concatenate(distances), abs(baseline_score - system_score))
+    p_value = exceeding_share(np.concatenate(distances), abs(baseline_score - system_score))
     return Comparison(
         method="approximate randomization",
         metric=system.metric,
         baseline_score=baseline_score,
         system_score=system_score,
         delta=system_score - baseline_score,
-        p_value=1.0 if _identical(baseline, system) else p_value,
+        p_value=1.0 if identical(baseline, system) else p_value,
         samples=trials,
     )
 
@@ -154,7 +154,7 @@ def sign_test(baseline: Statistics, system: Statistics) -> Comparison:
     For each sentence the system's output replaces the baseline's, and the corpus score gets better, worse or stays;
     p is the two-sided binomial probability of better against worse.
     """
-    _check_pair(baseline, system)
+    check_pair(baseline, system)
     replaced = baseline.values.sum(axis=0) + (system.values - baseline.values)
     change = baseline.scores(replaced) - baseline.scores(baseline.values.sum(axis=0))
     change = change if baseline.higher_is_better else -change
@@ -255,13 +255,15 @@ def percentile_interval(resampled: np.ndarray, level: float = 0.95) -> tuple[flo
     return float(ordered[cut]), float(ordered[len(ordered) - cut - 1])
 
 
-def _p_value(statistics: np.ndarray, difference: float) -> float:
-    """(exceeding + 1) / (samples + 1), as in multeval and sacreBLEU; a tie does not exceed."""
+def exceeding_share(statistics: np.ndarray, difference: float) -> float:
+    """The probability of a resampling test: how many of the statistics exceed the difference that was found,
+    (exceeding + 1) / (samples + 1), as in multeval and sacreBLEU; a tie does not exceed."""
     return (int((statistics > difference + _TIE).sum()) + 1) / (len(statistics) + 1)
 
 
-def _identical(baseline: Statistics, system: Statistics) -> bool:
-    """sacreBLEU's rule would give p = 1 / (samples + 1) to two equal outputs: nothing exceeds a difference of zero."""
+def identical(baseline: Statistics, system: Statistics) -> bool:
+    """Have two systems the same statistics? Their p is 1: sacreBLEU's rule would give p = 1 / (samples + 1),
+    since nothing exceeds a difference of zero."""
     return bool(np.array_equal(baseline.values, system.values))
 
 
@@ -275,7 +277,8 @@ def _rows_at_once(width: int, multiple: int = 1) -> int:
     return max(multiple, _BLOCK_CELLS // max(width, 1) // multiple * multiple)
 
 
-def _check_pair(baseline: Statistics, system: Statistics) -> None:
+def check_pair(baseline: Statistics, system: Statistics) -> None:
+    """Raises ValueError for two systems that were scored differently or have not the same number of segments."""
     if baseline.signature != system.signature or baseline.metric != system.metric:
         raise ValueError(
             f"The two systems were scored differently: {baseline.metric} {baseline.signature} for the baseline, "

@@ -139,10 +139,10 @@ class System(nn.Module):
         return losses
 
     def token_log_probs(self, forced: Forced, target: Tensor) -> dict[str, Tensor]:
-        """log P of the words [S, T] under the main prediction and each mechanism's, in nats, [S, T] each."""
+        """log P of the words [S, T] under the main prediction and each mechanism's of a word, in nats, [S, T] each."""
         matrix, bias = self.backbone.output_matrix
         values = {}
-        for prediction in [forced.main, *forced.predictions]:
+        for prediction in [forced.main, *(p for p in forced.predictions if p.target == "word")]:
             head, head_bias = (matrix, bias) if prediction.matrix is None else (prediction.matrix, prediction.bias)
             vectors = prediction.vectors.flatten(0, 1)
             chosen = word_logits(vectors, head, target.flatten(), head_bias)

@@ -152,6 +152,13 @@ class TrainingConfig(Section):
             raise ValueError("training: give max_steps or max_epochs, else it never ends")
         return self
 
+    def asks_for_more(self, step: int, epoch: int, without_gain: int) -> bool:
+        """Is something left for a training that had ended, at a step, behind so many whole epochs, after so many
+        validations without gain? Its settings may have been raised since."""
+        steps = self.max_steps is None or step < self.max_steps
+        epochs = self.max_epochs is None or epoch < self.max_epochs
+        return steps and epochs and without_gain < self.early_stopping.patience
+
 
 class SearchConfig(Section):
     beam: int = Field(4, gt=0)

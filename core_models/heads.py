@@ -26,8 +26,9 @@ class _LogPartition(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, vectors: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-        keep = any(ctx.needs_input_grad) and vectors.shape[0] * len(matrix) <= KEPT_LOGITS
+    def forward(ctx, vectors: Tensor, matrix: Tensor, bias: Tensor | None, differentiable: bool) -> Tensor:
+        # `needs_input_grad` knows nothing of no_grad, and inside here gradients are always off.
+        keep = differentiable and any(ctx.needs_input_grad) and vectors.shape[0] * len(matrix) <= KEPT_LOGITS
         kept = vectors.new_empty(len(vectors), len(matrix)) if keep else None
         wide = torch.promote_types(vectors.dtype, torch.float32)
         largest, sums = vectors.new_empty(2, len(vectors), dtype=wide)
@@ -41,7 +42,7 @@ class _LogPartition(torch.autograd.Function):
         return largest + sums.log()
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:
         vectors, matrix, bias, sums, kept = ctx.saved_tensors
         weight = grad / sums  # [P]
         weighted = vectors * weight[:, None].to(vectors.dtype)
@@ -49,7 +50,7 @@ class _LogPartition(torch.autograd.Function):
         if kept is not None:
             grad_vectors = (kept @ low) * weight[:, None]
             grad_bias = None if bias is None else (weight.to(kept.dtype) @ kept).to(bias.dtype)
-            return grad_vectors.to(vectors.dtype), (kept.t() @ weighted).to(matrix.dtype), grad_bias
+            return grad_vectors.to(vectors.dtype), (kept.t() @ weighted).to(matrix.dtype), grad_bias, None
         grad_vectors, grad_matrix = torch.empty_like(vectors), torch.zeros_like(matrix)
         grad_bias = None if bias is None else torch.zeros_like(bias)
         for part in _chunks(vectors, matrix):
@@ -58,7 +59,7 @@ class _LogPartition(torch.autograd.Function):
             grad_matrix += powers.t() @ weighted[part]
             if grad_bias is not None:
                 grad_bias += weight[part].to(powers.dtype) @ powers
-        return grad_vectors, grad_matrix, grad_bias
+        return grad_vectors, grad_matrix, grad_bias, None
 
 
 def _chunks(vectors: Tensor, matrix: Tensor) -> Iterator[slice]:
@@ -90,13 +91,15 @@ def logits(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tenso
 def log_partition(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
     """log sum_v exp(vectors . matrix[v] + bias[v]): vectors [P, d], matrix [V, d] -> [P], never below float32.
 
-    Under autocast the product runs in the autocast type; the sum over the vocabulary does not.
+    Under autocast the product runs in the autocast type; the sum over the vocabulary does not. So in bfloat16 its
+    logits are off by about 1/256 of themselves and that of `word_logits` is not: log P of a word that is nearly certain
+    may come out above 0, by 0.03 at a logit of 8. Rounding both alike would take that precision from the gradient too.
     """
     device = vectors.device.type
     if torch.is_autocast_enabled(device):
         vectors = vectors.to(torch.get_autocast_dtype(device))
     with torch.autocast(device, enabled=False):
-        return _LogPartition.apply(vectors, matrix, bias)
+        return _LogPartition.apply(vectors, matrix, bias, torch.is_grad_enabled())
 
 
 def word_logits(vectors: Tensor, matrix: Tensor, words: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -40,9 +40,18 @@ class Int8Linear(nn.Module):
 def quantised(system: System) -> System:
     """A copy of a system that decodes in eight bits; the system itself stays as it is.
 
-    Its scores are near the system's, not equal: what is forced or trained must keep the original. Raises ConfigError
-    where the device is no CPU, the weights are not float32, or PyTorch has no such products.
+    Its scores are near the system's, not equal: what is forced or trained must keep the original. Raises ConfigError:
+    see `check_quantisable`.
     """
+    check_quantisable(system)
+    copied = copy.deepcopy(system).eval()
+    _replace(copied)
+    copied.search_head = Int8Linear(*system.backbone.output_matrix)
+    return copied
+
+
+def check_quantisable(system: System) -> None:
+    """Raises ConfigError where the device is no CPU, the weights are not float32, or PyTorch has no such products."""
     kind = next(system.parameters()).dtype
     if system.device.type != "cpu" or kind != torch.float32:
         raise ConfigError(
@@ -51,10 +60,6 @@ def quantised(system: System) -> System:
         )
     if torch.backends.quantized.engine == "none" or not hasattr(torch, "quantize_per_channel"):
         raise ConfigError("this PyTorch has no products of eight-bit integers; take precision full")
-    copied = copy.deepcopy(system).eval()
-    _replace(copied)
-    copied.search_head = Int8Linear(*system.backbone.output_matrix)
-    return copied
 
 
 def _replace(module: nn.Module) -> None:

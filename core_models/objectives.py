@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from core_models.bags import BagOfWords
 from core_models.heads import log_partition, word_logits
 from core_models.mechanisms.base import Prediction
 
@@ -22,11 +23,11 @@ def prediction_losses(
     mask: Tensor,
     label_smoothing: float = 0.0,
 ) -> dict[str, Tensor]:
-    """Sums per sentence of the label-smoothed negative log-likelihood of every prediction, in nats.
+    """Sums per sentence of the label-smoothed negative log-likelihood of every prediction, in nats; of a bag, means.
 
     words, mask [S, T]; `tied` [V, d] is the output embedding. Predictions that share a matrix go through the vocabulary
     in one fused pass, real positions only. Smoothing gives each word eps / V of the mass, without a dense target:
-    -(1 - eps) log P(y) - eps / V sum_v log P(v).
+    -(1 - eps) log P(y) - eps / V sum_v log P(v). A bag of words has its own smoothing and is averaged over positions.
     """
     groups: dict[int, list[Prediction]] = defaultdict(list)
     for prediction in predictions:
@@ -34,12 +35,18 @@ def prediction_losses(
     losses: dict[str, Tensor] = {}
     for group in groups.values():
         matrix, bias = (tied, tied_bias) if group[0].matrix is None else (group[0].matrix, group[0].bias)
+        bags = [None if p.target == "word" else BagOfWords(p, words, mask) for p in group]
         masks = [mask if p.mask is None else mask & p.mask for p in group]
+        masks = [real if bag is None else real & bag.filled for real, bag in zip(masks, bags, strict=True)]
         vectors = torch.cat([p.vectors[m] for p, m in zip(group, masks, strict=True)])  # [P, d]
         partition = log_partition(vectors, matrix, bias)
         counts = [int(m.sum()) for m in masks]
-        pieces = zip(group, masks, vectors.split(counts), partition.split(counts), strict=True)
-        for prediction, real, chosen, log_z in pieces:
+        pieces = zip(group, bags, masks, vectors.split(counts), partition.split(counts), strict=True)
+        for prediction, bag, real, chosen, log_z in pieces:
+            if bag is not None:
+                negative = bag.negative_log_probs(chosen, log_z, matrix, bias, real)
+                losses[prediction.name] = _per_sentence(negative, real) / real.sum(1).clamp(min=1)
+                continue
             negative = log_z - word_logits(chosen, matrix, words[real], bias)
             if label_smoothing:
                 mean_logit = chosen.to(log_z.dtype) @ matrix.mean(0).to(log_z.dtype)

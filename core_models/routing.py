@@ -44,7 +44,7 @@ class Routing:
 Routed = TypeVar("Routed")
 
 
-def _wide(function: Callable[..., Routed]) -> Callable[..., Routed]:
+def wide(function: Callable[..., Routed]) -> Callable[..., Routed]:
     """Calls with tensors of float32 or better, and keeps autocast out."""
 
     def widened(value: Any) -> Any:
@@ -62,14 +62,14 @@ def _wide(function: Callable[..., Routed]) -> Callable[..., Routed]:
     return call
 
 
-@_wide
+@wide
 def squash(vectors: Tensor) -> Tensor:
     """Vectors [..., D] with their lengths s brought to s^2 / (1 + s^2) (Sabour 2017, Eq. 1)."""
     square = vectors.square().sum(-1, keepdim=True)
     return vectors * ((square + SQUASH_FLOOR).sqrt() / (1 + square))
 
 
-@_wide
+@wide
 def dynamic_routing(votes: Tensor, iterations: int = 3, mask: Tensor | None = None) -> Routing:
     """Assignments follow the scalar product of output and vote (Dou 2019, Algorithm 1; Sabour 2017, Procedure 1).
 
@@ -92,7 +92,7 @@ def dynamic_routing(votes: Tensor, iterations: int = 3, mask: Tensor | None = No
     return Routing(capsules, tuple(history))
 
 
-@_wide
+@wide
 def em_routing(
     votes: Tensor,
     activations: Tensor,

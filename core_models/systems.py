@@ -19,6 +19,7 @@ from core_models.backbones.transformer import Transformer
 from core_models.config import ConfigError, ModelConfig, nearest, parse, read_value
 from core_models.mechanisms.base import Host, Mechanism, Place
 from core_models.mechanisms.future_cost import FutureCost
+from core_models.mechanisms.guided_capsules import GuidedCapsules
 from core_models.mechanisms.layer_aggregation import DynamicCombination, LinearCombination
 from core_models.mechanisms.layer_routing import DynamicRouting, EMRouting
 from core_models.plugins import Plugged, class_of, join
@@ -29,6 +30,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "dynamic_combination": DynamicCombination,
     "dynamic_routing": DynamicRouting,
     "em_routing": EMRouting,
+    "guided_capsules": GuidedCapsules,
     "future_cost": FutureCost,
 }
 
@@ -40,6 +42,10 @@ class Entry:
     title: str
     paper: str
     model: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _guided(title: str, where: str = "Table 1", **options: Any) -> Entry:
+    return Entry(title, f"Zheng 2019, {where}", {"mechanisms": [{"guided_capsules": options}]})
 
 
 SYSTEMS: dict[str, Entry] = {
@@ -60,6 +66,13 @@ SYSTEMS: dict[str, Entry] = {
         "Dynamic routing of layers", "Dou 2019, Algorithm 1", {"mechanisms": [{"dynamic_routing": {}}]}
     ),
     "em-routing": Entry("EM routing of layers", "Dou 2019, Algorithm 2", {"mechanisms": [{"em_routing": {}}]}),
+    "gdr": _guided("Guided dynamic routing"),
+    "gdr-bow": _guided("GDR, bags of words", losses=["bow"]),
+    "gdr-bca": _guided("GDR, content agreement", losses=["bca"]),
+    "gdr-bow-bca": _guided("GDR, both losses", losses=["bow", "bca"]),
+    "gdr-bow-bca-no-redundant": _guided("GDR, both, no redundant", losses=["bow", "bca"], redundant=False),
+    "clf-bow-bca": _guided("CLF, both losses", "Figure 6", routing="classifier", losses=["bow", "bca"]),
+    "attn-bow-bca": _guided("ATTN, both losses", "Figure 6", routing="attention", losses=["bow", "bca"]),
     "rnnsearch": Entry("RNNSearch", "Bahdanau 2015; conditional GRU", {"backbone": "rnnsearch"}),
 }
 

@@ -61,14 +61,14 @@ class Translator:
         documents: Sequence[str] | None = None,
         beam: int | None = None,
         length_penalty: float | None = None,
-        n_best: int = 1,
+        n_best: int | None = None,
         max_length: int | None = None,
         prefix: Sequence[str] | None = None,
         trace: Sequence[str] = (),
         record: bool = False,
         **changes: Any,
     ) -> list[Translation]:
-        """Translate sentences; the order of `sources` is kept.
+        """Translate sentences; the order of `sources` is kept. What is not given is as the run's configuration says.
 
         prefix: what each translation must begin with. trace: names or patterns of trace arrays to record for the winner
         ("decoder.cross_attention", "*"). record: keep the search tree (where `finished` is "stay" there is none). Other

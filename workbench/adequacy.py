@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.evaluation import prepared_of, references
+from workbench.kept_results import ADEQUACY, keep
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -40,18 +41,31 @@ def aligner_of(runs: Sequence[Run], test: str, file: str | Path | None = None) -
     if file is not None:
         if not Path(file).is_file():
             raise RunError(f"{file}: there is no such file; train an aligner: workbench aligner --out {file}")
-        return aligner.load(file), f"read from {Path(file).name}"
+        try:
+            return aligner.load(file), f"read from {Path(file).name}"
+        except ValueError as error:
+            raise RunError(str(error)) from None
     text = _training_text(runs, test)
     path = runs[0].folder.parent / FOLDER / f"{text.key}.npz"
     if path.is_file():
         with contextlib.suppress(ValueError):  # damaged: trained and written again
             return aligner.load(path), text.origin
-    sources, targets = (list(map(aligner.words, lines)) for lines in text.read())
-    found = aligner.train(sources, targets)
+    found = train_aligner(*text.read())
     with contextlib.suppress(OSError):  # runs that are for reading only: it is trained again the next time
         path.parent.mkdir(exist_ok=True)
         found.save(path)
     return found, text.origin
+
+
+def train_aligner(sources: Sequence[str], targets: Sequence[str], iterations: int = 5) -> Aligner:
+    """An aligner from parallel text, a line a sentence; raises RunError where no sentence has words on both sides."""
+    from analyses import aligner
+
+    source, target = (list(map(aligner.words, lines)) for lines in (sources, targets))
+    try:
+        return aligner.train(source, target, iterations)
+    except ValueError as error:
+        raise RunError(str(error)) from None
 
 
 def _training_text(runs: Sequence[Run], test: str) -> _Text:
@@ -98,15 +112,16 @@ def by_sentence(runs: Sequence[Run], test: str, aligner: Aligner) -> dict[str, p
 
 
 def adequacy_table(runs: Sequence[Run], test: str, aligner: Aligner, samples: int = 1000) -> pd.DataFrame:
-    """system, measure, score, low, high (95 % bootstrap), n (sentences), for every measure and run."""
+    """system, measure, score, low, high (95 % bootstrap), n (sentences), of every measure and run; kept beside each."""
     import pandas as pd
 
     from analyses import adequacy
 
-    tables = [
-        adequacy.intervals(own, samples).assign(system=name, n=len(own))
-        for name, own in by_sentence(runs, test, aligner).items()
-    ]
+    sentences, tables = by_sentence(runs, test, aligner), []
+    for run in runs:
+        own = adequacy.intervals(sentences[run.name], samples).assign(n=len(sentences[run.name]))
+        keep(run, test, ADEQUACY, {"aligner": aligner.digest, "measures": own.to_dict("records")})
+        tables.append(own.assign(system=run.name))
     whole = pd.concat(tables, ignore_index=True)
     return whole[["system", "measure", "score", "low", "high", "n"]]
 

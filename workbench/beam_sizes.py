@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,12 +51,13 @@ def measure(
     import core_models
     from analyses import beam_sizes
 
+    weights = run.digest  # before they are read: training may go on meanwhile
     translator = core_models.load(run.reference, device)
     wanted = sorted(set(sizes))
     outputs, seconds = {}, {}
     for number, size in enumerate(wanted):
         began = time.perf_counter()
-        found = translator.translate(test.sources, test.documents, beam=size, length_penalty=length_penalty)
+        found = translator.translate(test.sources, test.documents, n_best=1, beam=size, length_penalty=length_penalty)
         outputs[size], seconds[size] = [one.text for one in found], round(time.perf_counter() - began, 3)
         if step is not None:
             step(number + 1, len(wanted) + 1)
@@ -66,10 +68,11 @@ def measure(
     penalty = translator.search.length_penalty if length_penalty is None else length_penalty
     about = {"length_penalty": penalty, "short_words": short_words, "most_nodes": most_nodes, **said}
     path = run.results / "beam_sizes" / f"{test.name}.json"
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     rows = json.loads(table.to_json(orient="records", double_precision=12))
-    part.write_text(json.dumps({"test": test.name, **about, "sizes": rows}, indent=1), encoding="utf-8")
+    kept = {"test": test.name, "weights": weights, **about, "sizes": rows}
+    part.write_text(json.dumps(kept, indent=1), encoding="utf-8")
     os.replace(part, path)
     if step is not None:
         step(len(wanted) + 1, len(wanted) + 1)
@@ -84,7 +87,7 @@ def _exactly(
 
     found: dict[int, list[float]] = {}
     for size in sizes:
-        beams = translator.translate(sources, beam=size, length_penalty=0.0) if sources else []
+        beams = translator.translate(sources, beam=size, n_best=1, length_penalty=0.0) if sources else []
         found[size] = [one.log_prob if one.finished else -math.inf for one in beams]
     best, decided, empty = [], [], 0
     for row, source in enumerate(sources):
@@ -100,16 +103,18 @@ def _exactly(
 def read(run: Run, test: str) -> dict[str, Any]:
     """What was measured, with `sizes` as a list of rows; raises RunError with the command that measures it."""
     path = run.results / "beam_sizes" / f"{test}.json"
-    command = f"workbench beam-sizes {run.reference} --test {test}"
+    command = f"workbench beam-sizes {run.typed} --test {shlex.quote(test)}"
     if not path.is_file():
         raise RunError(f"{run.name}: no beam sizes were tried on {test!r} yet; try them: {command}")
     try:
         found = json.loads(path.read_bytes())
         if not (isinstance(found, dict) and isinstance(found["sizes"], list) and found["sizes"]):
             raise ValueError("no sizes")
-        return found
     except (ValueError, KeyError, RecursionError) as error:
         raise RunError(f"{path}: not readable ({error}); measure again: {command}") from None
+    if not run.is_of(found.get("weights")):
+        raise RunError(f"{run.name}: beam sizes on {test!r} are of other weights than it has now; try them: {command}")
+    return found
 
 
 def is_measured(run: Run, test: str) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -168,6 +169,7 @@ def measure(
     if not items:
         raise RunError(f"{origin}: there is no item in it; nothing was scored")
     run.require_model()
+    weights = run.digest  # before they are read: training may go on meanwhile
     if translator is None:
         import core_models
 
@@ -181,7 +183,7 @@ def measure(
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     rows = [{"item": asdict(item), "scored": asdict(one)} for item, one in zip(items, scored, strict=True)]
-    found = {"name": name, "origin": origin, "digest": digest_of(items), "rows": rows}
+    found = {"name": name, "origin": origin, "digest": digest_of(items), "weights": weights, "rows": rows}
     part.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
     os.replace(part, path)
     return path
@@ -219,8 +221,8 @@ def read(run: Run, name: str) -> Contrast:
     """What a run says of a contrastive test set; RunError with the command where it was not scored or is damaged."""
     path = run.results / FOLDER / f"{name}.json"
     controlled = name.removeprefix("controlled-")
-    given = f"--controlled {controlled}" if controlled != name else "FILE"
-    command = f"workbench contrast {given} --run {run.reference}"
+    given = f"--controlled {shlex.quote(controlled)}" if controlled != name else "FILE"
+    command = f"workbench contrast {given} --run {run.typed}"
     if not path.is_file():
         raise RunError(f"{run.name} has not scored the contrastive test set {name!r}; do it: {command}")
     try:
@@ -229,9 +231,12 @@ def read(run: Run, name: str) -> Contrast:
         scored = [_scored(row["scored"], item) for row, item in zip(found["rows"], items, strict=True)]
         if not items:
             raise ValueError("no items")
-        return Contrast(str(found["name"]), str(found["origin"]), str(found["digest"]), items, scored)
+        contrast = Contrast(str(found["name"]), str(found["origin"]), str(found["digest"]), items, scored)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise RunError(f"{path}: not readable ({str(error)[:200]}); score it again: {command}") from None
+    if not run.is_of(found.get("weights")):
+        raise RunError(f"{run.name} scored {name!r} with other weights than it has now; score it again: {command}")
+    return contrast
 
 
 def _scored(said: Mapping[str, Any], item: Item) -> Scored:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analyses import meteor
+from workbench import known_scores
 from workbench.ranks import over_ranks, own_device, wait
 from workbench.runs import Run, RunError
 from workbench.translations import TestSet, Translations, write_translations
@@ -60,14 +61,20 @@ def translate_test(
 
     Under `torchrun` the ranks share the batches; the files are those of one process with as many threads.
     """
+    weights = run.digest  # before they are read: training may go on meanwhile
     if translator is None:
         translator = _loaded(run, device)
+    if trees and (search.get("finished") or translator.search.finished) == "stay":
+        raise RunError(
+            f"{run.name}: a search with finished=stay records no trees; translate without --trees, or with "
+            "--search finished=leave"
+        )
     began = time.perf_counter()
     found = translate_lines(translator, test.sources, test.documents, step, record=trees, **search)
     if found is not None:
         changes = {key: value for key, value in search.items() if value is not None}
         settings = {**translator.search.model_dump(), **changes}
-        write_translations(run, test, found, settings, time.perf_counter() - began, truth)
+        write_translations(run, test, found, settings, time.perf_counter() - began, truth, weights)
     wait()
     return run.translations(test.name)
 
@@ -189,7 +196,11 @@ def statistics_of_all(
     folders = {run.name: run.statistics for run in runs}
     hypotheses = {name: translations.hypotheses for name, translations in opened.items()}
     towards, options = references(opened, counting.reference), preset(counting.preset).options(metric)
-    return cached_extract_all(folders, hypotheses, towards, metric, processes, **options)
+    found = cached_extract_all(folders, hypotheses, towards, metric, processes, **options)
+    if metric == "bleu" and counting == Counting():
+        for run in runs:
+            known_scores.keep(run, opened[run.name].test, found[run.name].total)
+    return found
 
 
 def score_table(

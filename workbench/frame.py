@@ -23,9 +23,15 @@ from workbench.drawing import Request, short_names
 from workbench.overview import known
 from workbench.runs import Run, RunError, list_runs, runs_folder
 from workbench.view import Known, ViewState
-from workbench.widgets import job_view
+from workbench.widgets import job_view, page_width
 
 _FRAME = "_frame"
+# Streamlit leaves 5rem on either side of any page, and lets a row of choices scroll under its edge.
+_STYLE = """<style>
+[data-testid="stMainBlockContainer"] {padding-left: clamp(1rem, 3vw, 5rem); padding-right: clamp(1rem, 3vw, 5rem)}
+[data-testid="stButtonGroup"] > div:has(> [data-variant]) {flex-wrap: wrap; mask-image: none}
+[data-testid="stButtonGroup"] [data-variant] {max-width: 100%}
+</style>"""
 PREVIOUS_KEY, NEXT_KEY = "P", "N"
 
 
@@ -50,9 +56,9 @@ class Frame:
 
     def request(self, runs: Sequence[Run] | None = None, **options: object) -> Request:
         """What to draw of the chosen runs (or of some of them) at the chosen sentence."""
-        return Request(
-            tuple(self.tested if runs is None else runs), self.view.test, self.view.sentence, options=dict(options)
-        )
+        shown = tuple(self.tested if runs is None else runs)
+        among = self.chosen if shown and set(shown) != set(self.chosen) else ()
+        return Request(shown, self.view.test, self.view.sentence, options=dict(options), among=among)
 
 
 def current() -> Frame:
@@ -81,13 +87,15 @@ def choose() -> Frame:
     """Draw the sidebar and remember what it says for the page."""
     root = runs_folder()
     runs, usable = _shelf(root, stamp(root))
-    wanted, warnings = views.from_query({name: st.query_params.get_all(name) for name in st.query_params}, usable)
+    _, warnings = views.from_query({name: st.query_params.get_all(name) for name in st.query_params}, usable)
     names = [run.name for run in usable]
     gone = [name for name in st.session_state.get("runs", ()) if name not in names]
     warnings += [f"{name} is no longer below {root}: it was moved or removed." for name in gone]
     for warning in warnings:
         st.warning(as_typed(warning))
-    view = _selectors(list(usable), wanted) if usable else ViewState()
+    view = _selectors(list(usable)) if usable else ViewState()
+    st.html(_STYLE)
+    page_width.measure()
     st.session_state[_FRAME] = Frame(root, runs, usable, view)
     return st.session_state[_FRAME]
 
@@ -97,7 +105,7 @@ def whole_number_bind(name: str) -> Literal["query-params"] | None:
     return None if any(map(views.endless, st.query_params.get_all(name))) else "query-params"
 
 
-def _selectors(usable: list[Known], wanted: ViewState) -> ViewState:
+def _selectors(usable: list[Known]) -> ViewState:
     names = [run.name for run in usable]
     _keep("runs", lambda chosen: [name for name in chosen if name in names])
     runs = st.multiselect(
@@ -110,7 +118,8 @@ def _selectors(usable: list[Known], wanted: ViewState) -> ViewState:
     )
     tests = views.tests(runs, usable)
     if not tests:
-        return ViewState(tuple(runs), baseline=next(iter(views.baselines(runs)), ""))
+        first = next(iter(views.baselines(runs)), "")
+        return ViewState(views.baseline_first(runs, first), baseline=first)
     _keep("test", lambda test: test if test in tests else tests[0])
     test = st.selectbox("Test set", tests, key="test", bind="query-params")
     options = views.baselines(runs)
@@ -165,11 +174,10 @@ def heading(title: str, said: str) -> None:
 
 def show_error(error: Exception) -> None:
     """An error that is a sentence, with the command that helps to copy."""
-    message, _, command = str(error).partition("workbench ")
-    message = message.rstrip().rstrip(":")
-    if command and "\n" not in command:
+    message, sign, command = str(error).rpartition(": workbench ")  # a path may have the word in it
+    if sign and "\n" not in command:
         st.error(as_typed(f"{message}:"))
-        st.code(f"workbench {command}", language="bash")
+        st.code(f"workbench {command}", language="bash", wrap_lines=True)
     else:
         st.error(as_typed(str(error)))
 
@@ -201,7 +209,7 @@ def empty(said: str, command: str | None = None) -> None:
     with st.container(border=True):
         st.text(said)
         if command:
-            st.code(command, language="bash")
+            st.code(command, language="bash", wrap_lines=True)
             _run_now(command.splitlines())
 
 
@@ -219,7 +227,7 @@ def empty_runs(said: str, runs: Sequence[Run], command: str) -> None:
     """What is missing of runs, and the command that makes it for each, `{}` its folder; an outside run has none."""
     able = [run for run in runs if not run.outside]
     if able:
-        empty(said, "\n".join(command.replace("{}", shlex.quote(run.reference)) for run in able))
+        empty(said, "\n".join(command.replace("{}", run.typed) for run in able))
     elsewhere = [run.name for run in runs if run.outside]
     if elsewhere:
         empty(

@@ -92,7 +92,7 @@ def stamp(run: Run) -> tuple[float, int]:
     """Changes whenever the weights do. Raises RunError where there are none."""
     run.require_model()
     if not run.trained:
-        raise RunError(f"{run.name} has no weights yet; train it: workbench resume {run.folder}")
+        raise RunError(f"{run.name} has no weights yet; train it: workbench resume {run.typed}")
     found = run.weights.stat()
     return found.st_mtime, found.st_size
 
@@ -137,7 +137,7 @@ def _check_length(run: Run, side: str, tokens: int) -> None:
     if tokens > MOST_TOKENS:
         raise RunError(
             f"{run.name}: the {side} has {tokens} pieces, and a look inside shows up to {MOST_TOKENS}; trace it "
-            f"instead: workbench trace {run.reference}"
+            f"instead: workbench trace {run.typed}"
         )
 
 

@@ -1,5 +1,6 @@
 """Long work as a process of its own: the same CLI command, its status and log in a folder, so that a page can be
-reloaded or the app restarted without losing it. Knows processes and files; what the command does is the CLI's business.
+reloaded or the app restarted without losing it. Jobs wait for their turn: a job that has ended begins the next one, and
+so does whoever looks at them. Knows folders and a shell; what the command does is the CLI's business.
 
     JOBS/ID/{job.json, log.txt, exit, cancelled}
 """
@@ -13,22 +14,23 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from filelock import FileLock
 
 from core_models.resources import allocator_settings
+from workbench import processes
 
 FOLDER = ".jobs"  # below the runs folder
-RUNNING, ENDING, DONE, FAILED, CANCELLED, LOST = "running", "ending", "done", "failed", "cancelled", "lost"
-ACTIVE = (RUNNING, ENDING)
+AT_ONCE = "WORKBENCH_JOBS"  # in the environment: how many run at the same time
+WAITING, RUNNING, ENDING, DONE = "waiting", "running", "ending", "done"
+FAILED, CANCELLED, LOST = "failed", "cancelled", "lost"
+AT_WORK = (RUNNING, ENDING)
+ACTIVE = (WAITING, *AT_WORK)
 UNFINISHED = (FAILED, CANCELLED, LOST)
 
 # What a page may start: commands that need no more words than it knows.
@@ -36,7 +38,7 @@ STARTABLE = ("demo", "resume", "translate", "trace", "evaluate", "beam-sizes", "
 _LEFT_TO_THE_READER = {"DATA", "FILE", "NAME"}
 _TAIL_BYTES = 1 << 14
 _BAR = re.compile(r" (\d+)/(\d+)(?= |$)", re.MULTILINE)  # what `workbench.cli.shared.bar` prints
-_PROCESSES = Path("/proc")
+_TOLD_TO_END = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 
 class JobError(ValueError):
@@ -45,9 +47,10 @@ class JobError(ValueError):
 
 @dataclass(frozen=True)
 class Job:
-    """One command that was started: `workbench ARGUMENTS`.
+    """One command that was asked for: `workbench ARGUMENTS`.
 
-    `birth` tells its process from a later one of the same number, where the system says when a process began.
+    While it waits its `process` is 0 and `started` is when it was asked for. `birth` tells its process from a later one
+    of the same number, where the system says when a process began.
     """
 
     folder: Path
@@ -56,6 +59,7 @@ class Job:
     process: int
     started: float
     birth: str = ""
+    asked: float = 0.0
 
     @property
     def command(self) -> str:
@@ -95,14 +99,28 @@ class Job:
 
     @property
     def state(self) -> str:
-        """running, ending (cancelled, not gone yet), done, failed, cancelled, or lost: gone without a result."""
-        alive = _alive(self.process, self.birth)  # asked first: a process that ends has written its result before
+        """waiting, running, ending (cancelled, not gone yet), done, failed, cancelled, or lost: gone, no result."""
+        if not self.process:
+            now = self.now
+            return now.state if now.process else CANCELLED if (self.folder / "cancelled").is_file() else WAITING
+        alive = processes.alive(self.process, self.birth)  # asked first: what ends has written its result before
         code, cancelled = self.exit_code, (self.folder / "cancelled").is_file()
         if code is not None:
             return DONE if code == 0 else CANCELLED if cancelled else FAILED
         if alive:
             return ENDING if cancelled else RUNNING
         return CANCELLED if cancelled else LOST
+
+    @property
+    def now(self) -> Job:
+        """The job as its folder has it: one that waited may have begun since."""
+        return _read(self.folder) or self
+
+    @property
+    def place(self) -> int:
+        """Its place in the queue, from 1; 0 where it does not wait."""
+        queue = [other.folder for other in waiting(self.folder.parent)]
+        return queue.index(self.folder) + 1 if self.folder in queue else 0
 
     @property
     def ended(self) -> float:
@@ -114,14 +132,20 @@ class Job:
         return times.get("exit", max([self.started, *times.values()]))
 
     def cancel(self) -> None:
-        """Ask the command and everything it started to end, as Ctrl-C does; a second time: end them at once."""
-        state = self.state
-        if state not in ACTIVE:  # the number may be another process's by now
-            return
-        with contextlib.suppress(OSError):  # a full disk must not keep a process alive
-            (self.folder / "cancelled").touch()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process, signal.SIGTERM if state == RUNNING else signal.SIGKILL)
+        """Take it out of the queue. Of one that runs, ask the command and everything it started to end, as Ctrl-C does;
+        a second time: end them at once."""
+        with contextlib.ExitStack() as held:
+            with contextlib.suppress(OSError):  # a full disk must not keep a process alive
+                held.enter_context(_alone(self.folder.parent))
+            job = self.now
+            state = job.state
+            if state not in ACTIVE:  # the number may be another process's by now
+                return
+            with contextlib.suppress(OSError):
+                (job.folder / "cancelled").touch()
+            if state in AT_WORK:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(job.process, signal.SIGTERM if state == RUNNING else signal.SIGKILL)
 
 
 def startable(line: str) -> tuple[str, ...]:
@@ -140,18 +164,25 @@ def title_of(arguments: Sequence[str]) -> str:
     return " ".join(Path(word).name if os.sep in word else word for word in arguments)
 
 
-def start(folder: Path, arguments: Sequence[str], title: str = "") -> Job:
-    """Start `workbench ARGUMENTS` in the background; the job that runs this command already, if there is one.
+def at_once() -> int:
+    """How many jobs run at the same time: one, unless the environment says another number."""
+    said = os.environ.get(AT_ONCE, "")
+    return max(1, int(said)) if said.isdecimal() else 1
 
-    Raises JobError where the folder cannot be written.
+
+def start(folder: Path, arguments: Sequence[str], title: str = "") -> Job:
+    """Run `workbench ARGUMENTS` in the background when its turn comes; the job that has this command already, if there
+    is one. Raises JobError where the folder cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / ".lock"):  # two tabs, or two apps on one folder
+        with _alone(folder):
             newest = latest(folder, arguments)
             if newest is not None and newest.state in ACTIVE:
                 return newest
-            return _begin(folder, tuple(arguments), title or title_of(arguments))
+            asked = _ask(folder, tuple(arguments), title or title_of(arguments))
+            _begin_next(folder)
+            return asked.now
     except OSError as error:
         raise JobError(
             f"{error.filename or folder}: {(error.strerror or str(error)).lower()}; no job can be started. Jobs are "
@@ -164,23 +195,54 @@ def again(job: Job) -> Job:
     return start(job.folder.parent, job.arguments, job.title)
 
 
-def _begin(folder: Path, arguments: tuple[str, ...], title: str) -> Job:
-    own = _own_folder(folder, arguments[0])
-    part, result = (shlex.quote(str(own / name)) for name in ("exit.part", "exit"))
-    command = shlex.join([sys.executable, "-m", "workbench.cli", *arguments])
-    with (own / "log.txt").open("wb") as log:
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", f"{command}; echo $? > {part}; mv {part} {result}"],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            env={**os.environ, **allocator_settings(), "PYTHONUNBUFFERED": "1"},
-        )
-    found = _looked_up(process.pid)
-    job = Job(own, title, arguments, process.pid, time.time(), found.birth if found else "")
-    (own / "job.json").write_text(json.dumps({**asdict(job), "folder": own.name}), encoding="utf-8")
+def waiting(folder: Path) -> list[Job]:
+    """The queue: the jobs that wait, the next one first."""
+    return [job for job in reversed(list_jobs(folder)) if not job.process and job.state == WAITING]
+
+
+def go_on(folder: Path) -> None:
+    """Begin the jobs whose turn has come: where one was killed, or the machine went down, nobody else does."""
+    if waiting(folder):
+        with contextlib.suppress(OSError), _alone(folder):
+            _begin_next(folder)
+
+
+def _alone(folder: Path) -> FileLock:
+    """Held by whoever changes the queue: two tabs, two apps on one folder, a job that has ended."""
+    return FileLock(folder / ".lock")
+
+
+def _ask(folder: Path, arguments: tuple[str, ...], title: str) -> Job:
+    now = time.time()
+    job = Job(_own_folder(folder, arguments[0]), title, arguments, 0, now, asked=now)
+    _write(job)
     return job
+
+
+def _begin_next(folder: Path) -> None:
+    at_work = sum(job.state in AT_WORK for job in list_jobs(folder))
+    for job in waiting(folder)[: max(0, at_once() - at_work)]:
+        _begin(job)
+
+
+def _begin(job: Job) -> None:
+    part, result = (shlex.quote(str(job.folder / name)) for name in ("exit.part", "exit"))
+    command = shlex.join([sys.executable, "-m", "workbench.cli", *job.arguments])
+    hand_on = shlex.join([sys.executable, "-m", "workbench.jobs", str(job.folder)])
+    # The trap lets the shell outlive a command that is cancelled, to write its result and to hand its turn on.
+    script = f"trap : TERM; {command} < /dev/null; echo $? > {part}; mv {part} {result}; {hand_on} &"
+    environment = {**os.environ, **allocator_settings(), "PYTHONUNBUFFERED": "1"}
+    with processes.begun(script, job.folder / "log.txt", environment) as process:
+        birth = processes.birth_of(process)
+        _write(replace(job, process=process, started=time.time(), birth=birth))
+
+
+def _hand_on(ended: Path) -> None:
+    """What a job does last: the turn goes to the next one. Not where it was told to end and nobody cancelled it: that
+    is a machine going down, and what waits is begun by the app when it is opened again."""
+    job = _read(ended)
+    if job is None or job.exit_code not in _TOLD_TO_END or job.state == CANCELLED:
+        go_on(ended.parent)
 
 
 def _own_folder(folder: Path, name: str) -> Path:
@@ -193,16 +255,28 @@ def _own_folder(folder: Path, name: str) -> Path:
     return own
 
 
+def _write(job: Job) -> None:
+    """Whole or not at all: others read it without the lock."""
+    part = job.folder / "job.json.part"
+    part.write_text(json.dumps({**asdict(job), "folder": job.folder.name}), encoding="utf-8")
+    os.replace(part, job.folder / "job.json")
+
+
+def _read(folder: Path) -> Job | None:
+    """The job of a folder; None where it holds none."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        stored = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+        arguments = tuple(map(str, stored["arguments"]))
+        began, birth = float(stored["started"]), str(stored.get("birth", ""))
+        asked = float(stored.get("asked", began))
+        return Job(folder, str(stored["title"]), arguments, int(stored["process"]), began, birth, asked)
+    return None
+
+
 def list_jobs(folder: Path) -> list[Job]:
-    """All jobs, the newest first; folders that hold no job are passed over."""
-    found = []
-    for path in folder.glob("*/job.json"):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            arguments = tuple(map(str, stored["arguments"]))
-            began, birth = float(stored["started"]), str(stored.get("birth", ""))
-            found.append(Job(path.parent, str(stored["title"]), arguments, int(stored["process"]), began, birth))
-    return sorted(found, key=lambda job: (job.started, job.folder.name), reverse=True)
+    """All jobs, the one asked for last first; folders that hold no job are passed over."""
+    found = [job for path in folder.glob("*/job.json") if (job := _read(path.parent)) is not None]
+    return sorted(found, key=lambda job: (job.asked, job.folder.name), reverse=True)
 
 
 def latest(folder: Path, arguments: Sequence[str]) -> Job | None:
@@ -217,49 +291,8 @@ def clear(folder: Path) -> None:
             shutil.rmtree(job.folder, ignore_errors=True)
 
 
-class _Process(NamedTuple):
-    """What the system says of a process; `birth` is one of a kind, also across restarts of the machine."""
-
-    living: bool
-    group: int
-    birth: str
-
-
-def _alive(process: int, birth: str) -> bool:
-    """Does the process live, or one that it started? Another one that got its number since is not meant."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(process, os.WNOHANG)  # our own child that has ended would stay in the table
-    if not (_PROCESSES / "self" / "stat").is_file():  # such a system does not say when a process began
-        return _answers(process)
-    found = _looked_up(process)
-    if found is not None and found.living:
-        return birth in ("", found.birth)
-    numbers = (int(path.name) for path in _PROCESSES.glob("[0-9]*"))
-    return any(one.living and one.group == process for one in map(_looked_up, numbers) if one is not None)
-
-
-def _answers(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
-
-
-def _looked_up(process: int) -> _Process | None:
-    """The process of a number, from the table that Linux keeps; None where there is none."""
-    try:
-        text = (_PROCESSES / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
-        state, _, group, *rest = text.rpartition(")")[2].split()  # its name stands before, with whatever it holds
-        return _Process(state not in "ZX", int(group), f"{_boot()} {rest[16]}")
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-@cache
-def _boot() -> str:
-    """Which start of the machine this is: times of birth count from it."""
-    try:
-        return (_PROCESSES / "sys" / "kernel" / "random" / "boot_id").read_text().strip()
-    except OSError:
-        return ""
+if __name__ == "__main__":
+    # A shell makes what it puts into the background deaf to interrupts, and what that begins would inherit it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    _hand_on(Path(sys.argv[1]))

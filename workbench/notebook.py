@@ -8,14 +8,19 @@ Thin: `drawing.draw` makes the figure, `evaluation` the tables. Knows nothing of
 
 from __future__ import annotations
 
+import base64
 import glob
+import gzip
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
-from core_models.config import CONFIG
+from core_models.config import CONFIG, ConfigError
 from workbench import evaluation, view
 from workbench.drawing import Request, draw
 from workbench.runs import Run, RunError, open_runs
@@ -25,6 +30,29 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from workbench.figures.grammar import Figure
+
+
+# The library is unpacked and run by the first chart of a page that needs it; a page may hold many charts.
+_CHART = Template(
+    """<div id="$id" style="width:100%;height:${height}px"></div>
+<script>
+(async () => {
+  if (!window.Plotly) {
+    window.plotlyUnpacked ??= (async () => {
+      const packed = Uint8Array.from(atob("$library"), (sign) => sign.charCodeAt(0));
+      const code = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+      window.PlotlyConfig = {MathJaxConfig: "local"};
+      const script = document.createElement("script");
+      script.textContent = await new Response(code).text();
+      document.head.append(script);
+    })();
+    await window.plotlyUnpacked;
+  }
+  const chart = $chart;
+  Plotly.newPlot("$id", chart.data, chart.layout, {displaylogo: false, responsive: true});
+})();
+</script>"""
+)
 
 
 @dataclass(frozen=True)
@@ -56,13 +84,16 @@ class Shown:
         return save(self.figure, path, width)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """What Plotly shows in this front end, else a chart that needs no network and no extension."""
-        bundle = self.plotly._repr_mimebundle_(include, exclude) or {"text/html": self._repr_html_()}
-        return {**bundle, "text/plain": self.figure.summary}
+        """What Plotly shows in this front end, its page replaced by one that is a fraction of the size."""
+        bundle = self.plotly._repr_mimebundle_(include, exclude) or {}
+        return {**bundle, "text/html": self._repr_html_(), "text/plain": self.figure.summary}
 
     def _repr_html_(self) -> str:
-        """The chart with plotly.js in it."""
-        return self.plotly.to_html(full_html=False, include_plotlyjs=True, config={"displaylogo": False})
+        """The chart as a piece of a page, which needs no network, no kernel and no other cell."""
+        chart = self.plotly
+        return _CHART.substitute(
+            id=f"chart-{uuid4().hex}", height=chart.layout.height, library=_library(), chart=chart.to_json()
+        )
 
 
 def runs(*patterns: str | Path) -> tuple[Run, ...]:
@@ -72,10 +103,19 @@ def runs(*patterns: str | Path) -> tuple[Run, ...]:
 
 
 def figure(
-    name: str, runs: Sequence[Run], test: str = "test", sentence: int = 0, baseline: str | None = None, **options: Any
+    name: str,
+    runs: Sequence[Run],
+    test: str = "test",
+    sentence: int = 0,
+    baseline: str | None = None,
+    among: Sequence[Run] = (),
+    **options: Any,
 ) -> Shown:
-    """Any figure that `workbench figure list` names, with the options that its `--set` takes. Raises RunError."""
-    return Shown(draw(name, Request(tuple(runs), test, sentence, baseline, options)))
+    """Any figure that `workbench figure list` names, with the options that its `--set` takes. Raises RunError.
+
+    among: all runs of the choice that these are of, where it has others; a run looks the same in all figures of it.
+    """
+    return Shown(draw(name, Request(tuple(runs), test, sentence, baseline, options, tuple(among))))
 
 
 def scores(
@@ -103,3 +143,21 @@ def _matching(pattern: str) -> list[str]:
     if not found:
         raise RunError(f"no run matches {pattern}; a run is a folder with a {CONFIG}")
     return found
+
+
+def _as_a_sentence(error: Exception) -> list[str]:
+    """What IPython prints of an error that says by itself what is wrong and what to do."""
+    return [f"{type(error).__name__}: {error}"]
+
+
+if not os.environ.get("WORKBENCH_DEBUG"):
+    for _kind in (RunError, ConfigError):  # IPython asks an error how it wants to be shown
+        setattr(_kind, "_render_traceback_", _as_a_sentence)  # noqa: B010 (the class does not declare it)
+
+
+@cache
+def _library() -> str:
+    """plotly.js, packed: gzip in base64."""
+    from plotly.offline import get_plotlyjs
+
+    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()

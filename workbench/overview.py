@@ -16,13 +16,14 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from workbench import evaluation
+from workbench import evaluation, known_scores
 from workbench.runs import Run, RunError
 from workbench.view import Known
 
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_SEGMENTS = 10_000  # whose BLEU is counted for a table: about two seconds; more only where somebody asks for it
 PACKAGES = ("nmt-workbench", "torch", "streamlit", "plotly", "matplotlib", "sacrebleu", "pandas", "numpy")
 
 
@@ -40,23 +41,26 @@ def _translated(run: Run) -> Iterator[tuple[str, int]]:
 def runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
     """A row a run: run, system, data, step, of (steps or epochs planned), state, dev_loss, tests, bleu, problem.
 
-    bleu: of `test`, where the run has translated it and it has references. A broken run has its problem and no more.
+    bleu: of `test`, where it is known or counted in a moment; see `unscored`. A broken run has its problem and no more.
     """
     import pandas as pd
 
+    scores = _scores(runs, test)
     rows = [
-        _row(run, test) if not run.problem else {"run": run.name, "state": "broken", "problem": run.problem}
+        {"run": run.name, "state": "broken", "problem": run.problem}
+        if run.problem
+        else {**_row(run), "bleu": scores.get(run.name)}
         for run in runs
     ]
     columns = ["run", "system", "data", "step", "of", "state", "dev_loss", "tests", "bleu", "problem"]
     return pd.DataFrame(rows, columns=columns).astype({"step": "Int64", "dev_loss": float, "bleu": float})
 
 
-def _row(run: Run, test: str) -> dict[str, object]:
+def _row(run: Run) -> dict[str, object]:
     if run.outside:
         return {
             "run": run.name, "system": run.system, "state": "outside", "tests": ", ".join(run.tests()),
-            "bleu": _bleu(run, test), "problem": "",
+            "problem": "",
         }  # fmt: skip
     events = run.events()
     plan = run.config.training
@@ -67,16 +71,29 @@ def _row(run: Run, test: str) -> dict[str, object]:
         "step": events[-1].get("step") if events else None,
         "of": f"{plan.max_steps} steps" if plan.max_steps else f"{plan.max_epochs} epochs",
         "state": "trained" if ended else "unfinished" if run.trained or events else "new",
-        "dev_loss": losses[-1] if losses else None, "tests": ", ".join(run.tests()), "bleu": _bleu(run, test),
-        "problem": "",
+        "dev_loss": losses[-1] if losses else None, "tests": ", ".join(run.tests()), "problem": "",
     }  # fmt: skip
 
 
-def _bleu(run: Run, test: str) -> float | None:
-    try:
-        return evaluation.statistics(run, run.translations(test), "bleu").total
-    except RunError:  # not translated yet, or without references: the table has an empty cell
-        return None
+def unscored(runs: Sequence[Run], test: str) -> list[Run]:
+    """The runs that have translated the test set, towards references, and whose BLEU was not counted yet."""
+    able = [run for run in runs if not run.problem and test in run.tests()]
+    referenced = [run for run in able if (run.results / "translations" / test / "references.txt").is_file()]
+    return [run for run in referenced if known_scores.known(run, test) is None]
+
+
+def _scores(runs: Sequence[Run], test: str) -> dict[str, float]:
+    """BLEU by run, as far as it is known; what is not is counted where all of it takes a moment."""
+    found = {run.name: bleu for run in runs if (bleu := known_scores.known(run, test)) is not None}
+    unknown = []
+    for run in unscored(runs, test):
+        with contextlib.suppress(RunError):
+            unknown.append((run, run.translations(test)))
+    if sum(len(translations) for _, translations in unknown) <= MOST_SEGMENTS:
+        for run, translations in unknown:
+            with contextlib.suppress(RunError):  # texts that do not fit together: the table has an empty cell
+                found[run.name] = evaluation.statistics(run, translations, "bleu").total
+    return found
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,17 @@ def _sentences(request: Request) -> pd.DataFrame:
     """Every sentence: its texts, its labels, and its scores under the metrics of the option `metrics` (chrf)."""
     import pandas as pd
 
-    from workbench import segments
+    from workbench import segment_annotations, segments
 
-    metrics = str(request.options.get("metrics", "chrf")).split(",")
-    found, _ = segments.of_request(request, metrics, request.runs[0].folder.parent)
+    unknown = [name for name in request.options if name != "metrics"]
+    if unknown:
+        raise RunError(f"there is no option {unknown[0]!r}; there is metrics")
+    asked = request.options.get("metrics", "chrf")
+    metrics = asked.split(",") if isinstance(asked, str) else asked
+    root = segment_annotations.root_of(request.runs[0].folder, request.test)
+    found, problems = segments.of_request(request, metrics, root)
+    if problems:
+        raise RunError(f"{'; '.join(problems)}; mend or remove {'it' if len(problems) == 1 else 'them'}")
     return pd.concat([found.texts, found.labels, found.values], axis="columns").rename_axis("sentence").reset_index()
 
 
@@ -65,14 +72,19 @@ def analyses() -> dict[str, Analysis]:
 
 
 def analyse(name: str, request: Request) -> pd.DataFrame:
-    """The table of an analysis; raises RunError where there is none of this name."""
+    """The table of an analysis; raises RunError where there is none of this name, or a run lacks what it needs."""
     if name not in analyses():
         from core_models.config import nearest
 
         raise RunError(f"no analysis is called {name!r}; {nearest(name, list(ANALYSES))}")
     if not request.runs:
         raise RunError("no run is chosen; name at least one")
-    return ANALYSES[name](request)
+    try:
+        return ANALYSES[name](request)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, RunError):
+            raise
+        raise RunError(f"{name} cannot be computed with {request.options}: {error}") from error
 
 
 def pages() -> list[Page]:
@@ -84,6 +96,8 @@ def pages() -> list[Page]:
 
 def plugged_in() -> list[Plugged]:
     """Every part that another package brings, those with a problem too."""
+    if not installed():  # nothing of ours needs to be imported to say so
+        return []
     drawing.load()
     analyses()
     pages()

@@ -171,10 +171,17 @@ def enter(study: Study, rater: str) -> Study:
     with _writing(study.folder):
         current = open_study(study.folder.parent.parent, study.name)
         if rater not in current.letters:
-            letters = {str(item.sentence): _shuffled(item, f"{study.seed}/{rater}") for item in study.items}
-            current = replace(current, letters={**current.letters, rater: letters})
+            current = lettered(current, rater)
             _write_study(current)
     return current
+
+
+def lettered(study: Study, rater: str) -> Study:
+    """The study as it is once a rater has entered; nothing is written."""
+    if rater in study.letters:
+        return study
+    letters = {str(item.sentence): _shuffled(item, f"{study.seed}/{rater}") for item in study.items}
+    return replace(study, letters={**study.letters, rater: letters})
 
 
 def _shuffled(item: Item, key: str) -> list[list[str]]:

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import pandas as pd
 
 from analyses import ratings
-from workbench.rating import Item, Mark, Study, check_name, enter, marks, places, read_row, read_table, save
+from workbench.rating import Item, Mark, Study, check_name, enter, lettered, marks, places, read_row, read_table, save
 from workbench.runs import RunError
 
 FORM = ("rater", "sentence", "letter", "source", "translation", "quality", "over", "under")
@@ -94,18 +94,22 @@ def bring_in(study: Study, file: Path | BinaryIO, name: str) -> dict[str, int]:
     if rows and not {"letter", "system"} & set(rows[0]):
         raise RunError(f"{name}: lacks the column 'letter' (of a form) or 'system'; it has {', '.join(rows[0])}")
     filled = [(line, row) for line, row in enumerate(rows, start=2) if row["quality"].strip()]
-    for line, row in filled:
-        check_name(f"{name}:{line}: the rater", row["rater"])
-        read_row(study, row, f"{name}:{line}")
     given: dict[str, dict[int, dict[str, Mark]]] = {}
+    entered = study  # with the raters of the file; nothing is written before all of it fits
     for line, row in filled:
-        study = enter(study, row["rater"])
-        item, mark = read_row(study, row, f"{name}:{line}")
-        letter = row["letter"] if "letter" in row else _letter_of(study, row, item, f"{name}:{line}")
-        study.under_letter(row["rater"], item.sentence, letter)
-        given.setdefault(row["rater"], {}).setdefault(item.sentence, {})[letter] = mark
+        where, rater = f"{name}:{line}", row["rater"]
+        check_name(f"{where}: the rater", rater)
+        entered = lettered(entered, rater)
+        item, mark = read_row(study, row, where)
+        letter = row["letter"] if "letter" in row else _letter_of(entered, row, item, where)
+        entered.under_letter(rater, item.sentence, letter)
+        if given.setdefault(rater, {}).setdefault(item.sentence, {}).setdefault(letter, mark) != mark:
+            raise RunError(
+                f"{where}: {rater} rates the same translation of sentence {item.sentence} a second time, otherwise; "
+                "keep one of the rows"
+            )
     for rater, own in given.items():
-        save(study, rater, own)
+        save(enter(study, rater), rater, own)
     return {rater: sum(map(len, own.values())) for rater, own in given.items()}
 
 

@@ -11,6 +11,7 @@ Everything is read when it is asked for. A broken run is listed with its reason 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,6 +30,7 @@ from core_models.config import (
     weights_path,
 )
 from core_models.traces import TraceStore
+from workbench.file_digests import digest_of
 from workbench.translations import RunError, Translations, read_records
 
 if TYPE_CHECKING:
@@ -75,8 +77,22 @@ class Run:
         return f"{self.folder}@{self.step}" if self.step else str(self.folder)
 
     @property
+    def typed(self) -> str:
+        """`reference` as it is typed in a shell, for commands to be copied."""
+        return shlex.quote(self.reference)
+
+    @property
     def weights(self) -> Path:
         return weights_path(self.folder, self.step)
+
+    @property
+    def digest(self) -> str:
+        """Tells versions of its weights apart; "" where there are none."""
+        return digest_of(self.weights) if self.trained else ""
+
+    def is_of(self, digest: object) -> bool:
+        """Was a result that was kept made with the weights as they are? One that does not say (None) counts as such."""
+        return digest is None or digest == self.digest
 
     @property
     def results(self) -> Path:
@@ -130,15 +146,17 @@ class Run:
     def translations(self, test: str) -> Translations:
         if test not in self.tests() and self.outside:
             known = ", ".join(self.tests()) or "none"
+            place = ["--out", str(self.folder.parent), f"{self.folder.name}=FILE"]
             raise RunError(
                 f"{self.name} was translated elsewhere and has no {test!r}, only: {known}; bring it in: "
-                f"workbench outside --test {test} --source FILE --out {self.folder.parent} {self.folder.name}=FILE"
+                + shlex.join(["workbench", "outside", "--test", test, "--source", "FILE", *place])
             )
         if test not in self.tests():
             raise RunError(
-                f"{self.name} has not translated {test!r}; do it: workbench translate {self.reference} --test {test}"
+                f"{self.name} has not translated {test!r}; do it: "
+                f"workbench translate {self.typed} --test {shlex.quote(test)}"
             )
-        return Translations(self.results / "translations" / test)
+        return Translations(self.results / "translations" / test, self.typed)
 
     def traces(self, test: str) -> TraceStore:
         folder = self.results / "traces" / test
@@ -146,7 +164,8 @@ class Run:
             raise RunError(f"{self.name} was translated elsewhere: without its model there is nothing to trace")
         if not (folder / "index.json").is_file():
             raise RunError(
-                f"{self.name} has no traces of {test!r} yet; make them: workbench trace {self.reference} --test {test}"
+                f"{self.name} has no traces of {test!r} yet; make them: "
+                f"workbench trace {self.typed} --test {shlex.quote(test)}"
             )
         return TraceStore(folder)
 

@@ -21,6 +21,12 @@ ENDINGS = (*TABLES, ".txt")
 _FOLDER = "annotations"
 
 
+def root_of(run: Path, test: str) -> Path:
+    """The folder that holds the annotations of a test set for a run's folder: the one above the run, or the next."""
+    above = Path(os.path.abspath(run)).parent
+    return above if files(above, test) else above.parent
+
+
 def files(root: Path, test: str) -> list[Path]:
     """The annotations of a test set, by name."""
     folder = root / _FOLDER / test

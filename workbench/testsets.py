@@ -71,17 +71,18 @@ def findings_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
 
     opened = {run.name: run.translations(test) for run in runs}
     first = next(iter(opened.values())).test_set
-    sides = {"source": first.sources}
+    outputs = [(name, found.hypotheses) for name, found in opened.items()]
+    sides = [("source", first.sources)]
     for number, lines in enumerate(first.all_references, start=1):
-        sides["reference" if number == 1 else f"reference {number}"] = lines
-    tables = []
-    for name, found in opened.items():
-        sides[name] = found.hypotheses
-        tables.append(pair_checks(found.test_set.sources, found.hypotheses).assign(side=name))
-    tables += [line_checks(lines).assign(side=side) for side, lines in sides.items()]
+        sides.append(("reference" if number == 1 else f"reference {number}", lines))
+    checked = [(side, lines, pair_checks(opened[side].test_set.sources, lines)) for side, lines in outputs]
+    checked += [(side, lines, line_checks(lines)) for side, lines in (*sides, *outputs)]
+    tables = [
+        table.assign(side=side, text=[lines[sentence] for sentence in table["sentence"]])
+        for side, lines, table in checked
+    ]
     whole = pd.concat(tables, ignore_index=True).sort_values("sentence", kind="stable", ignore_index=True)
-    texts = [sides[side][number] for side, number in zip(whole["side"], whole["sentence"], strict=True)]
-    return whole.assign(text=texts)[["sentence", "side", "finding", "detail", "text"]]
+    return whole[["sentence", "side", "finding", "detail", "text"]]
 
 
 def documents_table(runs: Sequence[Run], test: str, metric: str, counting: Counting) -> pd.DataFrame:

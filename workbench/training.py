@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -38,7 +39,8 @@ def new_run(
 
     if (folder / "config.yaml").is_file():
         raise RunError(
-            f"{folder}: a run is here already; go on with it (workbench resume {folder}) or choose another folder"
+            f"{folder}: a run is here already; go on with it (workbench resume {shlex.quote(str(folder))}) or choose "
+            "another folder"
         )
     prepared = Prepared.open(data)
     described = describe(system)
@@ -100,11 +102,17 @@ def score_function(metric: str) -> Callable[[list[str], list[str]], float] | Non
 
 
 def finished(folder: Path) -> bool:
-    """Has training ended (rather than been interrupted)? A process killed at the very end may have saved its last state
-    and not logged the end."""
+    """Has training ended (rather than been interrupted), and does its configuration ask for no more by now?
+
+    The last state says so, also of a process that was killed before it logged the end; without states, the log.
+    """
     if not (folder / "weights.safetensors").is_file():
         return False
-    if any(event.get("event") == "end" for event in open_run(folder).events()):
-        return True
-    states = [path for path in folder.glob("state/step-*/progress.json") if path.parent.suffix != ".part"]
-    return any(json.loads(path.read_text(encoding="utf-8"))["finished"] for path in states)
+    run = open_run(folder)
+    states = {path.parent.name.removeprefix("step-"): path for path in folder.glob("state/step-*/progress.json")}
+    steps = [step for step in states if step.isdecimal()]  # others are half written, or half removed
+    if not steps:
+        return any(event.get("event") == "end" for event in run.events())
+    last = json.loads(states[max(steps, key=int)].read_text(encoding="utf-8"))
+    place = last["step"], last["epoch"], last["validations_without_gain"]
+    return last["finished"] and not run.config.training.asks_for_more(*place)

@@ -9,10 +9,12 @@ Knows one such folder and the records in its files, not the run it belongs to. N
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import operator
 import os
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from filelock import FileLock
 
 from core_models.npy import read_array
 from core_models.text.parallel import write_lines
@@ -57,10 +60,13 @@ class TestSet:
 
 
 class Translations:
-    """What one run made of one test set, read lazily from RUN/translations/TEST."""
+    """What one run made of one test set, read lazily from RUN/translations/TEST.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.test = folder, folder.name
+    run: what commands call it, for those that are proposed.
+    """
+
+    def __init__(self, folder: Path, run: str = "RUN") -> None:
+        self.folder, self.test, self._run = folder, folder.name, run
         try:
             self.meta: dict[str, Any] = json.loads((folder / "meta.json").read_bytes())
             self._sentences = operator.index(self.meta["sentences"])
@@ -116,7 +122,7 @@ class Translations:
         if not self.has_trees:
             raise RunError(
                 f"{self.folder.parent.parent} has no beam trees for {self.test}; record them: "
-                f"workbench translate {self.folder.parent.parent} --test {self.test} --trees"
+                f"workbench translate {self._run} --test {shlex.quote(self.test)} --trees"
             )
         if not 0 <= sentence < len(self):
             raise RunError(f"{self.test} has sentences 0 to {len(self) - 1}, not {sentence}")
@@ -164,29 +170,42 @@ def write_translations(
     search: Mapping[str, Any],
     seconds: float,
     truth: Path | None = None,
+    weights: str = "",
 ) -> Translations:
-    """Put translations of a test set beside the run, whole or not at all; traces of other translations go."""
-    part = _begin(run, test, [translation.text for translation in found])
-    _write_jsonl(part / "details.jsonl", (_detail(translation) for translation in found))
-    if truth is not None:
-        shutil.copyfile(truth, part / "truth.jsonl")
-    if found and all(translation.tree is not None for translation in found):
-        starts = _write_jsonl(part / "trees.jsonl", (translation.tree for translation in found))
-        np.save(part / "trees.npy", np.array(starts, dtype=np.int64), allow_pickle=False)
+    """Put translations of a test set beside the run, whole or not at all; traces of other ones go.
+
+    weights: the digest of those that made them (`Run.digest`).
+    """
     meta = {
         "test": test.name,
         "sentences": len(found),
         "search": dict(search),
         "seconds": round(seconds, 3),
         "output_tokens": sum(len(translation.tokens) for translation in found),
+        "weights": weights,
     }
-    return _finish(run, part, meta)
+    with _alone(run, test):
+        part = _begin(run, test, [translation.text for translation in found])
+        _write_jsonl(part / "details.jsonl", (_detail(translation) for translation in found))
+        if truth is not None:
+            shutil.copyfile(truth, part / "truth.jsonl")
+        if found and all(translation.tree is not None for translation in found):
+            starts = _write_jsonl(part / "trees.jsonl", (translation.tree for translation in found))
+            np.save(part / "trees.npy", np.array(starts, dtype=np.int64), allow_pickle=False)
+        return _finish(run, part, meta)
 
 
 def write_hypotheses(run: Run, test: TestSet, lines: Sequence[str], origin: str) -> Translations:
     """Put translations that were made elsewhere beside an outside run; `origin` is what they came from."""
-    part = _begin(run, test, lines)
-    return _finish(run, part, {"test": test.name, "sentences": len(lines), "from": origin})
+    with _alone(run, test):
+        part = _begin(run, test, lines)
+        return _finish(run, part, {"test": test.name, "sentences": len(lines), "from": origin})
+
+
+def _alone(run: Run, test: TestSet) -> FileLock:
+    """Held while translations are written: another process that does the same waits, and replaces them whole."""
+    run.results.mkdir(parents=True, exist_ok=True)
+    return FileLock(run.results / f".translations-{test.name}.lock")
 
 
 def _begin(run: Run, test: TestSet, hypotheses: Sequence[str]) -> Path:
@@ -212,16 +231,20 @@ def _finish(run: Run, part: Path, meta: Mapping[str, Any]) -> Translations:
     """Put the folder into its place; traces of other translations go."""
     final = part.with_name(meta["test"])
     (part / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
-    if _hypotheses(final) != _hypotheses(part):
-        shutil.rmtree(run.results / "traces" / final.name, ignore_errors=True)
+    traces = run.results / "traces" / final.name
+    if traces.is_dir() and _forced(final) != _forced(part):
+        shutil.rmtree(traces, ignore_errors=True)
     shutil.rmtree(final, ignore_errors=True)
     os.replace(part, final)
-    return Translations(final)
+    return Translations(final, run.typed)
 
 
-def _hypotheses(folder: Path) -> bytes | None:
-    path = folder / "hypotheses.txt"
-    return path.read_bytes() if path.is_file() else None
+def _forced(folder: Path) -> tuple[object, list[object]]:
+    """What traces of translations depend on: the weights, and each translation piece by piece."""
+    with contextlib.suppress(OSError, ValueError, LookupError):  # damaged: as those of other weights
+        weights = json.loads((folder / "meta.json").read_bytes())["weights"]
+        return weights, [record["tokens"] for record in read_records(folder / "details.jsonl")]
+    return None, []
 
 
 def one_line(text: str) -> str:

@@ -9,11 +9,11 @@ import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import urlencode
 
 from workbench.figures import theme
 
 MOST_RUNS = 6
+_DEFAULT = "the default is shown"
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,14 @@ def to_query(view: ViewState) -> dict[str, str | list[str]]:
     return {name: value for name, value in query.items() if value}
 
 
-def to_link(view: ViewState) -> str:
-    """The query string of a view, `?` included."""
-    return "?" + urlencode(to_query(view), doseq=True, safe="/")
-
-
 def from_query(query: Mapping[str, Sequence[str]], known: Sequence[Known]) -> tuple[ViewState, list[str]]:
     """The view that query parameters ask for, and a sentence for each that cannot be had; others are not looked at."""
     warnings: list[str] = []
     names = [run.name for run in known]
     asked = [name for name in dict.fromkeys(query.get("runs", ())) if name]
-    warnings += [_unknown("run", name, names) for name in asked if name not in names]
     runs = [name for name in asked if name in names]
+    instead = "it is left out" if runs else _DEFAULT
+    warnings += [_unknown("run", name, names, instead) for name in asked if name not in names]
     if len(runs) > MOST_RUNS:
         warnings.append(f"{len(runs)} runs are asked for; the first {MOST_RUNS} are shown.")
         runs = runs[:MOST_RUNS]
@@ -77,9 +73,9 @@ def _chosen(what: str, asked: Sequence[str] | None, options: Sequence[str], warn
     return wanted if wanted in options else next(iter(options), "")
 
 
-def _unknown(what: str, name: str, options: Sequence[str]) -> str:
+def _unknown(what: str, name: str, options: Sequence[str], instead: str = _DEFAULT) -> str:
     near = difflib.get_close_matches(name, options, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "the default is shown."
+    hint = f"did you mean {near[0]!r}?" if near else f"{instead}."
     return f"There is no {what} {name!r} here; {hint}"
 
 

@@ -88,6 +88,7 @@ class RNNSearch(nn.Module):
             source_embedding=self.source_table.__call__,
             target_embedding=self.target_table.__call__,
             vocabulary_size=self.vocabulary.num_embeddings,
+            dropout=self.config.dropout,
         )
 
     def encode(self, words: Tensor, mask: Tensor, guests: Guests) -> Tensor:

@@ -139,6 +139,7 @@ class Transformer(nn.Module):
             target_embedding=self.target_table.__call__,
             vocabulary_size=self.vocabulary.num_embeddings,
             final_norm=self.config.norm == "pre",
+            dropout=self.config.dropout,
         )
 
     def _embed(self, table: nn.Embedding, words: Tensor, positions: Tensor) -> Tensor:

@@ -47,7 +47,7 @@ class Host:
     `source_embedding` and `target_embedding` map word numbers [...] to raw embeddings [..., width]: no scale, no
     position; they are functions, not modules, so that a mechanism cannot adopt the backbone's tables as its own
     parameters. `readout_is_sum` says that READOUT is a sum into which a further linear term may be added,
-    `final_norm` that a norm follows STACK_OUTPUT.
+    `final_norm` that a norm follows STACK_OUTPUT, `dropout` with which probability the backbone drops what it adds.
     """
 
     places: frozenset[Place]
@@ -59,6 +59,7 @@ class Host:
     vocabulary_size: int
     readout_is_sum: bool = True
     final_norm: bool = False
+    dropout: float = 0.0
 
 
 class Notes(dict[str, Tensor]):
@@ -139,11 +140,28 @@ class Own:
 
 
 @dataclass(frozen=True)
+class Bag:
+    """Which words are in a position's bag, and what its loss is.
+
+    span: `inclusive` y_<=t is past and y_>=t future, `strict` y_<t and y_>t, `analysis` y_<=t and y_>t. With `begins`
+    the strict past has BOS before y_1. The loss is the mean over the bag, or its sum, and the mean over all positions
+    whose bag is not empty. `label_smoothing` gives every other word but PAD eps / (V - 2), as in the code that
+    Zheng 2019 released; `without_pad` leaves PAD out of the softmax.
+    """
+
+    span: Literal["inclusive", "strict", "analysis"] = "inclusive"
+    mean: bool = True
+    begins: bool = False
+    label_smoothing: float = 0.0
+    without_pad: bool = False
+
+
+@dataclass(frozen=True)
 class Prediction:
     """A prediction over the vocabulary at every target position, for the fused vocabulary head.
 
-    vectors [S, T, d] are multiplied by `matrix` [V, d] (None: the output embedding); right at position t is y_t.
-    `mask` [S, T] leaves positions out, `weight` is what the term weighs in the loss.
+    vectors [S, T, d] are multiplied by `matrix` [V, d] (None: the output embedding); right at position t is y_t, or the
+    bag of words before or after it. `mask` [S, T] leaves positions out, `weight` is what the term weighs in the loss.
     """
 
     name: str
@@ -152,6 +170,8 @@ class Prediction:
     bias: Tensor | None = None
     mask: Tensor | None = None
     weight: float = 1.0
+    target: Literal["word", "past_bag", "future_bag"] = "word"
+    bag: Bag = Bag()
 
 
 class Options(BaseModel):

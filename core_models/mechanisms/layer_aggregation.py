@@ -132,7 +132,8 @@ class DrawnWeights(nn.Module):
         self.layers, self.shared = layers, shared
         self.hidden = nn.Linear(layers * width, hidden if shared else layers * hidden)
         self.drawn = nn.Parameter(torch.empty((hidden, layers * width) if shared else (layers, hidden, width)))
-        self.bias = nn.Parameter(torch.full((layers, width), 1 / layers))  # begins near the mean of the layers
+        # The mean of the layers; the weights drawn around it begin small beside it per layer, and larger if shared.
+        self.bias = nn.Parameter(torch.full((layers, width), 1 / layers))
         nn.init.xavier_uniform_(self.hidden.weight)
         nn.init.zeros_(self.hidden.bias)
         nn.init.xavier_uniform_(self.drawn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import torch
@@ -10,12 +11,14 @@ from accelerate.state import AcceleratorState
 
 from core_models.assembly import System
 from core_models.checkpoint import CheckpointError, initialise_from, other_vocabulary
-from core_models.config import TrainingConfig, read_config
+from core_models.config import ConfigError, RunConfig, TrainingConfig, read_config
 from core_models.devices import check_device
+from core_models.int8 import check_quantisable
 from core_models.systems import build, parameters
 from core_models.text.batches import BatchLoader
 from core_models.text.binary import Prepared
 from core_models.text.vocabulary import Vocabulary
+from core_models.training.lock import only_training
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, Objective, Report, Score, TrainingError
 from core_models.training.state import Progress, latest_state, load_state
@@ -33,6 +36,10 @@ def fit(
     score(hypotheses, references) is called where early stopping watches BLEU or chrF; report after every logged
     step; device "auto" is the best there is; minutes bounds this call, the run then stays resumable. Returns where
     training stands.
+
+    A run that had ended goes on where its configuration by now asks for more (max_steps, max_epochs, patience), as if
+    it had from the start; what cannot be so is warned of and logged: see `_unlike_from_the_start`. Raises
+    TrainingError, also where another process trains the run.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -46,16 +53,45 @@ def fit(
     system = build(config.model, len(prepared.source_vocabulary), len(prepared.target_vocabulary))
     if precision == "float64":
         system.double()
-    state = latest_state(folder / "state")
     vocabularies = _vocabularies(folder, prepared)
+    system.to(accelerator.device)
+    _check_decoding(config, system, score)
+    with only_training(folder, accelerator):
+        loop, going_on = _prepared_loop(folder, config, accelerator, prepared, system, vocabularies, score, report)
+        try:
+            if not loop.progress.finished:
+                _write_start(loop, precision, going_on)
+                return loop.run(minutes or training.max_minutes)
+            if loop.log is not None and not loop.log.ended:  # killed between the last state and the last line
+                loop.write("end", **loop.progress.ending())
+            return loop.progress
+        finally:
+            if loop.log is not None:
+                loop.log.close()
+
+
+def _prepared_loop(
+    folder: Path,
+    config: RunConfig,
+    accelerator: Accelerator,
+    prepared: Prepared,
+    system: System,
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    score: Score | None,
+    report: Report | None,
+) -> tuple[Loop, bool]:
+    """The loop where the run's last state left it, and whether that was the end until more was asked for."""
+    training = config.training
+    state = latest_state(folder / "state")
     begins = training.init_from is not None and state is None
     unmatched = initialise_from(system, training.init_from, vocabularies) if begins else []  # type: ignore[arg-type]
-    optimizer = _optimizer(system.to(accelerator.device), training)
+    optimizer = _optimizer(system, training)
     rank, processes = accelerator.process_index, accelerator.num_processes
     progress = Progress(unmatched=unmatched, processes=processes)
     if state is not None:
         progress = load_state(state, system, optimizer, rank)
     _check_same_state(accelerator, folder, progress.step)
+    going_on = progress.reopen(training)
     if state is None or progress.processes != processes:
         torch.manual_seed(training.seed + progress.step + rank)
         progress.adopt(processes)
@@ -70,20 +106,23 @@ def fit(
         context_sentences=training.context_sentences,
     )
     objective = accelerator.prepare_model(Objective(system, training.label_smoothing))
-    log = TrainingLog(folder, progress.step, training.tensorboard) if accelerator.is_main_process else None
+    main = accelerator.is_main_process
+    log = TrainingLog(folder, progress.step, training.tensorboard, going_on) if main else None
     loop = Loop(
         folder, config, accelerator, prepared, system, objective, optimizer, loader, progress, log, score, report
     )
-    try:
-        if not progress.finished:
-            _write_start(loop, precision)
-            return loop.run(minutes or training.max_minutes)
-        if log is not None and not log.ended:  # killed between the last state and the last line
-            loop.write("end", **progress.ending())
-        return progress
-    finally:
-        if log is not None:
-            log.close()
+    return loop, going_on
+
+
+def _check_decoding(config: RunConfig, system: System, score: Score | None) -> None:
+    """Refuses now what would stop training at its first validation, if early stopping watches a score."""
+    metric = config.training.early_stopping.metric
+    if metric == "loss":
+        return
+    if score is None:
+        raise ConfigError(f"early_stopping.metric: {metric} needs a score function handed to fit(score=...)")
+    if config.search.precision == "int8":
+        check_quantisable(system)
 
 
 def _vocabularies(folder: Path, prepared: Prepared) -> tuple[Vocabulary, Vocabulary]:
@@ -97,7 +136,24 @@ def _vocabularies(folder: Path, prepared: Prepared) -> tuple[Vocabulary, Vocabul
     return vocabularies
 
 
-def _write_start(loop: Loop, precision: str) -> None:
+def _unlike_from_the_start(progress: Progress, training: TrainingConfig) -> list[str]:
+    """What sets a run that had ended, and was asked for more, apart from one that was asked for as much at once."""
+    found = []
+    if progress.step % training.validate_every:
+        found.append(f"its validation at step {progress.step}, which is no multiple of validate_every, still counts")
+    if training.schedule == "cosine":
+        found.append(f"its learning rate fell towards the end at step {progress.step}, and rises again")
+    return found
+
+
+def _write_start(loop: Loop, precision: str, going_on: bool) -> None:
+    unlike = _unlike_from_the_start(loop.progress, loop.config.training) if going_on else []
+    if unlike and loop.log is not None:
+        logging.getLogger(__name__).warning(
+            "%s: trained beyond its end; unlike a training of as many steps from the start, %s",
+            loop.folder,
+            "; ".join(unlike),
+        )
     loop.write(
         "start",
         steps=loop.total_steps,
@@ -108,6 +164,7 @@ def _write_start(loop: Loop, precision: str) -> None:
         torch=torch.__version__,
         **parameters(loop.system),
         unmatched=loop.progress.unmatched,
+        **({"beyond_its_end": unlike} if going_on else {}),
     )
 
 

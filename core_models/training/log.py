@@ -27,28 +27,32 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
 class TrainingLog:
     """Appends events; opened at a step, it first drops what was logged after it by a process that was interrupted.
 
-    `ended`: the end of training is logged already. Raises OSError that names the file where an event cannot be written.
+    going_on: training that had ended goes on, so a logged end is dropped too. `ended`: the end of training is logged
+    already. Raises OSError that names the file where an event cannot be written.
     """
 
-    def __init__(self, folder: Path, step: int, tensorboard: bool = False) -> None:
+    def __init__(self, folder: Path, step: int, tensorboard: bool = False, going_on: bool = False) -> None:
         self.path = folder / "training.jsonl"
         self._file = self.path.open("ab", buffering=0)  # what is not written is known at once, not when it is closed
         self.ended = False
-        whole = self._keep(step)
+        whole = self._keep(step, going_on)
         if whole < self.path.stat().st_size:
             os.truncate(self.path, whole)  # in place: needs no room on a full disk, and no moment without a log
         self._board = _open_board(folder) if tensorboard else None
 
-    def _keep(self, step: int) -> int:
-        """Bytes up to and with the last whole event that is not later than `step`."""
+    def _keep(self, step: int, going_on: bool) -> int:
+        """Bytes up to and with the last whole event that is not later than `step`, an end left out when going on."""
         whole = position = 0
         with self.path.open("rb") as lines:
             for line in lines:
                 position += len(line)
                 event = _event(line)
-                if event is not None and line.endswith(b"\n") and event.get("step", 0) <= step:
+                if event is None or not line.endswith(b"\n") or event.get("step", 0) > step:
+                    continue
+                if event.get("event") != "end":
                     whole = position
-                    self.ended = self.ended or event.get("event") == "end"
+                elif not going_on:
+                    whole, self.ended = position, True
         return whole
 
     def write(self, event: str, step: int, **values: Any) -> None:

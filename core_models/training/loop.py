@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from core_models.assembly import System
 from core_models.checkpoint import write_weights
-from core_models.config import WEIGHTS, ConfigError, RunConfig
+from core_models.config import WEIGHTS, RunConfig
 from core_models.text.batches import Batch, BatchLoader
 from core_models.text.binary import Prepared
 from core_models.training.log import TrainingLog, Window
@@ -141,15 +141,14 @@ class Loop:
         values = {f"{name}_loss": total / tokens for name, total in sums.items()}
         metric = self.config.training.early_stopping.metric
         if metric != "loss":
-            values[metric] = self._decode_and_score(metric)
+            values[metric] = self._decode_and_score()
         self.system.train()
         return values
 
-    def _decode_and_score(self, metric: str) -> float:
+    def _decode_and_score(self) -> float:
         from core_models.translator import Translator
 
-        if self.score is None:
-            raise ConfigError(f"early_stopping.metric: {metric} needs a score function handed to fit(score=...)")
+        assert self.score is not None  # `fit` refuses to begin without it
         dev = self.prepared.test("dev")
         translator = Translator(
             self.system, self.prepared.source_vocabulary, self.prepared.target_vocabulary, self.config.search

@@ -56,6 +56,14 @@ class Progress:
         """What the log says of the end."""
         return {"reason": self.reason, "best_step": self.best_step, "seconds": round(self.seconds, 3)}
 
+    def reopen(self, training: TrainingConfig) -> bool:
+        """Has training ended, and does its configuration by now ask for more? Then it has not ended."""
+        without_gain = self.validations_without_gain
+        reopened = self.finished and training.asks_for_more(self.step, self.epoch, without_gain)
+        if reopened:
+            self.finished, self.reason = False, ""
+        return reopened
+
     def adopt(self, processes: int) -> None:
         """Go on with another number of processes: at the same place of the epoch, as nearly as their batches allow."""
         self.batch, self.processes = self.batch * self.processes // processes, processes

@@ -12,10 +12,11 @@ import sacrebleu
 
 from core_models.text.parallel import write_lines
 from tests.bad_input.conftest import SOURCES, TARGETS
+from tests.workbench.figures.heat_maps import heat_of
 from tests.workbench.pages.app_pages import charts, open_page, texts
 from workbench.drawing import Request, draw
 from workbench.export.files import save
-from workbench.figures.axes import heat_of, token_axis
+from workbench.figures.axes import token_axis
 from workbench.figures.fonts import missing_glyphs
 from workbench.figures.grammar import Figure, Panel
 from workbench.figures.plotly_renderer import to_plotly

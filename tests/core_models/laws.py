@@ -24,6 +24,9 @@ COMBINATIONS = [
     "dynamic-routing:capsules=8,votes=concatenated,include_embedding=true,encoder_layers=2,decoder_layers=3",
     "em-routing:capsules=16,inputs=own,schedule=rising,normalise_mass=true,norm=post,encoder_layers=3,decoder_layers=2",
     "em-routing:votes=concatenated,side=decoder,residual=true,encoder_layers=2,decoder_layers=2",
+    "gdr-bow-bca:variant=released,norm=post",
+    "gdr-bow-bca:backbone=rnnsearch,combination=gate,bag=analysis,bag_loss=sum,iterations=1",
+    "attn-bow-bca:attention_squash=true,bca_direction=from_contents,bca_detach_target=true,bag_smoothing=0.1",
 ]
 SYSTEMS = [*catalogue(), *COMBINATIONS]
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from core_models import heads
 from core_models.heads import log_partition, logits, word_logits
@@ -62,6 +63,42 @@ def test_sums_over_the_vocabulary_stay_wide_under_autocast():
     torch.testing.assert_close(partition, torch.logsumexp(logits(vectors, matrix, bias), -1), atol=0.05, rtol=0)
     partition.sum().backward()
     assert vectors.grad.dtype == matrix.grad.dtype == torch.float32
+
+
+def test_in_bfloat16_a_log_probability_is_off_by_about_a_256th_of_its_logit():
+    torch.manual_seed(1)
+    matrix = functional.normalize(torch.randn(300, 64), dim=1)
+    words = torch.arange(300)
+    for logit in (4.0, 16.0):
+        vectors = logit * matrix
+        with torch.autocast("cpu", torch.bfloat16):
+            found = word_logits(vectors, matrix, words) - log_partition(vectors, matrix)
+        wanted = torch.log_softmax(vectors @ matrix.t(), -1)[words, words]
+        assert (found - wanted).abs().max() < 1.5 * logit / 256
+
+
+class Largest(TorchDispatchMode):
+    """The most numbers that one tensor of those made inside held."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, function, types, given=(), named=None):
+        made = function(*given, **(named or {}))
+        if isinstance(made, torch.Tensor):
+            self.numbers = max(self.numbers, made.numel())
+        return made
+
+
+@pytest.mark.parametrize("without", [torch.no_grad, torch.inference_mode])
+def test_without_gradients_no_more_logits_are_held_than_a_chunk(monkeypatch, without):
+    monkeypatch.setattr(heads, "CACHED_LOGITS", 22)
+    vectors, matrix, _ = tensors(20, False)
+    with without(), Largest() as made:
+        log_partition(vectors, matrix)
+    assert made.numbers == matrix.numel() == 55
+    with Largest() as made:
+        log_partition(vectors, matrix)
+    assert made.numbers == 20 * 11
 
 
 def test_a_words_logit_is_its_entry_in_the_logits():

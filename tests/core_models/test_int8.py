@@ -44,3 +44,5 @@ def test_every_system_steps_nearly_as_before(name):
 def test_what_has_no_eight_bits_is_refused():
     with pytest.raises(ConfigError, match=r"int8 is for float32 weights on a CPU, these are torch.float64 on cpu"):
         quantised(build("transformer:preset=tiny", 30).double())
+    with pytest.raises(ConfigError, match=r"these are torch.float32 on meta; take full or bfloat16"):
+        quantised(build("transformer:preset=tiny", 30).to("meta"))

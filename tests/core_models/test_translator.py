@@ -79,6 +79,17 @@ def test_the_n_best_are_different_and_sorted(translator, sources, finished):
         assert len({tuple(one.tokens) for one in ranked}) == len(ranked)
 
 
+def test_where_nothing_is_said_the_n_best_are_the_configurations(trained_run, sources):
+    translator = load(trained_run)
+    translator.search = translator.search.model_copy(update={"n_best": 3})
+    given, asked, one = (translator.translate(sources[:4], **said) for said in ({}, {"n_best": 3}, {"n_best": 1}))
+    assert [[other.text for other in best.n_best] for best in given] == [
+        [other.text for other in best.n_best] for best in asked
+    ]
+    assert any(len(best.n_best) == 2 for best in given)
+    assert not any(best.n_best for best in one)
+
+
 def test_traces_are_as_long_as_the_tokens(translator, sources):
     names = {"log_prob", "future_cost.log_prob", "future_cost.gate", "decoder.cross_attention"}
     found = translator.translate(sources, trace=["*"]) + translator.translate(sources, trace=["*"], max_length=3)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,14 +44,14 @@ def _free_port() -> int:
         return found.getsockname()[1]
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory) -> Iterator[Server]:
-    folder, port = tmp_path_factory.mktemp("app"), _free_port()
+@contextmanager
+def _serving(folder: Path, *options: str) -> Iterator[Server]:
+    port = _free_port()
     (folder / "runs").mkdir()
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("STREAMLIT_", "WORKBENCH_"))}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "workbench.cli", "app", "--runs", str(folder / "runs"), "--port", str(port)],
+            [sys.executable, "-m", "workbench.cli", "app", "--runs", folder / "runs", "--port", str(port), *options],
             cwd=folder,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -75,6 +76,12 @@ def server(tmp_path_factory) -> Iterator[Server]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[Server]:
+    with _serving(tmp_path_factory.mktemp("app")) as started:
+        yield started
 
 
 def test_it_listens_on_the_loopback_address_alone(server):
@@ -102,6 +109,16 @@ def test_the_stream_is_opened_for_its_own_hosts_alone(server, host, status):
 def test_the_stream_is_not_opened_for_a_page_of_another_origin(server):
     place = f"127.0.0.1:{server.port}"
     assert server.status("/_stcore/stream", {**UPGRADE, "Host": place, "Origin": "http://evil.example"}) == 403
+
+
+def test_names_under_which_others_open_it_are_allowed_one_by_one(tmp_path):
+    with _serving(tmp_path, "--allow", "lab.example") as named:
+        asked = {name: f"{name}:{named.port}" for name in ("lab.example", "127.0.0.1", "evil.example")}
+        status = {
+            name: named.status("/_stcore/stream", {**UPGRADE, "Host": place, "Origin": f"http://{place}"})
+            for name, place in asked.items()
+        }
+        assert status == {"lab.example": 101, "127.0.0.1": 101, "evil.example": 403}
 
 
 def test_it_was_started_without_telemetry(server):

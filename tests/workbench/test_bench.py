@@ -1,9 +1,18 @@
 """What is measured: the batches, and multiply-adds against counting them by hand."""
 
-import pytest
+import shutil
+from pathlib import Path
 
+import pytest
+import torch
+
+from core_models.checkpoint import write_weights
+from core_models.config import read_yaml, write_yaml
+from core_models.systems import build, describe
 from workbench.bench.ours import measure, multiply_adds
 from workbench.bench.shape import FIRST_WORD, Shape, decoding_batches, training_pairs
+from workbench.bench.trained import measure_trained
+from workbench.runs import open_run
 
 SHAPE = Shape(vocabulary=50, steps=2, warmup=1, sentences=6, batch_sentences=3, forced_length=4, repeats=1)
 
@@ -22,8 +31,6 @@ def test_decoding_takes_every_sentence_once():
 def test_multiply_adds_of_decoding_are_those_counted_by_hand():
     """A Transformer of width d, feed-forward f, L layers each side: products of one output word, attention included."""
     name = "transformer:preset=tiny"
-    from core_models.systems import describe
-
     config = describe(name)
     d, f, encoder, decoder = config.width, config.feed_forward, config.encoder_layers, config.decoder_layers
     sources = decoding_batches(Shape())[2]
@@ -42,3 +49,20 @@ def test_a_measurement_has_every_number():
     found = measure("transformer:preset=tiny", SHAPE, threads=1)
     assert min(found["train_tokens_per_second"], found["decode_sentences_per_second"]) > 0
     assert found["train_memory_bytes"] > found["parameters"] * 4
+
+
+def test_a_checkpoint_is_measured_beside_its_own_weights_in_ctranslate2(taught_run, prepared, tmp_path):
+    """The run's last weights are random ones: a translation of theirs would be nobody's but the workbench's."""
+    pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
+    run = Path(shutil.copytree(taught_run.folder, tmp_path / "run"))
+    config = read_yaml(run / "config.yaml")
+    write_yaml(run / "config.yaml", {**config, "data": str(prepared.folder)})
+    (run / "checkpoints" / "step-000007.safetensors").write_bytes((run / "weights.safetensors").read_bytes())
+    other = build(taught_run.config.model, len(prepared.source_vocabulary), len(prepared.target_vocabulary))
+    write_weights(run / "weights.safetensors", other)
+    threads = torch.get_num_threads()
+    ours, theirs = measure_trained(open_run(f"{run}@7"), "test", 0, ("float32",), rounds=1)
+    assert torch.get_num_threads() == threads, "0 leaves PyTorch its own choice"
+    assert (ours["engine"], theirs["engine"]) == ("workbench", "ctranslate2-float32")
+    assert theirs["same"] == len(prepared.test("test").sources)
+    assert theirs["bleu"] == ours["bleu"] > 20

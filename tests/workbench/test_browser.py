@@ -50,7 +50,7 @@ def address(demo_runs, server_log):
     with server_log.open("wb") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while True:
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5)
@@ -62,7 +62,7 @@ def address(demo_runs, server_log):
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -211,3 +211,27 @@ def _check_pdf(file: Path) -> None:
     fonts = subprocess.run(["pdffonts", file], capture_output=True, text=True, check=True).stdout.splitlines()[2:]
     assert fonts
     assert all(line.split()[-5] == "yes" for line in fonts), fonts
+
+
+# Of the first chart: does the legend end above the panels and within the chart?
+LEGEND_FITS = """() => {
+  const chart = document.querySelector('.js-plotly-plot'), legend = chart?.querySelector('.legend')
+  if (!legend || !chart._fullLayout._size) return false
+  const [outer, inner] = [chart, legend].map((one) => one.getBoundingClientRect())
+  return inner.bottom - outer.top <= chart._fullLayout._size.t && inner.right <= outer.right
+}"""
+
+
+def test_a_narrow_page_has_whole_legends_and_moves_trees_but_not_itself_sideways(address, browser):
+    page = browser.new_page(viewport={"width": 340, "height": 900})
+    page.set_default_timeout(60_000)
+    runs = "runs=demo/transformer&runs=demo/future-cost-2&test=test"
+    for name, heading, law in (
+        ("lengths", "Buckets", LEGEND_FITS),
+        ("beam_trees", "Beam trees", "() => document.querySelector('[class*=st-key-scrolled-]')?.scrollWidth > 340"),
+    ):
+        page.goto(f"{address}/{name}?{runs}")
+        _ready(page, heading)
+        page.wait_for_function(law)
+        assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 340
+    page.close()

@@ -1,6 +1,8 @@
 """The command line: what each command leaves behind and prints, quick help, and one sentence for what is wrong."""
 
+import csv
 import gzip
+import io
 import os
 import shutil
 import signal
@@ -13,9 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 import core_models
+from analyses.scores import PRESETS
 from core_models.checkpoint import read_tensors
 from core_models.systems import build, catalogue, parameters
-from workbench import cli, evaluation
+from workbench import cli, evaluation, segment_annotations
 from workbench.runs import open_run
 
 COMMANDS = (
@@ -104,11 +107,14 @@ def test_help_is_quick_and_imports_no_torch(command):
         **os.environ,
         "MALLOC_TRIM_THRESHOLD_": "1",
     }  # else main starts itself again with the allocator's settings
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=already)
-    help_text, _, measured = found.stdout.partition("MEASURED ")
-    seconds, heavy = measured.split(maxsplit=1)
-    assert heavy.strip() == "[]"
-    assert float(seconds) < 1.0, "CPU time from the start of the interpreter"
+    seconds: list[float] = []
+    while len(seconds) < 3 and min(seconds, default=1.0) >= 1.0:  # others may have slowed the processor down
+        found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=already)
+        help_text, _, measured = found.stdout.partition("MEASURED ")
+        taken, heavy = measured.split(maxsplit=1)
+        assert heavy.strip() == "[]"
+        seconds.append(float(taken))
+    assert min(seconds) < 1.0, "CPU time from the start of the interpreter, the best of three"
     if not command:
         assert all(f" {name} " in help_text for name in COMMANDS)
 
@@ -217,6 +223,17 @@ def test_a_file_and_standard_input_are_translated_line_by_line(demo_runs, tmp_pa
     assert best.removesuffix("\n").split("\n") == [
         f"{number}\t{one.score:.4f}\t{one.text}" for number, several in enumerate(lists) for one in several
     ]
+    assert best == _run("translate", run, "--input", tmp_path / "in.txt", "--search", "n_best=2", "--beam", 2)
+
+
+def test_a_run_whose_search_asks_for_several_prints_them(copied_runs, tmp_path):
+    run = copied_runs / "demo" / "transformer"
+    config = run / "config.yaml"
+    config.write_text(config.read_text().replace("n_best: 1", "n_best: 2"))
+    (tmp_path / "in.txt").write_text("the dog sleeps .\n", encoding="utf-8")
+    printed = _run("translate", run, "--input", tmp_path / "in.txt")
+    assert printed == _run("translate", run, "--input", tmp_path / "in.txt", "--n-best", 2)
+    assert printed.startswith("0\t")
 
 
 def test_prefix_and_ensemble_reach_the_search(demo_runs, tmp_path):
@@ -312,6 +329,28 @@ def test_a_figure_is_drawn_into_a_file_a_table_or_a_folder(graded_runs, tmp_path
     assert all(Path(line).is_file() for line in said.splitlines())
 
 
+def test_ways_of_counting_are_listed_without_a_run():
+    listed = [line.split()[0] for line in _run("evaluate", "--preset", "list").splitlines()]
+    assert listed == list(PRESETS)
+
+
+def test_an_analysis_of_sentences_has_the_labels_that_the_page_keeps(folders):
+    segment_annotations.save(folders[0].parents[1], "test", "domain.txt", b"news\nchat\n" * 15, 30)
+    header, *rows = csv.reader(io.StringIO(_run("analyse", "sentences", "--run", folders[0], "--set", "metrics=[ter]")))
+    assert [row[header.index("domain")] for row in rows] == ["news", "chat"] * 15
+    assert any("TER" in name for name in header)
+
+
+def test_an_analysis_of_sentences_names_annotations_that_do_not_fit(folders, capsys, monkeypatch):
+    file = folders[0].parents[1] / "annotations" / "test" / "domain.txt"
+    file.parent.mkdir(parents=True)
+    file.write_text("news\n" * 29, encoding="utf-8")
+    refused = _refused(capsys, monkeypatch, "analyse", "sentences", "--run", folders[0])
+    assert "domain" in refused
+    assert "29" in refused
+    assert refused.rstrip().endswith("; mend or remove it")
+
+
 WRONG = [
     (("train", "tranformer", "--data", "DATA", "--out", "OUT"), "did you mean 'transformer'"),
     (("train", "transformer", "--data", "DATA", "--out", "OUT", "--set", "max_epoch=3"), "did you mean 'max_epochs'"),
@@ -331,6 +370,18 @@ WRONG = [
     (("evaluate", "RUN", "RUN"), "named twice"),
     (("compare", "RUN", "RUN2", "--method", "t-test"), "choose bootstrap, randomization, sign"),
     (("compare", "RUN", "RUN2", "--baseline", "nobody"), "'nobody' is not among the runs compared"),
+    (("translate", "RUN", "--test", "test", "--prefix", "der"), "--prefix would change nothing beside --test"),
+    (("translate", "RUN", "--input", "FILE", "--trees"), "--trees would change nothing beside --input"),
+    (
+        ("translate", "RUN", "--input", "FILE", "--samples", "2", "--beam", "3", "--n-best", "2"),
+        "--beam, --n-best would change nothing beside --samples",
+    ),
+    (("adequacy", "RUN", "--aligner", "FILE"), "in.txt: no aligner can be read here"),
+    (("aligner", "--source", "BLANK", "--target", "FILE", "--out", "a.npz"), "no sentence has words on both sides"),
+    (("analyse", "sentences", "--run", "RUN", "--set", "metric=ter"), "there is no option 'metric'; there is metrics"),
+    (("analyse", "sentences", "--run", "RUN", "--set", "metrics=bleau"), "Did you mean 'bleu'?"),
+    (("bench", "--csv", "no/x.csv"), "--csv no/x.csv: there is no folder no"),
+    (("bench-run", "RUN", "--test", "test", "--csv", "no/x.csv"), "--csv no/x.csv: there is no folder no"),
     (("trace", "RUN", "--test", "wmt"), "workbench translate"),
     (("trace", "RUN", "--sentences", "a-b"), "write numbers from 0"),
     (("trace", "RUN", "--sentences", "999"), "has sentences 0 to"),
@@ -339,8 +390,10 @@ WRONG = [
     (("figure", "length-scores", "--run", "RUN", "--set", "scheme=gdp"), "Unknown bucket preset 'gdp'"),
     (("figure", "beam-tree", "--run", "RUN", "--set", "colour=red"), "colour"),
     (("figure", "scores"), "no run is chosen"),
+    (("figure", "f.pdf", "--rerun", "--sentence", "3"), "beside it give --out, --width"),
     (("data", "prepare", "--train", "FILE", "--dev", "FILE", "--out", "OUT"), "write SOURCE,TARGET or FILE.tsv"),
     (("experiment", "run", "NOWHERE"), "there is no such file"),
+    (("experiment", "run", "FILE", "--launcher", "submitit", "--processes", "2"), "are for this machine"),
 ]
 
 
@@ -351,6 +404,7 @@ def test_what_is_wrong_is_answered_with_one_sentence_and_exit_code_2(
     demo_runs, tmp_path, capsys, monkeypatch, arguments, message
 ):
     (tmp_path / "in.txt").write_text("a\n")
+    (tmp_path / "blank.txt").write_text(" \n")
     demo = demo_runs / "demo"
     places = {
         "DATA": demo / "data",
@@ -360,10 +414,11 @@ def test_what_is_wrong_is_answered_with_one_sentence_and_exit_code_2(
         "RUN@7": f"{demo / 'transformer'}@7",
         "NOWHERE": tmp_path / "nowhere",
         "FILE": tmp_path / "in.txt",
+        "BLANK": tmp_path / "blank.txt",
     }
     monkeypatch.chdir(tmp_path)
     assert message in _refused(capsys, monkeypatch, *(places.get(argument, argument) for argument in arguments))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt"], "nothing was written"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["blank.txt", "in.txt"], "nothing was written"
 
 
 def test_ctrl_c_during_training_leaves_a_run_that_can_be_resumed(prepared, tmp_path):
@@ -398,7 +453,7 @@ def test_ctrl_c_during_training_leaves_a_run_that_can_be_resumed(prepared, tmp_p
         assert time.monotonic() < until
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=150)
     assert process.returncode == 130
     assert "can be resumed" in said.decode()
     assert "Traceback" not in said.decode()

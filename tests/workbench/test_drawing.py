@@ -1,7 +1,9 @@
 """Every figure shows the numbers of evaluation and of the analyses under the runs' names; errors say what helps."""
 
+import itertools
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from analyses import beam, words
 from analyses.future_cost import calibration
 from workbench import buckets, drawing, evaluation
 from workbench.drawing import Request, draw, future_cost, load
-from workbench.runs import RunError, open_run, training_table
+from workbench.runs import Run, RunError, open_run, training_table
 
 SHORT = ("transformer", "future-cost-1", "future-cost-2")
 
@@ -159,8 +161,10 @@ def test_every_drawing_has_its_case():
     wrong = {"contrastive", "alignment-error", "alignment-error-lengths"}  # their own files
     printed = {"paper-table"}  # papers/test_presets.py
     rated = {"human-rating"}  # test_rating.py
-    routed = {"routing-maps", "routing-curves"}  # pages/test_routing.py
-    assert set(load()) == {*CASES, *alike, *inside, *attributed, *widened, *wrong, *printed, *rated, *routed}
+    routed = {"routing-maps", "routing-curves", "routing-along"}  # pages/test_routing.py
+    routed |= {"routing-corpus", "routing-learned", "routing-health"}  # test_routing_measured.py
+    varied = {"ablation", "ablation-cost"}  # test_ablation.py
+    assert set(load()) == {*CASES, *alike, *inside, *attributed, *widened, *wrong, *printed, *rated, *routed, *varied}
 
 
 @pytest.mark.parametrize("name", list(CASES))
@@ -193,6 +197,37 @@ def test_names_are_short_only_where_that_tells_them_apart(copied_runs):
     assert list(drawing.short_names([*two, one]).values()) == ["demo/transformer", "again/transformer", "future-cost-1"]
 
 
+def test_a_run_looks_the_same_whatever_of_the_chosen_runs_is_drawn():
+    """The choice alone decides: not what is drawn of it, not the order, so not the baseline either."""
+    names = ("gdr", "transformer", "rnnsearch", "qcn", "future-cost-1", "han")
+    chosen = tuple(Run(Path("runs", name), f"demo/{name}") for name in names)
+    wanted = drawing.styles(Request(chosen))
+    assert len({style.colour for style in wanted.values()}) == len(names)
+    for some in itertools.permutations(chosen, 2):
+        shown = drawing.styles(Request(some, among=chosen))
+        assert shown == {run.folder.name: wanted[run.folder.name] for run in some}
+        assert drawing.styles(Request((*some, *(run for run in chosen if run not in some)))) == wanted
+    beside = drawing.styles(Request((Run(Path("runs", "aol"), "demo/aol"), chosen[0]), among=chosen))
+    assert beside["gdr"] == wanted["gdr"]
+    assert beside["aol"].colour not in {style.colour for style in wanted.values()}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("beam-tree", "Drawn of transformer alone, not of future-cost-1, future-cost-2."),
+        ("beam-trees", "Drawn of transformer and future-cost-1 alone, not of future-cost-2."),
+        ("beam-diff", "Drawn of transformer and future-cost-1 alone, not of future-cost-2."),
+        ("future-cost-overlay", "Drawn of future-cost-2 alone, not of transformer, future-cost-1."),
+    ],
+)
+def test_a_figure_of_fewer_runs_than_are_given_says_so(name, said, runs):
+    ordered = (runs[2], *runs[:2]) if name == "future-cost-overlay" else runs
+    assert said in draw(name, Request(ordered)).caption
+    fewer = ordered[: 1 if name in ("beam-tree", "future-cost-overlay") else 2]
+    assert "Drawn of" not in draw(name, Request(fewer)).caption
+
+
 def _expect(message, name, runs, **wanted):
     with pytest.raises(RunError, match=message):
         draw(name, Request(tuple(runs), **wanted))
@@ -201,6 +236,15 @@ def _expect(message, name, runs, **wanted):
 def test_an_unknown_figure_is_answered_with_the_nearest(runs):
     _expect("no figure is called 'length-score'; did you mean 'length-scores'", "length-score", runs)
     _expect("no run is chosen", "scores", ())
+
+
+@pytest.mark.parametrize("name", [name for name in load() if name in CASES or name in drawing.OPTIONS])
+def test_an_option_that_no_one_reads_is_refused(name, runs):
+    _expect("no_such", name, runs, options={"no_such": 1})
+
+
+def test_a_baseline_that_is_not_among_the_runs_is_refused(runs):
+    _expect("the baseline 'gone' is not among the runs", "length-differences", runs, baseline="gone")
 
 
 @pytest.mark.parametrize("name", ["beam-trees", "beam-diff", "length-differences", "ngram-differences"])

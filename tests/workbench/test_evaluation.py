@@ -12,7 +12,7 @@ import core_models
 from analyses import significance
 from analyses.scores import extract
 from core_models.traces import TraceStore
-from workbench import evaluation
+from workbench import beam_sizes, evaluation
 from workbench.runs import RunError, open_run
 
 SCORERS = {"bleu": BLEU(), "chrf": CHRF(), "ter": TER()}
@@ -187,9 +187,30 @@ def test_a_checkpoint_is_a_system_of_its_own(copied_runs):
     assert (folder / "translations" / "test" / "hypotheses.txt").read_bytes() == before
     table = evaluation.score_table([whole, part], "test", ("bleu",), samples=10)
     assert list(table["system"]) == [whole.name, part.name]
+    with pytest.raises(RunError, match=rf"workbench translate \S+/transformer@{int(step)} --test test --trees"):
+        part.translations("test").tree(0)
+
+
+def test_beam_sizes_of_a_checkpoint_are_kept_beside_it(copied_runs):
+    folder = copied_runs / "demo" / "transformer"
+    step = next((folder / "checkpoints").glob("step-*.safetensors")).stem.removeprefix("step-")
+    part = open_run(f"{folder}@{int(step)}")
+    test, _ = evaluation.test_set(part, "test")
+    beam_sizes.measure(part, test, [1], most_short=0)
+    assert [row["size"] for row in beam_sizes.read(part, "test")["sizes"]] == [1]
+    assert not beam_sizes.is_measured(open_run(folder), "test")
 
 
 def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(copied_runs):
     folder = copied_runs / "demo" / "transformer"
     with pytest.raises(RunError, match=r"has no checkpoint '999'; it has: step-0"):
         open_run(f"{folder}@999")
+
+
+def test_trees_are_refused_of_a_search_that_records_none(copied_runs):
+    run = open_run(copied_runs / "demo" / "transformer")
+    test, _ = evaluation.test_set(run, "test")
+    before = (run.folder / "translations" / "test" / "trees.jsonl").read_bytes()
+    with pytest.raises(RunError, match="a search with finished=stay records no trees; translate without --trees"):
+        evaluation.translate_test(run, test, trees=True, finished="stay")
+    assert (run.folder / "translations" / "test" / "trees.jsonl").read_bytes() == before

@@ -80,7 +80,7 @@ def test_processes_share_a_grid_and_ctrl_c_leaves_all_of_it_resumable(file, tmp_
     workers = psutil.Process(process.pid).children()
     assert len(workers) == 2
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=150)
     assert process.returncode == 130
     assert "can be resumed" in said
     assert not any(worker.is_running() for worker in workers)

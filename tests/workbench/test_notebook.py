@@ -9,12 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.workbench.test_browser import browser  # noqa: F401
 from workbench import evaluation, notebook
 from workbench.drawing import Request, draw
 from workbench.runs import RunError
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 HEADING = "## In a notebook"
+DRAWN = """[...document.querySelectorAll(".js-plotly-plot")].filter((chart) => [...chart.querySelectorAll("text")].some(
+    (text) => text.textContent == "transformer")).length"""  # charts of a page that name the run
 
 
 def blocks(text: str) -> list[str]:
@@ -79,6 +82,28 @@ def test_a_notebook_displays_the_table(runs, monkeypatch):
     np.testing.assert_array_equal(np.concatenate([trace.x for trace in points]), drawn["score"].to_numpy(float))
     assert json.loads(shown.plotly.to_json())["data"]
     assert not re.search(r"<(script|link)[^>]+(src|href)=", bundle["text/html"]), "it needs no network"
+
+
+def test_two_charts_draw_in_a_page_of_their_own_without_a_network(runs, browser, tmp_path):  # noqa: F811
+    """As a notebook keeps them: no kernel runs; the second chart finds the library of the first, or brings its own."""
+    charts = [notebook.figure(name, runs)._repr_html_() for name in ("scores", "training-curves")]
+    assert max(map(len, charts)) < 3_000_000
+    for number, parts in enumerate((charts, charts[1:])):
+        file = tmp_path / f"{number}.html"
+        file.write_text("<!DOCTYPE html><meta charset=utf-8>" + "".join(parts), encoding="utf-8")
+        page = browser.new_page()
+        fetched: list[str] = []
+        page.on("request", lambda request, fetched=fetched: fetched.append(request.url))
+        page.goto(file.as_uri(), wait_until="commit", timeout=90_000)
+        page.wait_for_function(f"{DRAWN} == {len(parts)}", timeout=90_000)
+        assert [url for url in fetched if not url.startswith(("file:", "blob:", "data:"))] == []
+        page.close()
+
+
+def test_an_error_is_its_sentence(demo_runs):
+    with pytest.raises(RunError) as refused:
+        notebook.runs(demo_runs / "gone*")
+    assert refused.value._render_traceback_() == [f"RunError: {refused.value}"]
 
 
 def test_scores_and_tests_are_those_of_evaluation(runs):

@@ -1,5 +1,7 @@
 """Translations made elsewhere: laid out as runs, scored as trained ones are, and never asked for what a model knows."""
 
+from dataclasses import replace
+
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 from typer.testing import CliRunner
@@ -149,6 +151,15 @@ def test_test_sets_are_counted_and_odd_lines_found(runs):
     ]
 
 
+def test_a_run_that_is_named_after_a_side_takes_no_lines_of_it(runs):
+    file = runs[0].results / "translations" / "small" / "sources.txt"
+    file.write_text("\n".join(["", *SOURCES[1:], ""]), encoding="utf-8")
+    source, reference = (replace(run, name=name) for run, name in zip(runs, ("source", "reference"), strict=True))
+    usual, named = (testsets.findings_table(some, "small") for some in (runs, [source, reference]))
+    assert usual["side"].tolist().count("source") == 1
+    assert named.drop(columns="side").equals(usual.drop(columns="side"))
+
+
 def test_two_versions_under_one_name_are_two_rows(runs, files):
     test = outside.read_test_set("small", files / "src.de", [files / "ref.1.en"])
     outside.bring_in(runs[0].folder.parent, test, files / "src.de", {"online-a": files / "online-a.en"})
@@ -193,6 +204,7 @@ def test_the_page_of_test_sets_shows_counts_findings_and_documents(in_the_app):
         ("beam_trees", "Only the texts are known"),
         ("curves", "Only the texts are known"),
         ("future_cost", "None of the chosen runs estimates a future cost"),
+        ("beam_sizes", "Only the texts are known"),
         ("translate", "was translated elsewhere"),
         ("attention", "Translated elsewhere: "),
         ("tokens", "Translated elsewhere: "),

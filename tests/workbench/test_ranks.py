@@ -108,6 +108,15 @@ def test_what_cannot_be_shared_is_refused(run, monkeypatch, arguments):
     assert "are for one process: start it without torchrun" in done.output
 
 
+def test_one_process_begins_a_run(prepared, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    words = ["train", "transformer:preset=tiny", "--data", str(prepared.folder), "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 2
+    assert "then torchrun with workbench resume OUT" in done.output
+    assert not (tmp_path / "run").exists()
+
+
 def test_one_process_does_all_the_work_in_the_order_it_was_planned():
     seen: list[list[int]] = []
 

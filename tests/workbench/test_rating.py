@@ -149,6 +149,7 @@ def test_a_form_is_filled_in_elsewhere(study, tmp_path, root):
         ("ann,{n},Z,3,,", "ann was shown no translation 'Z' of sentence {n}"),
         ("ann,99,A,3,,", "sentence 99 is none of the 8 that are rated"),
         ("../ann,{n},A,3,,", "table.csv:2: the rater '../ann' becomes a file's name"),
+        ("ann,{n},A,3,,\nann,{n},A,4,,", "table.csv:3: ann rates the same translation of sentence {n} a second time"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused_whole(study, tmp_path, row, said):
@@ -159,6 +160,7 @@ def test_a_table_that_does_not_fit_is_refused_whole(study, tmp_path, row, said):
         rating_tables.bring_in(study, file, "table.csv")
     assert said.format(n=n) in str(refused.value)
     assert not list(study.folder.glob("*.csv"))
+    assert rating.open_study(study.folder.parents[1], study.name).raters == []
 
 
 def test_what_cannot_be_is_a_sentence(study, root, tmp_path):

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +156,9 @@ def test_what_is_missing_is_answered_with_the_command_that_makes_it(run):
         run.translations("wmt")
     with pytest.raises(RunError, match=r"workbench trace .*/run --test wmt"):
         run.traces("wmt")
+    folder = run.folder.rename(run.folder.with_name("a run"))
+    with pytest.raises(RunError, match=r"workbench translate '\S*/a run' --test 'a test'$"):
+        Run(folder, "a run").translations("a test")
 
 
 def test_a_failure_while_writing_leaves_the_earlier_translation_whole(run):
@@ -186,6 +191,36 @@ def test_new_translations_take_the_traces_of_the_old_ones_away(run):
     write_translations(run, _test_set("one"), [_translation("zwei")], {}, 0.0)
     with pytest.raises(RunError, match="has no traces"):
         run.traces("test")
+
+
+@pytest.mark.parametrize("changed", ["weights", "pieces"])
+def test_traces_go_where_other_weights_or_other_pieces_say_the_same(run, changed):
+    write_translations(run, _test_set("one"), [_translation("eins")], {}, 0.0, weights="before")
+    traces = run.folder / "traces" / "test"
+    traces.mkdir(parents=True)
+    (traces / "index.json").write_text('{"format": 1, "arrays": {}}')
+    again = _translation("eins") if changed == "weights" else replace(_translation("eins"), tokens=["ei", "ns"])
+    write_translations(run, _test_set("one"), [again], {}, 0.0, weights="after" if changed == "weights" else "before")
+    with pytest.raises(RunError, match="has no traces"):
+        run.traces("test")
+
+
+def test_two_that_write_one_test_set_at_once_never_mix_their_files(run):
+    """The second comes while the first is at work: it waits, and in the end all files are its own."""
+    second = threading.Thread(
+        target=write_translations, args=(run, _test_set("two"), [_translation("zwei", {"best": 2})], {}, 0.0)
+    )
+
+    def documents():
+        second.start()
+        second.join(0.3)
+        yield "d0"
+
+    first = replace(_test_set("one"), documents=documents())
+    write_translations(run, first, [_translation("eins", {"best": 1})], {}, 0.0)
+    second.join()
+    found = run.translations("test")
+    assert (found.test_set, found.hypotheses, found.tree(0)) == (_test_set("two"), ["zwei"], {"best": 2})
 
 
 def test_a_log_whose_last_line_is_cut_keeps_the_lines_before(run):

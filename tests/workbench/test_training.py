@@ -73,6 +73,20 @@ def test_a_process_killed_between_its_last_state_and_the_end_of_its_log_has_fini
     assert finished(run.folder)
 
 
+def test_a_run_that_is_asked_for_more_has_not_finished_until_it_is_trained(prepared, tmp_path):
+    run = new_run(tmp_path / "run", "transformer:preset=tiny", prepared.folder, {**STEPS, "max_steps": 2})
+    train(run, device="cpu")
+    assert finished(run.folder)
+    config = run.folder / "config.yaml"
+    config.write_text(config.read_text().replace("max_steps: 2", "max_steps: 4"))
+    assert not finished(run.folder)
+    train(open_run(run.folder), device="cpu", minutes=1e-6)
+    assert not finished(run.folder)
+    train(open_run(run.folder), device="cpu")
+    assert finished(run.folder)
+    assert [event["step"] for event in run.events() if event["event"] == "end"] == [4]
+
+
 def test_early_stopping_watches_the_score_of_sacrebleu(prepared, tmp_path):
     import sacrebleu
 

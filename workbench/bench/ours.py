@@ -176,5 +176,5 @@ def _peak_memory(device: str) -> int:
     if device.startswith("cuda"):
         import torch
 
-        return torch.cuda.max_memory_allocated()
+        return torch.cuda.max_memory_allocated(device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -27,9 +27,10 @@ def measure_trained(run: Run, test: str, threads: int, quantizations: tuple[str,
     from core_models.translator import load
     from workbench.evaluation import test_set
 
-    torch.set_num_threads(threads)
+    if threads:
+        torch.set_num_threads(threads)
     wanted, _ = test_set(run, test)
-    translator = load(run.folder)
+    translator = load(run.reference)
     search = run.config.search
 
     def ours(lines: list[str], precision: str = "full") -> list[str]:

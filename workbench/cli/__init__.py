@@ -50,6 +50,7 @@ __all__ = [
     "translating",
 ]
 
+# Errors that are a sentence for the user, by name, so that none of their modules is imported for --help.
 SENTENCES = {
     "TextError",
     "ConfigError",

@@ -18,14 +18,13 @@ def aligner(
     iterations: Annotated[int, typer.Option(min=1)] = 5,
 ) -> None:
     """Train a word aligner on parallel text and freeze it, for the measures of adequacy."""
-    from analyses import aligner
     from core_models.text.parallel import read_parallel
+    from workbench.adequacy import train_aligner
 
     if out.suffix != ".npz" or not out.parent.is_dir():
         refuse(f"--out {out}: name a .npz file in a folder that is there")
     text = read_parallel(source, target)
-    sources, targets = (list(map(aligner.words, lines)) for lines in (text.sources, text.targets or []))
-    found = aligner.train(sources, targets, iterations)
+    found = train_aligner(text.sources, text.targets or [], iterations)
     found.save(out)
     typer.echo(f"{out}: {len(found.source_words)} source and {len(found.target_words)} target words, {found.digest}")
 

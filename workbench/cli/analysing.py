@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.shared import Settings, TestName, app, pairs, refuse
+from workbench.cli.shared import Settings, TestName, app, need_folder, pairs
 
 
 @app.command()
@@ -28,8 +28,7 @@ def analyse(
         for known, function in plugins.analyses().items():
             typer.echo(f"{known:24} {' '.join((function.__doc__ or '').split())}".rstrip())
         return
-    if out is not None and not out.parent.is_dir():
-        refuse(f"--out {out}: there is no folder {out.parent}; make it, or name another")
+    need_folder(out, "--out")
     request = Request(tuple(open_runs(run or [])), test, sentence, options=pairs(settings))
     table = plugins.analyse(name, request).to_csv(index=False)
     if out is None:

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.shared import Device, RunPath, app, print_table, refuse
+from workbench.cli.shared import Device, RunPath, app, need_folder, print_table, refuse
 
-Threads = Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice")]
+Threads = Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice", min=0)]
 
 
 @app.command()
@@ -28,7 +28,9 @@ def bench(
         str | None, typer.Option(help="A Python that has transformers and ctranslate2: measure these engines too")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the table here too")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON record a system, without ratios")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON record for each, measured once and in this process, without ratios")
+    ] = False,
 ) -> None:
     """Measure systems on one shape: parameters, multiply-adds, speed, memory; ratios beside their ceilings.
 
@@ -45,12 +47,14 @@ def bench(
     for one in precisions:
         if one not in ("float32", "bfloat16", "int8"):
             refuse(f"--precision {one}: choose float32, bfloat16 or int8")
+    need_folder(csv, "--csv")
     if as_json:
         from workbench.bench.ours import measure
         from workbench.bench.shape import Shape
 
-        for name in names:
-            typer.echo(json.dumps(measure(name, Shape(steps=steps), precisions[0], device, threads=threads)))
+        for one in precisions:
+            for name in names:
+                typer.echo(json.dumps(measure(name, Shape(steps=steps), one, device, threads=threads)))
         return
     from analyses import efficiency
     from workbench.bench import rounds as engines
@@ -86,6 +90,7 @@ def bench_run(
     from workbench.bench.trained import measure_trained
     from workbench.runs import open_run
 
+    need_folder(csv, "--csv")
     found = measure_trained(open_run(run), test, threads, tuple(quantization or ("float32", "int8")), rounds)
     if csv is not None:
         pd.DataFrame(found).to_csv(csv, index=False)

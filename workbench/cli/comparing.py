@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from workbench.cli.shared import (
     Settings,
     TestName,
     app,
+    need_folder,
     pairs,
     print_table,
     refuse,
@@ -22,11 +24,35 @@ from workbench.cli.translating import translate_test_set
 from workbench.ranks import rank
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.evaluation import Counting
     from workbench.figures.grammar import Figure
+    from workbench.runs import Run
 
 MOST_INCHES = 100  # of a figure's width
 
-Preset = Annotated[str, typer.Option(help="How scores are counted: case, tokeniser, a paper's way; `list` names all")]
+
+def known_preset(name: str) -> str:
+    from analyses.scores import PRESETS
+    from core_models.config import nearest
+
+    if name == "list":
+        typer.echo("\n".join(f"{known:12} {PRESETS[known].said}" for known in PRESETS))
+        raise typer.Exit
+    if name not in PRESETS:
+        refuse(f"--preset {name!r}: there is none of this name; {nearest(name, list(PRESETS))}")
+    return name
+
+
+Preset = Annotated[
+    str,
+    typer.Option(
+        help="How scores are counted: case, tokeniser, a paper's way; `list` names all",
+        callback=known_preset,
+        is_eager=True,  # so that `list` needs no runs
+    ),
+]
 Reference = Annotated[int, typer.Option(help="Score against this reference alone, from 1; 0: all together", min=0)]
 
 
@@ -45,15 +71,13 @@ def evaluate(
     from workbench.evaluation import Counting, score_table
     from workbench.runs import open_runs
 
-    counting = Counting(known_preset(preset), reference)
-
     wanted = known_metrics(metrics)
     opened = open_runs(runs)
     missing = [Path(run.reference) for run in opened if test not in run.tests()]
     if missing:
         translate_test_set(missing, test, False, device)
     if rank() == 0:
-        print_table(score_table(opened, test, wanted, samples, processes, counting))
+        print_table(score_table(opened, test, wanted, samples, processes, Counting(preset, reference)))
 
 
 def known_metrics(text: str) -> list[str]:
@@ -67,18 +91,6 @@ def known_metrics(text: str) -> list[str]:
     return found
 
 
-def known_preset(name: str) -> str:
-    from analyses.scores import PRESETS
-    from core_models.config import nearest
-
-    if name == "list":
-        typer.echo("\n".join(f"{known:12} {PRESETS[known].said}" for known in PRESETS))
-        raise typer.Exit
-    if name not in PRESETS:
-        refuse(f"--preset {name!r}: there is none of this name; {nearest(name, list(PRESETS))}")
-    return name
-
-
 @app.command()
 def compare(
     runs: RunPaths,
@@ -88,18 +100,38 @@ def compare(
     metrics: str = "bleu",
     preset: Preset = "default",
     reference: Reference = 0,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Print the scores as a LaTeX table (booktabs) instead")
+    ] = False,
 ) -> None:
     """Test runs against a baseline on the same test set; p-values also after Holm's correction."""
     from workbench.evaluation import TESTS, Counting, comparison_table
     from workbench.runs import open_runs
 
+    if rank() != 0:
+        return  # one process does it all
     if method not in TESTS:
         refuse(f"--method {method!r}: choose {', '.join(TESTS)}")
     if len(runs) < 2:
         refuse(f"{runs[0]} alone cannot be compared; name the baseline and at least one other run")
     opened = open_runs(runs)
-    counting, wanted = Counting(known_preset(preset), reference), known_metrics(metrics)
-    print_table(comparison_table(opened, test, baseline or opened[0].name, method, wanted, counting))
+    counting, wanted = Counting(preset, reference), known_metrics(metrics)
+    found = comparison_table(opened, test, baseline or opened[0].name, method, wanted, counting)
+    if latex:
+        typer.echo(_latex(opened, test, wanted, counting, found, baseline or opened[0].name))
+    else:
+        print_table(found)
+
+
+def _latex(
+    runs: list[Run], test: str, metrics: list[str], counting: Counting, tests: pd.DataFrame, baseline: str
+) -> str:
+    from workbench.evaluation import METRIC_NAMES, score_table
+    from workbench.export.latex import score_table_latex
+
+    scores = score_table(runs, test, metrics, counting=counting)
+    shown, tested = (one.assign(metric=one["metric"].replace(METRIC_NAMES)) for one in (scores, tests))
+    return score_table_latex(shown, tested, baseline)
 
 
 @app.command("runs")
@@ -110,7 +142,9 @@ def runs_command(root: RunsRoot = Path("runs")) -> None:
     found = list_runs(root)
     if not found:
         typer.echo(
-            f"there is no run below {root}; make one (workbench demo --runs {root}), or name another folder", err=True
+            f"there is no run below {root}; make one (workbench demo --runs {shlex.quote(str(root))}), or name another "
+            "folder",
+            err=True,
         )
     for run in found:
         if run.problem:
@@ -140,6 +174,10 @@ def systems(
 def figure(
     name: Annotated[str, typer.Argument(help="What to draw; `workbench figure list` names all. With --rerun: a file")],
     run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
+    among: Annotated[
+        list[Path] | None,
+        typer.Option(help="All runs of the choice that these are of: a run looks as in the other figures of it"),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="figure.pdf, .svg, .png, .csv or .json; a folder gets all of them and a .tex"),
@@ -156,22 +194,34 @@ def figure(
 ) -> None:
     """Draw what a page shows, into a file; or an exported file again (--rerun), and say if it is still the same."""
     from workbench.drawing import Request, draw, load
-    from workbench.runs import open_runs
 
     if name == "list":
         typer.echo("\n".join(load()))
         return
     if rerun:
-        if run or settings or baseline:
-            refuse("--rerun takes runs and options from the file; leave --run, --set and --baseline out")
-        _draw_again(Path(name), root, out, width)
+        if run or among or baseline or (test, sentence) != ("test", 0):
+            refuse(
+                "--rerun takes runs and options from the file; beside it give --out, --width, --runs only, and --set "
+                "for files that it names"
+            )
+        _draw_again(Path(name), root, out, width, pairs(settings))
         return
-    opened = open_runs(run or [])
+    opened, chosen = _opened(run or [], among or [])
     out = out or Path("figure.pdf")
     _check_target(out)
     size = paper_width(width)
     base = _run_named(baseline, [one.name for one in opened]) if baseline else None
-    _write_figure(draw(name, Request(tuple(opened), test, sentence, base, pairs(settings))), out, size)
+    _write_figure(draw(name, Request(opened, test, sentence, base, pairs(settings), chosen)), out, size)
+
+
+def _opened(runs: list[Path], among: list[Path]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+    """The runs that are drawn and those that they are chosen among, opened together: names tell all of them apart."""
+    from workbench.runs import open_runs
+
+    further = [path for path in among if path not in runs]
+    opened = open_runs([*runs, *further])
+    places = {path: number for number, path in enumerate([*runs, *further])}
+    return tuple(opened[: len(runs)]), tuple(opened[places[path]] for path in dict.fromkeys(among))
 
 
 def paper_width(text: str | None) -> str | float | None:
@@ -184,13 +234,13 @@ def paper_width(text: str | None) -> str | float | None:
     return size
 
 
-def _draw_again(file: Path, root: Path, out: Path | None, width: str | None) -> None:
+def _draw_again(file: Path, root: Path, out: Path | None, width: str | None, files: dict[str, object]) -> None:
     from workbench.export.rerun import draw_again
 
     if out is not None:
         _check_target(out)
     size = paper_width(width)
-    again = draw_again(file, root)
+    again = draw_again(file, root, files)
     out = out or file.with_name(f"{file.stem}-again{file.suffix}")
     paper = again.made.paper
     _write_figure(again.drawn.figure, out, paper.width if size is None else size, paper.grey)
@@ -202,8 +252,8 @@ def _check_target(out: Path) -> None:
 
     if out.suffix and out.suffix.lower() not in (*DRAWN, *WRITTEN):
         refuse(f"--out {out}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}, or into a folder; choose one")
-    if not (out.parent if out.suffix else Path()).is_dir():
-        refuse(f"--out {out}: there is no folder {out.parent}; make it, or name another")
+    if out.suffix:
+        need_folder(out, "--out")
 
 
 def _run_named(wanted: str, names: list[str]) -> str:
@@ -215,5 +265,5 @@ def _run_named(wanted: str, names: list[str]) -> str:
 def _write_figure(drawn: Figure, out: Path, size: str | float | None, grey: bool = False) -> None:
     from workbench.export.files import bundle, save
 
-    written = [save(drawn, out, size, grey)] if out.suffix else bundle(drawn, out, size)
+    written = [save(drawn, out, size, grey)] if out.suffix else bundle(drawn, out, size, grey)
     typer.echo("\n".join(map(str, written)))

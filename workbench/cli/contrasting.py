@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli.shared import Device, app, bar, print_table, refuse
+from workbench.ranks import rank
 
 
 @app.command()
@@ -26,6 +27,8 @@ def contrast(
     from workbench import contrastive
     from workbench.runs import open_runs
 
+    if rank() != 0:
+        return  # one process does it all
     if (file is None) == (controlled is None):
         refuse("give either a FILE of items or --controlled TEST")
     if not run:

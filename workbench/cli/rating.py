@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.shared import RunsRoot, TestName, app, print_table, refuse
+from workbench.cli.shared import RunsRoot, TestName, app, need_folder, print_table
 
 rating_app = typer.Typer(help="Blind human ratings of translations.", no_args_is_help=True)
 app.add_typer(rating_app, name="rating")
@@ -58,8 +58,7 @@ def rating_export(
     from workbench.rating_tables import export
     from workbench.rating_tables import form as form_table
 
-    if not out.parent.is_dir():
-        refuse(f"--out {out}: there is no folder {out.parent}; make it, or name another")
+    need_folder(out, "--out")
     study = open_study(root, name)
     table = export(study) if form is None else form_table(study, form)
     table.to_csv(out, index=False)

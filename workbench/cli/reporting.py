@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workbench.cli.shared import RunsRoot, TestName, app, refuse
+from workbench.cli.shared import RunsRoot, TestName, app, need_folder, pairs, refuse
+
+if TYPE_CHECKING:
+    from workbench.recipe import Drawn
 
 BasketFile = Annotated[
     Path | None, typer.Option(help="A basket, or the manifest.json of a bundle; that of the runs folder by default")
+]
+
+Files = Annotated[
+    list[str] | None, typer.Option("--set", "-s", help="A file that figures were drawn with, by option: links=FILE")
 ]
 
 
@@ -20,17 +27,16 @@ def bundle(
     basket: BasketFile = None,
     root: RunsRoot = Path("runs"),
     venue: Annotated[str, typer.Option(help="Whose column and page widths: ACL, TACL, AAAI or IJCAI")] = "ACL",
+    settings: Files = None,
 ) -> None:
     """Write every figure of the basket for a paper: PDF, SVG, PNG, CSV, JSON, a TeX snippet, a manifest."""
     from core_models.config import nearest
-    from workbench import recipe
     from workbench.export.bundle import VENUES, write_bundle
 
     if venue.upper() not in VENUES:
         refuse(f"--venue {venue}: there is none of this name; {nearest(venue, list(VENUES))}")
-    _check_parent(out)
-    wanted = _recipes(basket, root)
-    written = write_bundle([recipe.draw(one, root) for one in wanted], out, venue.upper())
+    need_folder(out)
+    written = write_bundle(_drawn(basket, root, settings), out, venue.upper())
     typer.echo("\n".join(map(str, written)))
 
 
@@ -43,12 +49,12 @@ def report(
     basket: BasketFile = None,
     root: RunsRoot = Path("runs"),
     title: Annotated[str, typer.Option(help="What stands above")] = "NMT workbench report",
+    settings: Files = None,
 ) -> None:
     """Write one HTML file on runs: configuration, scores with tests, figures. It opens without any network.
 
     The figures are those of --basket, else scores, length buckets, training curves and the beam trees of one sentence.
     """
-    from workbench import recipe
     from workbench.drawing import Request
     from workbench.export import report as reports
     from workbench.export.files import write
@@ -56,8 +62,8 @@ def report(
 
     if out.suffix.lower() not in (".html", ".htm"):
         refuse(f"{out}: a report is an .html file; give it this ending")
-    _check_parent(out)
-    drawn = [recipe.draw(one, root) for one in _recipes(basket, root)] if basket else []
+    need_folder(out)
+    drawn = _drawn(basket, root, settings) if basket else []
     opened = open_runs(run) if run else reports.runs_of(drawn)
     if not opened:
         refuse("no run is chosen; name at least one (--run), or a basket (--basket)")
@@ -68,16 +74,14 @@ def report(
     typer.echo(write(out, reports.report(title, opened, test, drawn, left_out).encode()))
 
 
-def _recipes(basket: Path | None, root: Path) -> list:
+def _drawn(basket: Path | None, root: Path, settings: list[str] | None) -> list[Drawn]:
+    from workbench import recipe
     from workbench.basket import file_of, read
 
     path = basket or file_of(root)
     found = read(path)
     if not found:
         refuse(f"{path}: there is no figure in it; add figures on their pages, or name another file (--basket)")
-    return found
-
-
-def _check_parent(out: Path) -> None:
-    if not out.absolute().parent.is_dir():
-        refuse(f"{out}: there is no folder {out.parent}; make it, or name another")
+    files = pairs(settings)
+    recipe.check_files(found, files)
+    return [recipe.draw(one, root, files=files) for one in found]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli.shared import Device, RunPaths, TestName, app, bar, print_table, refuse
+from workbench.ranks import rank
 
 
 @app.command("beam-sizes")
@@ -29,6 +30,8 @@ def beam_sizes(
     from workbench.evaluation import test_set
     from workbench.runs import open_runs
 
+    if rank() != 0:
+        return  # one process does it all
     parts = sizes.split(",")
     if not all(part.isdecimal() and int(part) for part in parts):
         refuse(f"--sizes {sizes!r}: write numbers from 1 with commas between, such as 1,2,4,8")

@@ -145,4 +145,7 @@ def refuse(message: str) -> NoReturn:
     raise SystemExit(2)
 
 
-# Errors that are a sentence for the user, by name, so that none of their modules is imported for --help.
+def need_folder(file: Path | None, option: str = "") -> None:
+    """Refuses a file for which there is no folder, before work is done that could not be written down."""
+    if file is not None and not file.absolute().parent.is_dir():
+        refuse(f"{option} {file}: there is no folder {file.parent}; make it, or name another".lstrip())

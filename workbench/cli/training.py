@@ -1,8 +1,9 @@
-"""workbench train, resume, average and bench."""
+"""workbench train, resume and average."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from workbench.cli.shared import (
     refuse,
     train_report,
 )
+from workbench.ranks import rank, world
 
 
 @app.command()
@@ -36,6 +38,8 @@ def train(
     device: Device = "auto",
 ) -> None:
     """Train a system into a new run folder."""
+    if world() > 1:
+        refuse("one process begins a run: workbench train with --minutes 0.1, then torchrun with workbench resume OUT")
     from core_models.devices import check_device
     from workbench.training import new_run
     from workbench.training import train as train_run
@@ -45,7 +49,8 @@ def train(
         del training["max_epochs"]
     if init_from:
         training["init_from"] = init_from
-    check_device(device)
+    if device != "auto":
+        check_device(device)
     run = new_run(out, system, data, training, pairs(search, "--search"))
     with _ending_well(out), bar(f"training {run.name}") as show:
         _say_end(train_run(run, train_report(show), device, minutes), out)
@@ -57,13 +62,20 @@ def resume(
     minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes")] = None,
     device: Device = "auto",
 ) -> None:
-    """Go on training a run from its last state."""
+    """Go on training a run from its last state; one that had ended, where its config.yaml by now asks for more."""
     from workbench.runs import open_run
+    from workbench.training import finished
     from workbench.training import train as train_run
 
     opened = open_run(run)
+    nothing_left = finished(run)
     with _ending_well(run), bar(f"training {opened.name}") as show:
         _say_end(train_run(opened, train_report(show), device, minutes), run)
+    if nothing_left and rank() == 0:
+        typer.echo(
+            f"{run} had ended before: raise max_steps or max_epochs in its config.yaml to train on, or the patience of "
+            "early_stopping where that ended it"
+        )
 
 
 @contextmanager
@@ -77,22 +89,26 @@ def _ending_well(run: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         from core_models.training.state import read_progress
 
-        if os.environ.get("RANK", "0") == "0":  # of several processes one speaks
+        if rank() == 0:
             saved = read_progress(run / "state")
             step = f"step {saved.step} was saved last" if saved else "no step was saved yet"
-            typer.echo(f"{run}: {step}; go on with it: workbench resume {run}", err=True)
+            typer.echo(f"{run}: {step}; go on with it: {_resuming(run)}", err=True)
         raise
 
 
 def _say_end(progress: Any, run: Path) -> None:
-    if os.environ.get("RANK", "0") != "0":  # of several processes one speaks
+    if rank() != 0:  # of several processes one speaks
         return
     typer.echo(
         f"step {progress.step}, epoch {progress.epoch}, {progress.seconds:.0f} s, best at step {progress.best_step}"
-        + (f" ({progress.reason})" if progress.finished else f"; not finished: workbench resume {run}")
+        + (f" ({progress.reason})" if progress.finished else f"; not finished: {_resuming(run)}")
     )
     if progress.unmatched:
         typer.echo(f"not matched by init_from, freshly initialised: {', '.join(progress.unmatched)}")
+
+
+def _resuming(run: Path) -> str:
+    return shlex.join(["workbench", "resume", str(run)])
 
 
 @app.command()

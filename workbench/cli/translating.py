@@ -32,7 +32,7 @@ def translate(
     prefix: Annotated[str | None, typer.Option(help="What every translation must begin with")] = None,
     beam: int | None = None,
     length_penalty: float | None = None,
-    n_best: int = 1,
+    n_best: int | None = None,
     samples: Annotated[int, typer.Option(help="Draw so many translations of each sentence instead of searching")] = 0,
     temperature: Annotated[float, typer.Option(help="Of the draws")] = 1.0,
     seed: Annotated[int, typer.Option(help="Of the draws")] = 1,
@@ -45,7 +45,8 @@ def translate(
 ) -> None:
     """Translate a test set into each run's folder, or a file of sentences; under torchrun the processes share it.
 
-    With --n-best or --samples each line of a file's output is NUMBER, SCORE and TEXT, the sentences numbered from 0.
+    With --samples, or an n-best of more than one (--n-best, or the run's own), each line of a file's output is NUMBER,
+    SCORE and TEXT, the sentences numbered from 0.
     """
     if (test is None) == (input is None):
         refuse("give either --test NAME or --input FILE")
@@ -53,8 +54,17 @@ def translate(
         refuse(f"--samples {samples} --temperature {temperature}: draw at least one, at a temperature above 0")
     changes = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, **_search_changes(search)}
     if test is not None:
+        _refuse_beside("--test", output=output, prefix=prefix, samples=samples, ensemble=ensemble)
         translate_test_set(runs, test, trees, device, **changes)
         return
+    _refuse_beside("--input", trees=trees)
+    if samples:
+        narrowed = {
+            "beam": beam is not None,
+            "length_penalty": length_penalty is not None,
+            "n_best": n_best is not None,
+        }
+        _refuse_beside("--samples", prefix=prefix, search=search, **narrowed)
     if world() > 1 and (samples or str(input) == "-"):
         refuse("--samples and standard input are for one process: start it without torchrun")
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
@@ -75,7 +85,7 @@ def translate(
         if found is None:
             return
         lists = [[one, *one.n_best] for one in found]
-    if (samples or n_best) == 1:
+    if (samples or changes["n_best"] or translator.search.n_best) == 1:
         texts = [one.text for (one,) in lists]
     else:  # a search may find fewer than asked for, so each line says whose it is
         texts = [f"{number}\t{one.score:.4f}\t{one.text}" for number, several in enumerate(lists) for one in several]
@@ -83,6 +93,13 @@ def translate(
         typer.echo("\n".join(texts))
     else:
         write_lines(output, texts)
+
+
+def _refuse_beside(option: str, **given: object) -> None:
+    """Refuses what is given and means nothing beside an option."""
+    idle = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+    if idle:
+        refuse(f"{', '.join(idle)} would change nothing beside {option}; leave one of the two out")
 
 
 def _require_models(references: list[Path]) -> None:
@@ -141,6 +158,8 @@ def score(
     import core_models
     from core_models.text.parallel import read_parallel
 
+    if rank() != 0:
+        return  # one process does it all
     _require_models([run])
     text = read_parallel(source, target)
     for one in core_models.load(run, device).score(text.sources, text.targets or []):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -24,13 +24,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be drawn. `sentence` counts from 0; `options` are the drawing's own."""
+    """What is to be drawn. `sentence` counts from 0; `options` are the drawing's own.
+
+    `among`: all runs that are chosen, where others than `runs`; a run looks the same in every figure of one choice.
+    """
 
     runs: tuple[Run, ...]
     test: str = "test"
     sentence: int = 0
     baseline: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    among: tuple[Run, ...] = ()
 
     @property
     def base(self) -> str:
@@ -42,15 +46,23 @@ Drawing = Callable[[Request], "Figure"]
 DRAWINGS: dict[str, Drawing] = {}
 OF_A_SENTENCE: set[str] = set()  # the drawings that show one sentence, not a whole test set
 WITHOUT_RUNS: set[str] = set()  # the drawings that have something to show when no run is given
+OPTIONS: dict[str, frozenset[str]] = {}  # what may be asked of a drawing; one that is not here refuses others itself
 
 
-def drawing(name: str, of_a_sentence: bool = False, without_runs: bool = False) -> Callable[[Drawing], Drawing]:
+def drawing(
+    name: str, of_a_sentence: bool = False, without_runs: bool = False, options: Collection[str] | None = None
+) -> Callable[[Drawing], Drawing]:
+    """Adds a function to the drawings. options: the names that a request may have; None where the function refuses
+    others itself."""
+
     def add(function: Drawing) -> Drawing:
         DRAWINGS[name] = function
         if of_a_sentence:
             OF_A_SENTENCE.add(name)
         if without_runs:
             WITHOUT_RUNS.add(name)
+        if options is not None:
+            OPTIONS[name] = frozenset(options)
         return function
 
     return add
@@ -83,6 +95,10 @@ def draw(name: str, request: Request) -> Figure:
         raise RunError(f"no figure is called {name!r}; {nearest(name, list(DRAWINGS))}")
     if not request.runs and name not in WITHOUT_RUNS:
         raise RunError("no run is chosen; name at least one")
+    if request.baseline is not None and request.baseline not in [run.name for run in request.runs]:
+        names = ", ".join(run.name for run in request.runs)
+        raise RunError(f"the baseline {request.baseline!r} is not among the runs: {names}")
+    _check_options(name, request)
     try:
         figure = DRAWINGS[name](request)
     except (TypeError, ValueError) as error:
@@ -94,25 +110,47 @@ def draw(name: str, request: Request) -> Figure:
     return replace(figure, provenance={**figure.provenance, **provenance(name, request, figure)})
 
 
+def _check_options(name: str, request: Request) -> None:
+    """Raises RunError for an option that would be passed over."""
+    known = OPTIONS.get(name)
+    unknown = sorted(set(request.options) - known) if known is not None else []
+    if unknown:
+        there = ", ".join(sorted(known or ())) or "none"
+        raise RunError(f"there is no option {unknown[0]!r} of {name}; there is {there}")
+
+
 def looks(runs: Sequence[Run]) -> dict[str, SeriesStyle]:
-    """The style of each run, by name: the same in every figure of the same runs, whatever it draws first."""
+    """The style of each of the runs that are chosen, by name: these runs alone decide it, not their order."""
     from workbench.figures import theme
 
     names = short_names(runs)
-    chosen = theme.styles(list(names.values()))
+    chosen = theme.styles(sorted(names.values()))
     return {name: chosen[short] for name, short in names.items()}
 
 
 def styles(request: Request) -> dict[str, SeriesStyle]:
-    """The style of each run of a request, by its short name."""
-    names = short_names(request.runs)
-    return {names[name]: style for name, style in looks(request.runs).items()}
+    """The style of each run of a request, by its short name; one that is not chosen takes what the chosen ones left."""
+    from workbench.figures import theme
+
+    chosen = looks(request.among or request.runs)
+    others = sorted(run.name for run in request.runs if run.name not in chosen)
+    found = theme.styles([*chosen, *others], chosen)
+    return {short: found[name] for name, short in short_names(request.runs).items()}
 
 
 def short_names(runs: Sequence[Run]) -> dict[str, str]:
     """Run names for legends: the last part of the path where that tells them apart."""
     last = [run.name.rsplit("/", 1)[-1] for run in runs]
     return {run.name: short if last.count(short) == 1 else run.name for run, short in zip(runs, last, strict=True)}
+
+
+def of_the_first(figure: Figure, request: Request, count: int = 1) -> Figure:
+    """The figure of the first so many runs of a request; its caption says so where there are more."""
+    names = list(short_names(request.runs).values())
+    if len(names) <= count:
+        return figure
+    said = f"Drawn of {' and '.join(names[:count])} alone, not of {', '.join(names[count:])}."
+    return replace(figure, caption=f"{figure.caption} {said}".lstrip())
 
 
 def named(table: pd.DataFrame, request: Request, column: str = "system") -> pd.DataFrame:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.inside import gold_links
 from workbench.inside import layers_and_heads, opened, stamp
+from workbench.kept_results import ALIGNMENT_ERROR, keep
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 TRUTH = "truth"  # in place of a file
 MOST_SENTENCES = 1000  # the first ones: every layer and head of their attention is held
-_OPTIONS = {"links", "layer", "head", "scheme"}
+_OPTIONS = ("links", "layer", "head")
 _CROSS, _OWN, _ENCODER = "decoder.cross_attention", "decoder.self_attention", "encoder.self_attention"
 
 
@@ -87,6 +89,8 @@ def _maps(request: Request, run: Run) -> Iterator[tuple[str, int | None, int | N
     layer, head = (str(request.options.get(name, "mean")) for name in ("layer", "head"))
     if layer == head == "each":
         raise RunError("choose a layer or a head: a line for each of both would be too many")
+    if layer == "rollout" and head != "mean":
+        raise RunError("attention rollout takes the mean over heads; leave the head out")
     name = short_names(request.runs)[run.name]
     layers, heads = layers_and_heads([run], "decoder")
     if layer == "each":
@@ -107,8 +111,6 @@ def _number(value: str, what: str) -> int | None:
 
 def _aligned(request: Request) -> list[_Aligned]:
     """Every map of every run over the sentences whose pieces join to the words that gold links count."""
-    if unknown := sorted(set(request.options) - _OPTIONS):
-        raise RunError(f"there is no option {unknown[0]!r}; there is {', '.join(sorted(_OPTIONS))}")
     links, _ = gold(request)
     rollout = request.options.get("layer") == "rollout"
     found = []
@@ -148,6 +150,8 @@ def _words(own: tuple[list[str], list[str], Trace], layer: int | None, head: int
     if _CROSS not in trace:
         raise RunError("a system without attention to the source has no alignment; choose another run")
     if rollout:
+        if _OWN not in trace or _ENCODER not in trace:
+            raise RunError("attention rollout needs self-attention on both sides; choose a Transformer or a layer")
         own_weights, cross, encoder = (trace[name].values for name in (_OWN, _CROSS, _ENCODER))
         weights = attention.decoder_rollout(own_weights, cross, encoder).source[-1]
     else:
@@ -192,19 +196,32 @@ def _looks(request: Request, found: list[_Aligned]) -> dict:
     return styles(request) if len(found) == len(request.runs) else {}
 
 
-@drawing("alignment-error")
+def _keep(request: Request, found: list[_Aligned], curves: pd.DataFrame) -> None:
+    """Keep the error of the links by argmax beside each run, where each run is one line."""
+    if len(found) != len(request.runs):
+        return
+    layer, head = (str(request.options.get(name, "mean")) for name in ("layer", "head"))
+    by_argmax = curves[curves["threshold"].isna()].set_index("system")["aer"]
+    for run, one in zip(request.runs, found, strict=True):
+        result = {"aer": float(by_argmax[one.name]), "sentences": len(one.weights), "layer": layer, "head": head}
+        keep(run, request.test, ALIGNMENT_ERROR, {**result, "links": Path(str(request.options["links"])).name})
+
+
+@drawing("alignment-error", options=_OPTIONS)
 def _alignment_error(request: Request) -> Figure:
     from workbench.figures.alignment_error import alignment_error
 
     found = _aligned(request)
+    curves = _curves(found)
+    _keep(request, found, curves)
     caption = (
         "A link wherever a weight is at least the threshold; dotted: one link a target word, to the source word that "
         f"it attends to most. Precision is of possible links, recall of sure ones. {_said(request, found)}"
     )
-    return alignment_error(_curves(found), caption, _looks(request, found))
+    return alignment_error(curves, caption, _looks(request, found))
 
 
-@drawing("alignment-error-lengths")
+@drawing("alignment-error-lengths", options=(*_OPTIONS, "scheme"))
 def _alignment_error_lengths(request: Request) -> Figure:
     from analyses import buckets
     from analyses.alignment import error_statistics, from_attention

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from workbench.figures.grammar import Figure
 
+_OPTIONS = ("target", "text", "method", "baseline")
+
 
 def explained(request: Request, every_word: bool = False) -> list[Explained]:
     """The attribution of each run of a request."""
@@ -77,7 +79,7 @@ def _said(found: list[Explained], request: Request) -> str:
     return f"{'; '.join(said)}."
 
 
-@drawing("attribution", of_a_sentence=True)
+@drawing("attribution", of_a_sentence=True, options=(*_OPTIONS, "word"))
 def _attribution(request: Request) -> Figure:
     from workbench.figures.attribution import attribution
 
@@ -92,7 +94,7 @@ def _attribution(request: Request) -> Figure:
     )
 
 
-@drawing("attribution-matrix", of_a_sentence=True)
+@drawing("attribution-matrix", of_a_sentence=True, options=_OPTIONS)
 def _matrix(request: Request) -> Figure:
     from workbench.figures.attribution import attribution_matrix
 

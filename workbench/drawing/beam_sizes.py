@@ -28,7 +28,7 @@ def sizes_table(request: Request) -> pd.DataFrame:
     return table[["system", *(name for name in table if name != "system")]]
 
 
-@drawing("beam-sizes")
+@drawing("beam-sizes", options=())
 def _beam_sizes(request: Request) -> Figure:
     from workbench.figures.beam_sizes import beam_sizes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from workbench.drawing import Request, drawing, short_names, styles
+from workbench.drawing import Request, drawing, of_the_first, short_names, styles
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def _beam_tree(request: Request) -> Figure:
     from analyses import beam
     from workbench.figures.beam import beam_tree
 
-    return beam_tree(beam.tree(_tree(request.runs[0], request)), **request.options)
+    return of_the_first(beam_tree(beam.tree(_tree(request.runs[0], request)), **request.options), request)
 
 
 def _pair(request: Request) -> tuple[Run, Run]:
@@ -36,12 +36,13 @@ def _beam_trees(request: Request) -> Figure:
 
     first, second = _pair(request)
     names = short_names((first, second))
-    return beam_trees_side_by_side(
+    figure = beam_trees_side_by_side(
         beam.tree(_tree(first, request)),
         beam.tree(_tree(second, request)),
         (names[first.name], names[second.name]),
         **request.options,
     )
+    return of_the_first(figure, request, 2)
 
 
 @drawing("beam-diff", of_a_sentence=True)
@@ -52,10 +53,11 @@ def _beam_diff(request: Request) -> Figure:
     first, second = _pair(request)
     names = short_names((first, second))
     found = beam.diff(_tree(first, request), _tree(second, request))
-    return beam_diff(
+    figure = beam_diff(
         found.nodes,
         (names[first.name], names[second.name]),
         divergence_step=found.divergence_step,
         styles=styles(request),
         **request.options,
     )
+    return of_the_first(figure, request, 2)

@@ -25,7 +25,7 @@ def _training_curves(request: Request) -> Figure:
     return training_curves(named(table, request, "run"), styles=styles(request), **request.options)
 
 
-@drawing("scores")
+@drawing("scores", options=("metrics", "preset", "reference"))
 def _scores(request: Request) -> Figure:
     from workbench.figures.scores import score_dots
 
@@ -99,7 +99,7 @@ def _output_lengths(request: Request) -> Figure:
     return output_lengths(named(table.dropna(subset=["score"]), request), length, styles=styles(request))
 
 
-@drawing("adequacy")
+@drawing("adequacy", options=("aligner",))
 def _adequacy(request: Request) -> Figure:
     from workbench.adequacy import adequacy_table, aligner_of
     from workbench.figures.scores import score_dots
@@ -111,7 +111,7 @@ def _adequacy(request: Request) -> Figure:
     )
     said = (
         "CDR: of the source words that the reference covers, the share that the translation covers too. Under and over "
-        "are proxies, no human counts: the rest, and source words that are translated twice by the same word. All "
-        f"links are of one frozen aligner ({aligner.digest}, {origin})."
+        "are proxies, no human counts: the rest, and source words that the same word translates twice or more, and "
+        f"more often than in the reference. All links are of one frozen aligner ({aligner.digest}, {origin})."
     )
     return replace(figure, name="adequacy", title="Adequacy", caption=f"{figure.caption} {said}")

@@ -39,7 +39,7 @@ def accuracy_table(request: Request) -> pd.DataFrame:
     return contrastive.accuracy_table(contrasts(request), None if tag is None else str(tag))
 
 
-@drawing("contrastive")
+@drawing("contrastive", options=("name", "tag"))
 def _contrastive(request: Request) -> Figure:
     from workbench.figures.contrastive import contrastive_accuracy
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
-from workbench.drawing import Request, drawing, short_names, styles
+from workbench.drawing import Request, drawing, of_the_first, short_names, styles
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def _future_traces(run: Run, test: str) -> TraceStore:
     missing = [name for name in (FUTURE, "log_prob") if name not in traces.names]
     if missing:
         raise RunError(
-            f"{run.name}: {missing[0]} of {test!r} is not traced; do it: workbench trace {run.reference} --test {test}"
+            f"{run.name}: {missing[0]} of {test!r} is not traced; do it: "
+            f"workbench trace {run.typed} --test {shlex.quote(test)}"
         )
     return traces
 
@@ -39,7 +41,7 @@ def future_cost_table(run: Run, test: str, sentence: int) -> pd.DataFrame:
     if sentence not in traces:
         raise RunError(
             f"{run.name}: sentence {sentence} of {test!r} is not traced (of {len(translations)}, from 0); trace all: "
-            f"workbench trace {run.reference} --test {test}"
+            f"workbench trace {run.typed} --test {shlex.quote(test)}"
         )
     trace = traces[sentence]
     tokens = translations.details[sentence]["tokens"]
@@ -50,14 +52,13 @@ def future_cost_table(run: Run, test: str, sentence: int) -> pd.DataFrame:
     return overlay(tokens, realised, trace[FUTURE].values, gate)
 
 
-@drawing("future-cost-overlay", of_a_sentence=True)
+@drawing("future-cost-overlay", of_a_sentence=True, options=())
 def _overlay(request: Request) -> Figure:
     from workbench.figures.future_cost import overlay
 
     run = request.runs[0]
-    return overlay(
-        future_cost_table(run, request.test, request.sentence), f"Future cost along a translation: {run.name}"
-    )
+    table = future_cost_table(run, request.test, request.sentence)
+    return of_the_first(overlay(table, f"Future cost along a translation: {run.name}"), request)
 
 
 def future_cost_pairs(run: Run, test: str) -> tuple[list[float], list[float]]:
@@ -71,7 +72,7 @@ def future_cost_pairs(run: Run, test: str) -> tuple[list[float], list[float]]:
     return estimated, realised
 
 
-@drawing("future-cost-calibration")
+@drawing("future-cost-calibration", options=())
 def _calibration(request: Request) -> Figure:
     import pandas as pd
 

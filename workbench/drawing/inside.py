@@ -6,6 +6,7 @@ to a figure family. Options, all may be left out: `target` (own, reference, type
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ PARTS = {
 }
 MOST_CELLS = 150_000  # of all maps of a figure
 SPOKEN = {"own": "the own output", "reference": "the reference", "typed": "a typed text"}
+_WHICH = ("target", "text")  # options of all drawings here
 
 
 def _looks(request: Request) -> dict[str, Looked]:
@@ -98,6 +100,8 @@ def _maps(request: Request, part: str, looked: Looked) -> list[tuple[str, np.nda
 
     layer, head = request.options.get("layer", "mean"), request.options.get("head", "mean")
     if layer == "rollout":
+        if head != "mean":
+            raise RunError("attention rollout takes the mean over heads; leave the head out")
         return [("", _rolled(part, looked)[-1])]
     weights = looked.array(PARTS[part][0])
     layers = range(1, len(weights) + 1) if layer == "each" else [_number(request, "layer")]
@@ -133,7 +137,7 @@ def _cells(panel: str, weights: np.ndarray, queries: list[str], keys: list[str])
     return matrix_table(weights, keys, queries, x="key", y="query", value="weight").assign(panel=panel)
 
 
-@drawing("attention", of_a_sentence=True)
+@drawing("attention", of_a_sentence=True, options=(*_WHICH, "part", "layer", "head", "words", "limit"))
 def _attention(request: Request) -> Figure:
     """Options: part (cross, encoder, decoder), layer (mean, each, rollout or a number), head (mean, each or a number),
     words (join pieces to words), limit (the weight that has the last shade)."""
@@ -186,7 +190,7 @@ def gold_links(path: str | Path, run: Run, test: str) -> GoldLinks:
     return pharaoh.parse(read_lines(path), lengths, path.name)
 
 
-@drawing("alignment", of_a_sentence=True)
+@drawing("alignment", of_a_sentence=True, options=(*_WHICH, "layer", "head", "limit", "links"))
 def _alignment(request: Request) -> Figure:
     """Options: layer and head (mean, a number; layer also rollout), limit, links (a Pharaoh file; of the reference)."""
     import pandas as pd
@@ -201,7 +205,7 @@ def _alignment(request: Request) -> Figure:
         raise RunError("an alignment is made from one map a run; choose a layer and a head, or their mean")
     if path and options["target"] != "reference":
         raise RunError("gold links join the source with the reference; choose the reference as target")
-    request = Request(request.runs, request.test, request.sentence, request.baseline, options)
+    request = replace(request, options=options)
     gold = gold_links(path, request.runs[0], request.test) if path else None
     tables, marks, said = [], [], []
     for name, looked in _looks(request).items():
@@ -267,7 +271,7 @@ def word_table(request: Request) -> pd.DataFrame:
     )
 
 
-@drawing("token-probabilities", of_a_sentence=True)
+@drawing("token-probabilities", of_a_sentence=True, options=_WHICH)
 def _token_probabilities(request: Request) -> Figure:
     from workbench.figures.tokens import token_probabilities
 
@@ -279,7 +283,7 @@ def _token_probabilities(request: Request) -> Figure:
     )
 
 
-@drawing("layer-lens", of_a_sentence=True)
+@drawing("layer-lens", of_a_sentence=True, options=_WHICH)
 def _layer_lens(request: Request) -> Figure:
     import pandas as pd
 

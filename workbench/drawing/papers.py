@@ -1,12 +1,14 @@
-"""The drawing of a paper's table: what it prints, and ours where a chosen run or an experiment has it.
+"""The drawing of a paper's table: what it prints, and ours where a chosen run, a bench or an experiment has it.
 
-Options: `paper` and `table` by the names of `data/papers`, and `columns` (keys; those with a metric of ours unless
-told, or all where there is none). Without a run, results of experiments stand beside what is printed.
+Options: `paper` and `table` by the names of `data/papers`; `columns` (keys; those with a metric of ours unless told, or
+all where there is none); `relative` (speeds as printed for the baseline they are times of, so that ours can stand
+there). Without a run, results of benches and experiments stand beside what is printed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from workbench.drawing import Request, drawing, short_names, styles
 from workbench.runs import RunError
@@ -16,30 +18,35 @@ if TYPE_CHECKING:
 
     from workbench.figures.grammar import Figure
     from workbench.papers.presets import Preset
-    from workbench.papers.reading import Column, Table
+    from workbench.papers.reading import Column, Row, Table
 
-_OPTIONS = ("paper", "table", "columns")
+# Units of the speeds that Zheng 2019 prints as such: what others print can be said in them too.
+_TIMES: dict[str | None, str] = {
+    "train-speed": "times the baseline's training speed",
+    "decode-speed": "times the baseline's decoding speed",
+}
 
 
-@drawing("paper-table", without_runs=True)
+@drawing("paper-table", without_runs=True, options=("paper", "table", "columns", "relative"))
 def _paper_table(request: Request) -> Figure:
     from workbench.figures.papers import paper_table
     from workbench.papers import presets
+    from workbench.papers.beside import ours
     from workbench.papers.reading import library
 
     preset, table = _asked(request)
     columns = _columns(request, table)
-    found = presets.ours(table, request.runs, request.test)
-    # Where two units of a table have the same metric, ours stands in the panel of the first.
-    units = {presets.metric_of(column): column.unit for column in reversed(columns)}
-    found = found[found["metric"].isin(list(units))]
+    relative = request.options.get("relative") in (True, "true")
+    units = _units(columns, relative)
+    found = ours(table, request.runs, request.test)
+    found = found[found["measure"].isin(list(units))]
     names = {f"run {name}": short for name, short in short_names(request.runs).items()}
-    series = [
-        names.get(one["where"], f"{one['data']}, {one['test']}") for one in found.to_dict("records")
-    ]  # an experiment has no run to be named by
-    mine = found.assign(series=series, unit=found["metric"].map(units))
+    mine = found.assign(
+        series=[names.get(one["where"]) or _series(one) for one in found.to_dict("records")],
+        unit=found["measure"].map(units),
+    )
     source = f"{presets.cited_as(library()[preset.paper])}, {preset.title}"
-    printed = _printed(table, columns)
+    printed = _printed(table, columns, relative)
     printed = printed[printed["value"].notna() | printed["row"].isin(mine["row"])]
     return paper_table(printed, mine, _caption(source, table, mine), styles(request))
 
@@ -49,9 +56,6 @@ def _asked(request: Request) -> tuple[Preset, Table]:
     from workbench.papers import presets
     from workbench.papers.reading import library
 
-    unknown = sorted(set(request.options) - set(_OPTIONS))
-    if unknown:
-        raise RunError(f"there is no option {unknown[0]!r}; there is {', '.join(_OPTIONS)}")
     known: dict[str, dict[str, Preset]] = presets.presets(library())
     paper, table = (str(request.options.get(name, "")) for name in ("paper", "table"))
     if paper not in known:
@@ -66,7 +70,8 @@ def _asked(request: Request) -> tuple[Preset, Table]:
 
 def _columns(request: Request, table: Table) -> list[Column]:
     from core_models.config import nearest
-    from workbench.papers.presets import columns_with_values, metric_of
+    from workbench.evaluation import METRIC_NAMES
+    from workbench.papers.presets import columns_with_values
 
     known = {column.key: column for column in columns_with_values(table)}
     asked = request.options.get("columns") or ()
@@ -74,30 +79,61 @@ def _columns(request: Request, table: Table) -> list[Column]:
     missing = [key for key in keys if key not in known]
     if missing:
         raise RunError(f"{table.id} has no column {missing[0]!r} with numbers; {nearest(missing[0], list(known))}")
-    scored = [key for key, column in known.items() if metric_of(column)]
+    scored = [key for key, column in known.items() if column.measure in METRIC_NAMES]
     return [known[key] for key in keys or scored or known]
 
 
-def _printed(table: Table, columns: list[Column]) -> pd.DataFrame:
+def _series(one: Mapping[Any, Any]) -> str:
+    """How a number that is of no chosen run is named: an experiment's by data and test set."""
+    return f"{one['data']}, {one['test']}" if one["test"] else str(one["where"])
+
+
+def _units(columns: list[Column], relative: bool) -> dict[str, str]:
+    """In which panel, called by its unit, ours of each measure stands: that of the first column with the measure.
+
+    Speeds of ours are ratios to the baseline's, and stand nowhere beside numbers a second.
+    """
+    return {
+        column.measure: unit
+        for column in reversed(columns)
+        if column.measure
+        for unit in [_unit(column, relative)]
+        if column.measure not in _TIMES or unit == _TIMES[column.measure]
+    }
+
+
+def _unit(column: Column, relative: bool) -> str:
+    return _TIMES[column.measure] if relative and column.measure in _TIMES else column.unit
+
+
+def _value(table: Table, row: Row, column: Column, relative: bool) -> float | None:
+    from workbench.papers import beside
+
+    as_ratio = relative and column.measure in _TIMES
+    return beside.relative(table, row, column) if as_ratio else float(row.values[column.key])
+
+
+def _printed(table: Table, columns: list[Column], relative: bool) -> pd.DataFrame:
     """A row for each printed number of the columns, and one without a value for each other row of the table."""
     import pandas as pd
 
     rows = []
     for row in table.rows:
         place = {"row": row.key, "label": f"{row.label}, {row.cited}" if row.cited else row.label}
-        values = [(column, row.values[column.key]) for column in columns if column.key in row.values]
+        values = [(column, _value(table, row, column, relative)) for column in columns if column.key in row.values]
         rows += [
-            {**place, "column": column.label, "unit": column.unit, "value": float(value)} for column, value in values
+            {**place, "column": column.label, "unit": _unit(column, relative), "value": value}
+            for column, value in values
         ] or [{**place, "column": "", "unit": "", "value": None}]
     return pd.DataFrame(rows).astype({"value": float})
 
 
 def _caption(source: str, table: Table, ours: pd.DataFrame) -> str:
-    from workbench.papers.presets import origins
+    from workbench.papers.beside import origins
 
     said = f"Hollow: printed in {source} ({table.data}). "
     if ours.empty:
-        return said + "Nothing of ours has these systems and metrics."
+        return said + "Nothing of ours has these systems and measures."
     return (
         f"{said}Filled: ours with 95 % intervals, of other data than the paper's and no reproduction: {origins(ours)}."
     )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from workbench.figures.grammar import Figure
 
 
-@drawing("human-rating")
+@drawing("human-rating", options=("study", "samples"))
 def _human_rating(request: Request) -> Figure:
     """Options: study (its name), samples (of the bootstrap)."""
     from analyses.ratings import MEASURES

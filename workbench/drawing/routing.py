@@ -1,74 +1,93 @@
-"""Drawings of layer routing (Dou 2019, Figure 4 and its table): a sentence forced through the runs, live.
+"""Drawings of layer routing in one sentence (Dou 2019, Figure 4 and its table), which is forced through the runs, live.
 
-Options of both: `target` and `text` as for attention; `side` (encoder, decoder).
+Options of all: `target` and `text` as for attention; `side` (encoder, decoder); `position` (mean, or from 0);
+`iteration` (all, or from 1): what is looked at.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workbench.drawing import Request, drawing, short_names, styles
 from workbench.inside import Looked, look
+from workbench.routing import kind_of, routed, routings
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     import pandas as pd
 
     from workbench.figures.grammar import Figure
 
-KINDS = ("em_routing", "dynamic_routing")
-SIDES = {"encoder": "source", "decoder": "target"}
-_MAPS = {"target", "text", "side", "position", "order", "difference", "limit"}
-
-
-def routed(run: Run, side: str) -> bool:
-    """Does the run route the layers of this side?"""
-    return any(options.get("side", "both") in (side, "both") for options in _routings(run).values())
-
-
-def _routings(run: Run) -> dict[str, dict[str, Any]]:
-    """The options of what routes layers in a run, by its kind."""
-    entries = [] if run.outside else run.config.model.mechanisms
-    return {kind: options or {} for entry in entries for kind, options in entry.items() if kind in KINDS}
+__all__ = ["assignments", "layer_names", "printed_curve", "routed"]
+_WHICH = ("target", "text", "side", "position", "iteration")
 
 
 def assignments(run: Run, looked: Looked, side: str) -> np.ndarray:
     """[iterations, positions, layers, capsules] of a pass; raises RunError where the run has none."""
-    if side not in SIDES:
-        raise RunError(f"side {side!r}: choose {' or '.join(SIDES)}")
-    for kind in _routings(run):
-        if f"{kind}.{side}.assignments" in looked.trace:
-            return looked.trace[f"{kind}.{side}.assignments"].values
-    raise RunError(f"{run.name} routes no layers of its {side}; choose a run of dynamic-routing or em-routing")
+    return looked.array(f"{kind_of(run, side)}.{side}.assignments")
 
 
 def layer_names(run: Run, count: int) -> list[str]:
     """1, 2, … or with the embedding first."""
-    embedded = any(options.get("include_embedding") for options in _routings(run).values())
+    embedded = any(options.get("include_embedding") for options in routings(run).values())
     return ["embedding", *map(str, range(1, count))] if embedded else [str(layer + 1) for layer in range(count)]
 
 
-def _passes(request: Request) -> list[tuple[Run, str, Looked, np.ndarray]]:
+def side_of(request: Request) -> str:
+    return str(request.options.get("side", "encoder"))
+
+
+def _passes(request: Request) -> Iterator[tuple[Run, str, Looked, np.ndarray]]:
     names = short_names(request.runs)
     target, text = str(request.options.get("target", "own")), str(request.options.get("text", ""))
-    side = str(request.options.get("side", "encoder"))
-    found = []
     for run in request.runs:
+        kind_of(run, side_of(request))
         looked = look(run, request.test, request.sentence, target, text)
-        found.append((run, names[run.name], looked, assignments(run, looked, side)))
-    return found
+        yield run, names[run.name], looked, assignments(run, looked, side_of(request))
 
 
-def _shares(array: np.ndarray, looked: Looked, request: Request) -> tuple[np.ndarray, str]:
-    """[iterations, layers, capsules] at a position or on average, and which in words."""
-    position = request.options.get("position", "mean")
-    if position == "mean":
-        return array.mean(1), "mean over all positions"
-    tokens = looked.source if request.options.get("side", "encoder") == "encoder" else looked.target
-    if not str(position).isdecimal() or int(position) >= len(tokens):
-        raise RunError(f"position {position!r}: write mean, or a number from 0 to {len(tokens) - 1}")
-    return array[:, int(position)], f"at position {position} ({tokens[int(position)]})"
+def _tokens(looked: Looked, request: Request) -> tuple[str, ...]:
+    return looked.source if side_of(request) == "encoder" else looked.target
+
+
+def _position(looked: Looked, request: Request) -> int | None:
+    """The position that is looked at; None for the mean over all."""
+    asked, tokens = request.options.get("position", "mean"), _tokens(looked, request)
+    if asked == "mean":
+        return None
+    if not str(asked).isdecimal() or int(asked) >= len(tokens):
+        raise RunError(f"position {asked!r}: write mean, or a number from 0 to {len(tokens) - 1}")
+    return int(asked)
+
+
+def _iteration(array: np.ndarray, request: Request) -> int | None:
+    """The iteration that is looked at; None for all."""
+    asked = request.options.get("iteration", "all")
+    if asked == "all":
+        return None
+    if not str(asked).isdecimal() or not 1 <= int(asked) <= len(array):
+        raise RunError(f"iteration {asked!r}: write all, or a number from 1 to {len(array)}")
+    return int(asked)
+
+
+def _said(looked: Looked, request: Request) -> str:
+    """Which position it is, in words; in the decoder with what stands before it."""
+    place = _position(looked, request)
+    if place is None:
+        return "mean over the positions of the sentence"
+    tokens = _tokens(looked, request)
+    if side_of(request) == "encoder":
+        return f"at position {place} ({tokens[place]})"
+    before = " ".join(tokens[:place]) or "the beginning"
+    return f"at position {place}, where {tokens[place]} is predicted after {before}"
+
+
+def _at(array: np.ndarray, place: int | None) -> np.ndarray:
+    """Assignments of one position, or of all: [iterations, positions, layers, capsules]."""
+    return array if place is None else array[:, [place]]
 
 
 def _order(shares: np.ndarray, order: str) -> np.ndarray:
@@ -81,17 +100,31 @@ def _order(shares: np.ndarray, order: str) -> np.ndarray:
     return np.lexsort((-last.max(0), last.argmax(0))) if order == "sorted" else np.arange(last.shape[-1])
 
 
-@drawing("routing-maps", of_a_sentence=True)
-def _routing_maps(request: Request) -> Figure:
-    """Options besides: position (mean, or from 0), order (sorted, natural), difference (to the one before), limit."""
+def _maps(request: Request, name: str, array: np.ndarray, place: int | None, difference: bool) -> list[pd.DataFrame]:
+    """The cells of one run, a table for each iteration; the order of the capsules is that of the last one in all."""
     import numpy as np
-    import pandas as pd
 
     from workbench.figures.axes import matrix_table
+
+    shares = _at(array, place).mean(1) * array.shape[-1]
+    order, wanted = _order(shares, str(request.options.get("order", "sorted"))), _iteration(array, request)
+    if difference and (wanted == 1 or len(array) == 1):
+        raise RunError("the first iteration has no growth to show; choose a later one, or leave out difference")
+    tables = []
+    for number, matrix in enumerate(np.diff(shares, axis=0) if difference else shares, start=1 + difference):
+        if wanted in (None, number):
+            table = matrix_table(matrix[:, order], x="place", y="layer").assign(iteration=number, system=name)
+            tables.append(table.assign(capsule=order[table["place"]]))
+    return tables
+
+
+@drawing("routing-maps", of_a_sentence=True, options=(*_WHICH, "order", "difference", "limit"))
+def _routing_maps(request: Request) -> Figure:
+    """Options besides: order (sorted, natural), difference (to the iteration before), limit (the last shade)."""
+    import pandas as pd
+
     from workbench.figures.routing import routing_maps
 
-    if unknown := sorted(set(request.options) - _MAPS):
-        raise RunError(f"there is no option {unknown[0]!r}; there is {', '.join(sorted(_MAPS))}")
     difference = request.options.get("difference") in (True, "true")
     limit = float(request.options.get("limit", 8.0))
     if not limit > 1:
@@ -100,31 +133,23 @@ def _routing_maps(request: Request) -> Figure:
     layers: list[str] = []
     said = ""
     for run, name, looked, array in _passes(request):
-        shares, said = _shares(array, looked, request)
-        shares = shares * shares.shape[-1]
-        order = _order(shares, str(request.options.get("order", "sorted")))
-        layers = max(layers, layer_names(run, shares.shape[1]), key=len)
-        shown = np.diff(shares, axis=0) if difference else shares
-        for number, matrix in enumerate(shown, start=1 + difference):
-            table = matrix_table(matrix[:, order], x="place", y="layer").assign(iteration=number, system=name)
-            tables.append(table.assign(capsule=order[table["place"]]))
-    if not tables:
-        raise RunError("one iteration has no growth to show; leave out difference")
+        said = _said(looked, request)
+        layers = max(layers, layer_names(run, array.shape[2]), key=len)
+        tables += _maps(request, name, array, _position(looked, request), difference)
     what = "growth of the share since the iteration before" if difference else "share of a layer's vote"
-    sorting = (
-        "number" if request.options.get("order") == "natural" else "the layer that sends them most, then by how much"
-    )
+    natural = request.options.get("order") == "natural"
+    sorting = "number" if natural else "the layer that sends them most in the last iteration, then by how much"
     return routing_maps(
         pd.concat(tables, ignore_index=True),
         layers,
         limit,
         difference,
-        f"Layers of the {request.options.get('side', 'encoder')}, {said}: {what}, times the number of capsules (1: "
-        f"even). Capsules by {sorting}.",
+        f"Layers of the {side_of(request)}, {said}: {what}, times the number of capsules (1: even). Capsules by "
+        f"{sorting}.",
     )
 
 
-@drawing("routing-curves", of_a_sentence=True)
+@drawing("routing-curves", of_a_sentence=True, options=(*_WHICH, "layers"))
 def _routing_curves(request: Request) -> Figure:
     """Options besides: layers (also each layer by itself)."""
     import numpy as np
@@ -132,22 +157,28 @@ def _routing_curves(request: Request) -> Figure:
 
     from workbench.figures.routing import routing_curves
 
-    tables, ceilings = [], set()
-    for run, name, _, array in _passes(request):
+    tables, ceilings, marked, said = [], set(), None, ""
+    for run, name, looked, array in _passes(request):
+        place = _position(looked, request)
         ceilings.add(float(np.log(array.shape[-1])))
-        tables.append(_curve(array, name))
+        marked, said = _iteration(array, request), _said(looked, request)
+        chosen = _at(array, place)
+        tables.append(_curve(chosen, name))
         if request.options.get("layers") in (True, "true"):
             names = layer_names(run, array.shape[2])
-            tables += [_curve(array[:, :, [layer]], f"{name}, layer {names[layer]}") for layer in range(array.shape[2])]
-    side = str(request.options.get("side", "encoder"))
+            tables += [
+                _curve(chosen[:, :, [layer]], f"{name}, layer {names[layer]}").assign(diversity=np.nan)
+                for layer in range(array.shape[2])
+            ]
     return routing_curves(
         pd.concat(tables, ignore_index=True),
         styles(request),
         printed_curve(),
         sorted(ceilings),
-        f"Layers of the {side}, mean over the positions of the sentence. Entropy of where a layer's votes go (dotted: "
+        f"Layers of the {side_of(request)}, {said}. Entropy of where a layer's votes go (dotted: "
         "even shares); diversity: one minus the mean cosine of what two capsules get. Hollow: printed by Dou 2019, of "
         "six layers and 512 capsules on other text. Its Equations 17 and 18 do not give its numbers; these forms do.",
+        marked,
     )
 
 
@@ -165,6 +196,41 @@ def _curve(array: np.ndarray, name: str) -> pd.DataFrame:
             "effective": routing.effective_capsules(array),
             "dead": routing.dead_share(array),
         }
+    )
+
+
+@drawing("routing-along", of_a_sentence=True, options=_WHICH)
+def _routing_along(request: Request) -> Figure:
+    """The last iteration unless one is chosen."""
+    import numpy as np
+    import pandas as pd
+
+    from analyses import routing
+    from workbench.figures.routing import routing_along
+
+    tables, iteration, at, said = [], 1, None, ""
+    for _, name, looked, array in _passes(request):
+        iteration, at = _iteration(array, request) or len(array), _position(looked, request)
+        said = _said(looked, request)
+        each = routing.entropy(array[iteration - 1][:, None])  # a mean for each position, not over them
+        tables.append(
+            pd.DataFrame(
+                {
+                    "system": name,
+                    "position": range(len(each)),
+                    "token": _tokens(looked, request)[: len(each)],
+                    "entropy": each,
+                    "effective": np.exp(each),
+                }
+            )
+        )
+    marked = "" if at is None else f" Marked: {said}."
+    return routing_along(
+        pd.concat(tables, ignore_index=True),
+        iteration,
+        at,
+        f"Layers of the {side_of(request)}, iteration {iteration}: entropy of where the layers' votes go, at each "
+        f"position.{marked}",
     )
 
 

@@ -188,7 +188,11 @@ def read_experiment(path: Path) -> Experiment:
     """Read and check a grid, its training and search settings included; raises ConfigError."""
     experiment = parse(Experiment, read_yaml(path), str(path))
     parse(TrainingConfig, experiment.training, f"{path}: training")
-    parse(SearchConfig, experiment.search, f"{path}: search")
+    search = parse(SearchConfig, experiment.search, f"{path}: search")
+    if experiment.inspect is not None and search.finished == "stay":
+        raise RunError(
+            f"{path}: inspect keeps beam trees, which a search with finished=stay does not record: leave one"
+        )
     tests = experiment.data.test_names
     if experiment.inspect is not None and experiment.inspect not in tests:
         raise RunError(f"{path}: inspect: {experiment.inspect!r} is none of its tests: {', '.join(tests)}")

@@ -11,13 +11,15 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import indent
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from workbench import basket
 from workbench.export import files
+from workbench.export.tex import document
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
 from workbench.figures.grammar import Figure
-from workbench.recipe import Drawn, commit
+from workbench.recipe import Drawn, commit, portable
 
 # Names of `theme.PAPER_WIDTHS` for a column and for the page; EMNLP and NAACL use the style of ACL.
 VENUES = {
@@ -81,7 +83,7 @@ def _into(drawn: Sequence[Drawn], folder: Path, venue: str) -> list[Path]:
 def _manifest(drawn: Sequence[Drawn], written: Sequence[Sequence[Path]], venue: str) -> dict[str, object]:
     """What the bundle holds; in the form of a basket, so that it can be drawn again."""
     beside = {"venue": venue, "versions": files.versions(), **({"commit": commit()} if commit() else {})}
-    made = basket.content([one.recipe for one in drawn], **beside)
+    made = basket.content([portable(one.recipe) for one in drawn], **beside)
     for entry, one, paths in zip(made["figures"], drawn, written, strict=True):
         said = {name: value for name, value in one.figure.provenance.items() if name not in ("recipe", "commit")}
         entry |= {
@@ -97,10 +99,14 @@ def _manifest(drawn: Sequence[Drawn], written: Sequence[Sequence[Path]], venue: 
 
 def _readme(drawn: Sequence[Drawn], venue: str) -> str:
     listed = "\n".join(f"  {one.figure.name}: {one.figure.title}" for one in drawn)
+    snippets = "".join(files.tex_snippet(one.figure) for one in drawn)
+    setting = document(*(f"\\input{{{one.figure.name}}}" for one in drawn), also=snippets)
     return (
         f"Figures of the NMT workbench, in the widths of {venue}.\n\n{listed}\n\n"
         "Of each figure: .pdf (vector, fonts embedded), .svg, .png (300 dpi), .csv (the table exactly as drawn),\n"
         ".json (the figure as data) and .tex (a figure environment with a first caption, to be \\input).\n"
+        "A document in which all of them are set as they are, by pdfLaTeX:\n\n"
+        f"{indent(setting, '  ')}\n"
         f"{_MANIFEST} says from which runs, options, versions and seeds each was made.\n\n"
         "Draw one again, or all of them:\n"
         f"  workbench figure {drawn[0].figure.name if drawn else 'NAME'}.pdf --rerun --runs RUNS\n"

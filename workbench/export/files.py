@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-import tempfile
+import secrets
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from workbench.export import spec
+from workbench.export.tex import remarks, tex_text
 from workbench.figures import theme
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
 from workbench.figures.grammar import Figure
@@ -22,9 +22,6 @@ from workbench.figures.matplotlib_renderer import paper_settings, to_matplotlib
 
 DRAWN = (".pdf", ".svg", ".png")
 WRITTEN = (".csv", ".json")
-_TEX = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-        "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-        "∗": r"$\ast$", "≥": r"$\geq$", "Δ": r"$\Delta$", "−": r"$-$"}  # fmt: skip
 
 
 def save(figure: Figure, path: str | Path, width: str | float | None = None, grey: bool = False) -> Path:
@@ -48,7 +45,7 @@ def save(figure: Figure, path: str | Path, width: str | float | None = None, gre
     return _draw(figure, path, ending, width, grey)
 
 
-def bundle(figure: Figure, folder: str | Path, width: str | float | None = None) -> list[Path]:
+def bundle(figure: Figure, folder: str | Path, width: str | float | None = None, grey: bool = False) -> list[Path]:
     """Writes every format and a .tex snippet into a folder (made where it is missing); returns the paths.
 
     Raises MissingGlyphs before anything is written.
@@ -58,7 +55,7 @@ def bundle(figure: Figure, folder: str | Path, width: str | float | None = None)
     if missing:
         raise MissingGlyphs(missing)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [save(figure, folder / f"{figure.name}{ending}", width) for ending in (*DRAWN, *WRITTEN)]
+    paths = [save(figure, folder / f"{figure.name}{ending}", width, grey) for ending in (*DRAWN, *WRITTEN)]
     return [*paths, write(folder / f"{figure.name}.tex", tex_snippet(figure).encode())]
 
 
@@ -66,7 +63,7 @@ def tex_snippet(figure: Figure) -> str:
     """A figure environment that includes the PDF, with the caption as a stub to be edited."""
     star = "*" if figure.width == "page" else ""
     caption = tex_text(figure.caption or figure.title)
-    return (
+    source = (
         f"\\begin{{figure{star}}}[t]\n"
         f"  \\centering\n"
         f"  \\includegraphics[width=\\{'textwidth' if star else 'columnwidth'}]{{{figure.name}.pdf}}\n"
@@ -74,11 +71,7 @@ def tex_snippet(figure: Figure) -> str:
         f"  \\label{{fig:{figure.name}}}\n"
         f"\\end{{figure{star}}}\n"
     )
-
-
-def tex_text(text: str) -> str:
-    """A text that TeX sets as typed."""
-    return re.sub("|".join(map(re.escape, _TEX)), lambda found: _TEX[found[0]], text)
+    return "".join(f"{line}\n" for line in remarks(source)) + source
 
 
 def provenance(figure: Figure, width: str | float | None = None, grey: bool = False) -> dict[str, object]:
@@ -141,18 +134,15 @@ class replacing:
         self.path = path
 
     def __enter__(self) -> str:
-        handle, self.unfinished = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
-        os.close(handle)
+        # With the permissions of any new file. Asking for the mask of a process changes it for its other threads too.
+        self.unfinished = str(self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}"))
+        os.close(os.open(self.unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         return self.unfinished
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             os.unlink(self.unfinished)
             return
-        # mkstemp makes files for the owner alone; an exported figure is as readable as any new file.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(self.unfinished, 0o666 & ~mask)
         os.replace(self.unfinished, self.path)
 
 

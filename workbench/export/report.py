@@ -185,9 +185,13 @@ def _figure(one: Drawn, first: bool, number: int) -> str:
     return (
         f'<figure aria-label="{escape(figure.title)}">\n{chart}\n<figcaption>{escape(said)}</figcaption>\n'
         f"<details><summary>Table ({len(rows)} rows{cut})</summary>{table_html(rows[:MOST_ROWS])}</details>\n"
-        f"<details><summary>Where it comes from</summary><pre>{escape(one.command)}</pre>"
+        f"<details><summary>Where it comes from</summary><pre>{escape(_command(one))}</pre>"
         f'<p class="small">{escape(_origin(one))}</p></details>\n</figure>'
     )
+
+
+def _command(one: Drawn) -> str:
+    return recipe.figure_command(one.recipe.drawing, one.request, elsewhere=True)
 
 
 def _origin(one: Drawn) -> str:

@@ -56,10 +56,16 @@ class Again:
         return f"the table drawn has changed: {because}"
 
 
-def draw_again(path: str | Path, root: str | Path) -> Again:
-    """Draw the figure of an exported file again, its runs looked for below `root`. Raises RunError."""
+def draw_again(path: str | Path, root: str | Path, files: Mapping[str, object] | None = None) -> Again:
+    """Draw the figure of an exported file again, its runs looked for below `root`. Raises RunError.
+
+    files: a path for each file that the figure was drawn with, by option.
+    """
     made = read_made(path)
-    drawn = recipes.draw(made.recipe, root, {name: parts.get("model", "") for name, parts in made.digests.items()})
+    recipe = recipes.portable(made.recipe)  # what somebody else's file says is no path on this machine
+    recipes.check_files([recipe], files or {})
+    models = {name: parts.get("model", "") for name, parts in made.digests.items()}
+    drawn = recipes.draw(recipe, root, models, files)
     same = table_digest(drawn.figure) == made.table_sha256
     return Again(drawn, made, same, () if same else tuple(_changes(made, drawn)))
 
@@ -91,6 +97,12 @@ def _changes(made: Made, drawn: Drawn) -> list[str]:
         then = made.digests.get(run.name, {})
         other = [part for part in then.keys() | now.keys() if then.get(part) != now.get(part)]
         said += [f"{run.name} has another {part}" for part in sorted(other)]
+    files = recipes.portable(recipes.recipe_of(drawn.recipe.drawing, drawn.request)).files
+    said += [
+        f"the file of {option} is another one"
+        for option, then in drawn.recipe.files.items()
+        if files[option]["sha256"] != then["sha256"]
+    ]
     newer = versions()
     return said + [
         f"{name} was {then} and is {newer[name]}"

@@ -7,14 +7,13 @@ from dataclasses import replace
 import pandas as pd
 
 from workbench.figures import theme
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, SeriesStyle
-from workbench.figures.registry import register, require_columns
 
 _COLUMNS = ("system", "threshold", "links", "precision", "recall", "aer")
 _RATES = {"aer": "AER (%)", "precision": "precision (%)", "recall": "recall (%)"}
 
 
-@register("alignment-error", "Alignment error rate", {"table": _COLUMNS})
 def alignment_error(
     table: pd.DataFrame, caption: str = "", styles: dict[str, SeriesStyle] | None = None, width: str = "page"
 ) -> Figure:

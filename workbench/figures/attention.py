@@ -12,8 +12,8 @@ from dataclasses import replace
 import pandas as pd
 
 from workbench.figures.axes import token_axis
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Figure, Heat, Mark, Panel, Points, SeriesStyle
-from workbench.figures.registry import register, require_columns
 
 _CELLS = ("panel", "query", "key", "query_token", "key_token", "weight")
 _LINKS = ("panel", "query", "key", "kind")
@@ -28,7 +28,6 @@ LINKS: dict[str, tuple[str, SeriesStyle]] = {
 }
 
 
-@register("attention", "Attention", {"cells": _CELLS})
 def attention_maps(
     cells: pd.DataFrame,
     links: pd.DataFrame | None = None,

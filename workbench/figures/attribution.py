@@ -9,15 +9,14 @@ import pandas as pd
 
 from workbench.figures import theme
 from workbench.figures.axes import token_axis
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Bars, Figure, Heat, Panel, SeriesStyle, rule
-from workbench.figures.registry import register, require_columns
 
 _WORDS = ("system", "side", "place", "token", "nats")
 _CELLS = (*_WORDS, "row", "word")
 SIDES = {"source": "source", "prefix": "target prefix"}
 
 
-@register("attribution", "Attribution of a word or a sentence", {"table": _WORDS})
 def attribution(
     table: pd.DataFrame, caption: str = "", summary: str = "", styles: dict[str, SeriesStyle] | None = None
 ) -> Figure:
@@ -55,7 +54,6 @@ def attribution(
     )
 
 
-@register("attribution-matrix", "Attribution of every output word", {"table": _CELLS})
 def attribution_matrix(table: pd.DataFrame, caption: str = "", summary: str = "") -> Figure:
     """Cells of output words (rows) by source and prefix words (columns); a row of panels for each system.
 

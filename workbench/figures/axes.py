@@ -7,14 +7,20 @@ place that knows how each is told to draw a text as typed.
 from __future__ import annotations
 
 import re
+import textwrap
+import unicodedata
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from workbench.figures.grammar import Axis, Heat
+from workbench.figures.grammar import Axis, cut
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_LABELS = 40
+_LINE_BREAK = "<br>"
 
 
 def token_text(token: str) -> str:
@@ -56,6 +62,8 @@ def matrix_table(
 
     Raises ValueError where the tokens are not as many as the rows or columns.
     """
+    import pandas as pd
+
     for tokens, count, name in ((y_tokens, matrix.shape[0], y), (x_tokens, matrix.shape[1], x)):
         if tokens is not None and len(tokens) != count:
             raise ValueError(f"{name} has {len(tokens)} tokens but the matrix has {count} of them: give one token each")
@@ -68,19 +76,34 @@ def matrix_table(
     return table
 
 
-def heat_of(
-    matrix: np.ndarray,
-    x_tokens: Sequence[str] | None = None,
-    y_tokens: Sequence[str] | None = None,
-    x: str = "x",
-    y: str = "y",
-    value: str = "value",
-    **options,
-) -> Heat:
-    """A heat map of a matrix[rows, columns]; `options` are those of `Heat` (role, limits, label, hover)."""
-    return Heat(matrix_table(matrix, x_tokens, y_tokens, x, y, value), x, y, value=value, **options)
-
-
 def plotly_text(text: str) -> str:
     """A text that Plotly draws as typed: no pseudo-HTML, no TeX (its test for `$…$` comes before it reads entities)."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("$", "&#36;")
+
+
+def ems(text: str) -> float:
+    """How wide a text is at most, in sizes of its font: Latin letters a little more than half, wide scripts a whole."""
+    return sum(1.0 if unicodedata.east_asian_width(character) in "WF" else 0.6 for character in text)
+
+
+def cut_to(text: str, room: float) -> str:
+    """A text that is at most `room` ems wide, … for what was left out; three characters stay whatever the room."""
+    if ems(text) <= room:
+        return text
+    most = len(text) - 1
+    while most > 3 and ems(text[: most - 1]) + 1.0 > room:
+        most -= 1
+    return cut(text, most)
+
+
+def plotly_lines(text: str, room: float) -> str:
+    """A text as Plotly draws it, on as many lines as it needs where `room` ems are free; longer words break."""
+    if ems(text) <= room:
+        return plotly_text(text)
+    most = int(room * len(text) / ems(text))
+    return _LINE_BREAK.join(map(plotly_text, textwrap.wrap(text, max(4, most), break_on_hyphens=False)))
+
+
+def lines(drawn: str) -> int:
+    """On how many lines Plotly draws a text of `plotly_lines`; none for an empty one."""
+    return drawn.count(_LINE_BREAK) + 1 if drawn else 0

@@ -10,19 +10,20 @@ import pandas as pd
 from workbench.figures import theme
 from workbench.figures.beam_layout import (
     NODE_CAP,
-    crowded,
-    dense,
+    Row,
     edges_with_corners,
+    going_on,
     height,
     hidden_axis,
-    step_range,
+    in_rows,
+    row_title,
     steps_axis,
     with_parents,
     without_descendants,
     words,
 )
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Figure, Mark, Panel, Points, SeriesStyle
-from workbench.figures.registry import register, require_columns
 
 _TREE = ("id", "parent", "step", "word", "log_prob", "score", "normalised", "rank", "fate", "on_best", "y")
 _HOVER = ("word", "prob", "log_prob", "score", "normalised", "rank", "fate")
@@ -33,7 +34,6 @@ _PRUNED = SeriesStyle("#A6A6A6", "solid", "x", size=3.0)
 _FINISHED = SeriesStyle(theme.FUTURE, "solid", "diamond", size=5.0)
 
 
-@register("beam-tree", "Beam tree", {"nodes": _TREE})
 def beam_tree(
     nodes: pd.DataFrame,
     title: str = "Beam search",
@@ -50,11 +50,12 @@ def beam_tree(
     Without `pruned` a tree of a page's width stays low enough for a paper.
     """
     shown = _visible(nodes, steps, minimum_probability, node_cap, pruned)
-    panel = _tree_panel(shown, step_range(shown), int(shown["step"].max()), "")
-    return Figure("beam-tree", title, (panel,), _caption(nodes, shown, minimum_probability), _summary(shown), "page")
+    rows = in_rows([shown])
+    panels = tuple(_tree_panel(row, 0, row_title("", row, len(rows))) for row in rows)
+    caption = _caption(len(nodes) - len(shown), len(rows), minimum_probability)
+    return Figure("beam-tree", title, panels, caption, _summary(shown), "page")
 
 
-@register("beam-trees", "Two beam trees", {"first": _TREE, "second": _TREE})
 def beam_trees_side_by_side(
     first: pd.DataFrame,
     second: pd.DataFrame,
@@ -67,13 +68,17 @@ def beam_trees_side_by_side(
 ) -> Figure:
     """Two trees on the same steps, one above the other: words need the width of a page."""
     shown = [_visible(nodes, steps, minimum_probability, node_cap, pruned) for nodes in (first, second)]
-    firsts, lasts = zip(*(step_range(nodes) for nodes in shown), strict=True)
-    reach, end = (min(firsts), max(lasts)), max(int(nodes["step"].max()) for nodes in shown)
-    panels = tuple(_tree_panel(nodes, reach, end, name) for nodes, name in zip(shown, names, strict=True))
-    caption = f"{names[0]} above, {names[1]} below. " + _caption(pd.concat([first, second]), pd.concat(shown),
-                                                                 minimum_probability)  # fmt: skip
+    rows = in_rows(shown)
+    panels = tuple(
+        _tree_panel(row, number, row_title(name, row, len(rows)))
+        for row in rows
+        for number, name in enumerate(names)
+        if len(row.trees[number])
+    )
+    hidden = len(first) + len(second) - sum(map(len, shown))
+    caption = f"{names[0]} above, {names[1]} below. {_caption(hidden, len(rows), minimum_probability)}"
     summary = " ".join(f"{name}: {_summary(nodes)}" for name, nodes in zip(names, shown, strict=True))
-    return Figure("beam-trees", title, panels, caption, summary, "page", shared_x=True)
+    return Figure("beam-trees", title, panels, caption, summary, "page", shared_x=len(rows) == 1)
 
 
 def _visible(
@@ -94,7 +99,7 @@ def _visible(
         shown = shown[shown["id"].isin(order["id"].iloc[:node_cap])]
     if not len(shown):
         raise ValueError(f"no node of the beam lies in steps {steps}; the search has {int(nodes['step'].max())} steps")
-    return dense(shown) if len(shown) < len(nodes) else shown
+    return shown
 
 
 def _classes(nodes: pd.DataFrame) -> list[tuple[str, pd.Series, SeriesStyle]]:
@@ -107,7 +112,8 @@ def _classes(nodes: pd.DataFrame) -> list[tuple[str, pd.Series, SeriesStyle]]:
     ]
 
 
-def _tree_panel(nodes: pd.DataFrame, reach: tuple[float, float], end: int, title: str) -> Panel:
+def _tree_panel(row: Row, number: int, title: str) -> Panel:
+    nodes, reach = row.trees[number], row.reach
     edges = with_parents(nodes)
     nodes = nodes.assign(diameter=_diameters(nodes["rank"]))
     marks: list[Mark] = []
@@ -126,17 +132,16 @@ def _tree_panel(nodes: pd.DataFrame, reach: tuple[float, float], end: int, title
         marks.append(Points(rows, "step", "y", name, style, _HOVER, size=size))
         ink = replace(style, colour="#8A8A8A" if name == "pruned" else theme.BLACK)
         marks += words(rows, nodes, reach, ink, 6.0 if name == "pruned" else 7.0, bold=name == "best path")
-    return Panel(tuple(marks), steps_axis(reach, end), hidden_axis(nodes), height(nodes), title)
+    return Panel(tuple(marks), steps_axis(reach, row.steps[1]), hidden_axis(nodes), height(nodes), title)
 
 
 def _diameters(rank: pd.Series) -> pd.Series:
     return (6.0 - 0.9 * (rank - rank.min()).astype(float)).clip(lower=3.0)
 
 
-def _caption(nodes: pd.DataFrame, shown: pd.DataFrame, minimum_probability: float) -> str:
-    hidden = len(nodes) - len(shown)
+def _caption(hidden: int, rows: int, minimum_probability: float) -> str:
     rules = "Width of an edge: P(word); size of a node: rank; numbers: normalised score of a finished hypothesis."
-    rules += crowded(shown)
+    rules += going_on(rows)
     if not hidden:
         return rules
     return f"{rules} {hidden} nodes are not drawn: P(word) < {minimum_probability:g}, or left out by choice."

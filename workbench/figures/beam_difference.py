@@ -10,25 +10,25 @@ import pandas as pd
 from workbench.figures import theme
 from workbench.figures.beam_layout import (
     NODE_CAP,
-    crowded,
-    dense,
+    Row,
     edges_with_corners,
+    going_on,
     height,
     hidden_axis,
-    step_range,
+    in_rows,
+    row_title,
     steps_axis,
     with_parents,
     without_descendants,
     words,
 )
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Figure, Mark, Panel, Points, SeriesStyle, rule
-from workbench.figures.registry import register, require_columns
 
 _DIFF = ("parent", "step", "word", "prefix", "in_a", "in_b", "fate_a", "fate_b", "y")
 _SHARED = SeriesStyle("#9A9A9A", "solid", "circle")
 
 
-@register("beam-diff", "Difference of two beams", {"nodes": _DIFF})
 def beam_diff(
     nodes: pd.DataFrame,
     names: tuple[str, str] = ("A", "B"),
@@ -54,37 +54,49 @@ def beam_diff(
         nodes = nodes.assign(id=range(len(nodes)))
     shown = _visible_diff(nodes, steps, minimum_probability, pruned)
     shown = shown.nsmallest(node_cap, "step") if len(shown) > node_cap else shown
-    shown = dense(shown) if len(shown) < len(nodes) else shown
     chosen_by_name = _diff_classes(shown, names)
     looks = _diff_looks(names, theme.styles(names, styles))
-    marks: list[Mark] = []
     differing = shown[~chosen_by_name["both"]]
     parted = divergence_step if divergence_step is not None else differing["step"].min() if len(differing) else None
-    if parted is not None:
-        reason = "first difference" if divergence_step is None else "best paths part"
-        marks.append(rule(float(parted) - 0.5, horizontal=False, series=reason))
-    edges = with_parents(shown)
-    for name, chosen in chosen_by_name.items():
-        rows = edges[edges["id"].isin(shown.loc[chosen, "id"])]
-        if len(rows):
-            marks.append(edges_with_corners(rows, replace(looks[name][0], width=0.9)))
-    hover = ("prefix", "word", "fate_a", "fate_b")
-    for name, chosen in chosen_by_name.items():
-        rows = shown[chosen]
-        if len(rows):
-            marks += [
-                Points(rows, "step", "y", name, look, hover, legend=number == 0)
-                for number, look in enumerate(looks[name])
-            ]
-    reach = step_range(shown)
-    marks += words(shown, shown, reach, SeriesStyle(theme.BLACK), 7.0)
+    reason = "first difference" if divergence_step is None else "best paths part"
+    rows = in_rows([shown])
+    panels = []
+    for row in rows:
+        parting: list[Mark] = []
+        if parted is not None and row.steps[0] <= parted <= row.steps[1]:
+            parting.append(rule(float(parted) - 0.5, horizontal=False, series=reason))
+        panels.append(_diff_panel(row, names, looks, parting, row_title("", row, len(rows))))
     hidden = f" {len(nodes) - len(shown)} nodes are not drawn." if len(shown) < len(nodes) else ""
     counts = ", ".join(f"{int(chosen.sum())} {name}" for name, chosen in chosen_by_name.items())
     reached = f"Prefixes reached by {names[0]} and by {names[1]}, equal ones merged"
-    caption = f"{reached}; a ring: kept by its system only.{hidden}{crowded(shown)}"
-    axis = steps_axis(reach, int(shown["step"].max()))
-    panel = Panel(tuple(marks), axis, hidden_axis(shown), height(shown))
-    return Figure("beam-diff", title, (panel,), caption, f"Prefixes: {counts}.", "page")
+    caption = f"{reached}; a ring: kept by its system only.{hidden}{going_on(len(rows))}"
+    return Figure("beam-diff", title, tuple(panels), caption, f"Prefixes: {counts}.", "page")
+
+
+def _diff_panel(
+    row: Row,
+    names: tuple[str, str],
+    looks: dict[str, tuple[SeriesStyle, ...]],
+    parting: list[Mark],
+    title: str,
+) -> Panel:
+    nodes, marks = row.trees[0], [*parting]
+    chosen_by_name = _diff_classes(nodes, names)
+    edges = with_parents(nodes)
+    for name, chosen in chosen_by_name.items():
+        own = edges[edges["id"].isin(nodes.loc[chosen, "id"])]
+        if len(own):
+            marks.append(edges_with_corners(own, replace(looks[name][0], width=0.9)))
+    hover = ("prefix", "word", "fate_a", "fate_b")
+    for name, chosen in chosen_by_name.items():
+        own = nodes[chosen]
+        if len(own):
+            marks += [
+                Points(own, "step", "y", name, look, hover, legend=number == 0)
+                for number, look in enumerate(looks[name])
+            ]
+    marks += words(nodes, nodes, row.reach, SeriesStyle(theme.BLACK), 7.0)
+    return Panel(tuple(marks), steps_axis(row.reach, row.steps[1]), hidden_axis(nodes), height(nodes), title)
 
 
 def _prefix_text(prefix: object) -> str:

@@ -8,14 +8,13 @@ from dataclasses import replace
 import pandas as pd
 
 from workbench.figures import theme
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
-from workbench.figures.registry import register, require_columns
 
 _SIZES = ("system", "size", "bleu", "low", "high", "length_ratio", "empty_percent", "error_percent", "error_low",
           "error_high")  # fmt: skip
 
 
-@register("beam-sizes", "Beam sizes", {"table": _SIZES})
 def beam_sizes(table: pd.DataFrame, caption: str = "", styles: dict[str, SeriesStyle] | None = None) -> Figure:
     """Four panels over the beam size, each step of the axis a doubling; bands and bars are 95 % intervals.
 

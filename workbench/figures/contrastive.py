@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from workbench.figures import theme
 from workbench.figures.axes import category_axis
-from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle, rule
-from workbench.figures.registry import register, require_columns
+from workbench.figures.columns import require_columns
+from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, Segments, SeriesStyle, rule
 
 _COLUMNS = ("system", "tag", "n", "right", "ties", "share", "low", "high", "chance", "margin", "margin_per_token")
 _SPREAD = 0.5  # of the room of a tag that its systems take side by side
 
 
-@register("contrastive", "Contrastive accuracy", {"table": _COLUMNS})
 def contrastive_accuracy(
     table: pd.DataFrame,
     tag: str = "",
@@ -37,7 +37,7 @@ def contrastive_accuracy(
             for system, tag in zip(table["system"], table["tag"], strict=True)
         ],
     )
-    marks: list[Mark] = [rule(100 * float((table["chance"] * table["n"]).sum() / table["n"].sum()), series="chance")]
+    marks = [_chance(table.drop_duplicates("tag"))]
     for system in systems:
         rows = percent[percent["system"] == system]
         look = replace(chosen[system], dash="none", size=5.0)
@@ -49,6 +49,18 @@ def contrastive_accuracy(
     panel = Panel(tuple(marks), category_axis(names, tag), Axis("right (%)", range=(0.0, 102.0)), 1.4)
     width = "page" if sum(map(len, names)) > 48 else "column"
     return Figure("contrastive", "Contrastive accuracy", (panel,), caption, _summary(table, systems), width=width)  # type: ignore[arg-type]
+
+
+def _chance(tags: pd.DataFrame) -> Mark:
+    """What guessing gives, from a row a tag: one rule, or where tags differ a piece of it at each."""
+    percent = 100 * tags["chance"].astype(float)
+    line = rule(float(percent.iloc[0]), series="chance")
+    if np.allclose(percent, percent.iloc[0]):
+        return line
+    places = np.arange(len(tags), dtype=float)
+    ends = {"x": places - _SPREAD, "x_end": places + _SPREAD, "chance_percent": percent, "end": percent}
+    pieces = pd.DataFrame({**ends, "tag": tags["tag"]}).reset_index(drop=True)
+    return Segments(pieces, "x", "chance_percent", "chance", line.style, ("tag",), y_end="end")
 
 
 def _summary(table: pd.DataFrame, systems: list[str]) -> str:

@@ -52,7 +52,7 @@ class MissingGlyphs(ValueError):
         packages = sorted({_package(character) for character in characters})
         super().__init__(
             f"No installed font draws {named}{more}; the file would show empty boxes. "
-            f"Install {' or '.join(packages)} and export again; no restart is needed."
+            f"Install {' and '.join(packages)} and export again; no restart is needed."
         )
 
 

@@ -9,8 +9,8 @@ import pandas as pd
 
 from workbench.figures import theme
 from workbench.figures.axes import token_axis
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Bars, Figure, Line, Mark, Panel, Points, Segments, SeriesStyle, rule
-from workbench.figures.registry import register, require_columns
 
 _STEPS = ("step", "token", "log_prob", "estimated", "gate", "error")
 _BINS = ("system", "bin", "mean_estimated", "mean_realised", "low", "high", "n")
@@ -20,7 +20,6 @@ _GATE = SeriesStyle(theme.PAST, "solid", "square")
 _ERROR = SeriesStyle(theme.NEUTRAL, "dot", "none", width=0.75)
 
 
-@register("future-cost-overlay", "Future cost along a translation", {"table": _STEPS})
 def overlay(table: pd.DataFrame, title: str = "Future cost along a translation") -> Figure:
     """Log-probability of each word and what was estimated for it one step before; below, the gate where there is one.
 
@@ -52,7 +51,6 @@ def overlay(table: pd.DataFrame, title: str = "Future cost along a translation")
     )
 
 
-@register("future-cost-calibration", "Calibration of future cost", {"table": _BINS})
 def calibration(
     table: pd.DataFrame, systems: Sequence[str] | None = None, styles: dict[str, SeriesStyle] | None = None
 ) -> Figure:

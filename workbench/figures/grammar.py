@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import pandas as pd
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Dash = Literal["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "none"]
 Marker = Literal[
@@ -227,6 +229,8 @@ class Rule(Mark):
 
 def rule(value: float, horizontal: bool = True, series: str = "", style: SeriesStyle | None = None) -> Rule:
     """A reference line at `value`; horizontal unless told."""
+    import pandas as pd
+
     style = style or SeriesStyle("#777777", "dot", "none", width=0.75)
     table = pd.DataFrame({"value": [float(value)]})
     return Rule(table, "value", "value", series, style, horizontal=horizontal, legend=bool(series))
@@ -265,6 +269,8 @@ class Figure:
     @cached_property
     def table(self) -> pd.DataFrame:
         """The tidy table exactly as drawn: panel, mark and series, then the drawn and hovered columns of each mark."""
+        import pandas as pd
+
         pieces = []
         for number, panel in enumerate(self.panels, 1):
             for mark in panel.marks:

@@ -6,15 +6,14 @@ import pandas as pd
 
 from workbench.figures import theme
 from workbench.figures.buckets import MINIMUM_N, by_system, extremes, framed, lines, placed, styles_of
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Labels, Line, Mark, SeriesStyle, rule
-from workbench.figures.registry import register, require_columns
 
 _SCORES = ("system", "bucket", "n", "score", "low", "high")
 _DIFFERENCES = ("system", "bucket", "n", "delta", "low", "high", "p_holm")
 _LENGTHS = ("system", "bucket", "n", "mean_output_length", "mean_reference_length", "length_ratio")
 
 
-@register("length-scores", "Scores by sentence length", {"table": _SCORES})
 def length_scores(
     table: pd.DataFrame,
     metric: str = "score",
@@ -34,7 +33,6 @@ def length_scores(
                   summary, minimum_n)  # fmt: skip
 
 
-@register("length-differences", "Paired differences by sentence length", {"table": _DIFFERENCES})
 def length_differences(
     table: pd.DataFrame,
     metric: str = "score",
@@ -60,7 +58,6 @@ def length_differences(
                   buckets, length, caption, extremes(ordered, "delta", f"Δ {metric}"), minimum_n)  # fmt: skip
 
 
-@register("output-lengths", "Output length by sentence length", {"table": _LENGTHS})
 def output_lengths(
     table: pd.DataFrame,
     length: str = "source length (words)",

@@ -197,8 +197,9 @@ def _fit_ticks(panel: Panel, axes: Axes) -> None:
         positions, texts = axis.labelled()
         if len(positions) < 2 or not own.get_visible() or not own.get_ticklabels():
             continue
-        low, high = sorted(own.get_view_interval())
-        room = length * abs(positions[1] - positions[0]) / (high - low)
+        on_paper = own.get_transform().transform  # an axis may be logarithmic
+        low, high = sorted(on_paper(own.get_view_interval()))
+        room = length * np.diff(np.sort(on_paper(np.array(positions)))).min() / (high - low)
         line = theme.TICK_POINTS * 1.2
         if own is axes.xaxis:
             widest = max(label.get_window_extent().width * points for label in own.get_ticklabels())
@@ -265,9 +266,10 @@ def _draw_points(mark: Points, axes: Axes, grey: bool) -> None:
     x, y = mark.values(mark.x), mark.values(mark.y)
     colour = _colour(mark.style, grey)
     if mark.low is not None and mark.high is not None:
-        along = x if mark.error_axis == "x" else y
-        reach = np.abs(np.stack([along - mark.values(mark.low), mark.values(mark.high) - along]))
-        axes.errorbar(x, y, **{f"{mark.error_axis}err": reach}, fmt="none", ecolor=colour, elinewidth=0.8, capsize=1.5)
+        # Around the middle of the interval: a resampled one need not hold the value itself.
+        low, high = mark.values(mark.low), mark.values(mark.high)
+        at = {"x": x, "y": y, mark.error_axis: (low + high) / 2, f"{mark.error_axis}err": np.abs(high - low) / 2}
+        axes.errorbar(**at, fmt="none", ecolor=colour, elinewidth=0.8, capsize=1.5)
     diameter = mark.values(mark.size) if mark.size else np.full(len(x), mark.style.size)
     axes.scatter(
         x, y, s=diameter**2, marker=_MARKERS[mark.style.marker], alpha=mark.style.opacity, edgecolors=colour,

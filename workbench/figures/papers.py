@@ -12,8 +12,8 @@ import pandas as pd
 
 from workbench.figures import theme
 from workbench.figures.axes import category_axis
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Mark, Marker, Panel, Points, SeriesStyle
-from workbench.figures.registry import register, require_columns
 
 _PRINTED = ("row", "label", "column", "unit", "value")
 _OURS = ("row", "series", "unit", "score", "low", "high")
@@ -21,7 +21,6 @@ _HOLLOW = tuple(marker for marker in get_args(Marker) if marker not in ("cross",
 _MOST_BESIDE = 3  # panels
 
 
-@register("paper-table", "Printed numbers of a paper beside ours", {"printed": _PRINTED, "ours": _OURS})
 def paper_table(
     printed: pd.DataFrame,
     ours: pd.DataFrame | None = None,

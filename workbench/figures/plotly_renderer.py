@@ -1,19 +1,21 @@
 """Draws a figure for the screen with Plotly: hover, zoom that survives a slider, light and dark.
 
 Arrays go as typed arrays, never as lists. Texts pass through `plotly_text`, since Plotly reads HTML and TeX in them.
+Where everything stands is worked out in `screen_layout`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.figures import theme
-from workbench.figures.axes import plotly_text
+from workbench.figures import screen_layout, theme
+from workbench.figures.axes import cut_to, plotly_lines, plotly_text
 from workbench.figures.grammar import (
     Axis,
     Bars,
@@ -28,12 +30,10 @@ from workbench.figures.grammar import (
     Segments,
     SeriesStyle,
 )
+from workbench.figures.screen_layout import FONT, Layout
 
-_FONT = "Inter, Helvetica, Arial, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'WenQuanYi Micro Hei'"
-_FONT_PIXELS = 12
+_FAMILY = "Inter, Helvetica, Arial, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'WenQuanYi Micro Hei'"
 _PIXELS_PER_POINT = 1.9  # marks are given in points at final size on paper; the screen shows them larger
-_TOP, _BOTTOM, _RIGHT = 30, 46, 14
-_BAR, _BAR_PIXELS = 12, 68  # the colour bar; the bar with its labels
 _MOST_MARKERS = 12
 _MOST_HOVER_TEXTS = 6_000
 _HOVER_CHARACTERS = 80  # on a line; Plotly breaks none by itself
@@ -41,96 +41,93 @@ _PLACES = {"centre": "middle center", "right": "middle right", "left": "middle l
            "below": "bottom center"}  # fmt: skip
 
 
-def to_plotly(figure: Figure, dark: bool = False) -> go.Figure:
-    """The figure as a Plotly figure, responsive in width, fixed in height; `dark` for a dark page."""
-    rows = math.ceil(len(figure.panels) / figure.columns)
-    heights = [max(p.height for p in figure.panels[r * figure.columns : (r + 1) * figure.columns]) for r in range(rows)]
-    area = sum(heights) * theme.SCREEN_PIXELS_PER_INCH
-    titled = any(panel.title for panel in figure.panels)
-    legend = figure.legend()
-    top = _TOP + (26 if titled else 0) + 24 * _legend_rows(legend)
-    bottom = _bottom(figure)
-    gap = (22 if figure.shared_x else max(58, bottom)) + (18 if titled else 0)
+@dataclass(frozen=True)
+class _Screen:
+    """What marks need to know of the page: dark or light, and the pixels of a point of the words in a panel."""
+
+    dark: bool
+    words: float
+
+
+def to_plotly(figure: Figure, dark: bool = False, width: int = screen_layout.USUAL_WIDTH) -> go.Figure:
+    """The figure as a Plotly figure, fixed in height; `dark` for a dark page.
+
+    It stretches with its page, and is laid out for one of `width` pixels: on a narrower one texts may touch.
+    """
+    layout = screen_layout.lay_out(figure, width)
+    figure, columns = layout.figure, layout.figure.columns
+    rows = len(layout.heights)
+    across = columns * layout.panel + (columns - 1) * layout.between
     drawn = make_subplots(
-        rows=rows, cols=figure.columns, row_heights=heights,
+        rows=rows, cols=columns, row_heights=list(layout.heights),
         shared_xaxes="columns" if figure.shared_x else False, shared_yaxes="rows" if figure.shared_y else False,
-        vertical_spacing=gap / (area + gap * (rows - 1)) if rows > 1 else 0.0,
-        horizontal_spacing=_between(figure),
-        subplot_titles=[plotly_text(panel.title) for panel in figure.panels] if titled else None,
+        vertical_spacing=layout.gap / (layout.area + layout.gap * (rows - 1)) if rows > 1 else 0.0,
+        horizontal_spacing=layout.between / across if columns > 1 else 0.0,
+        subplot_titles=[plotly_lines(panel.title, layout.panel / FONT) for panel in figure.panels]
+        if any(panel.title for panel in figure.panels) else None,
     )  # fmt: skip
-    _set_layout(drawn, figure, area + gap * (rows - 1) + top + bottom, top, bottom, dark)
-    bars = _colour_axes(drawn, figure)
+    _set_layout(drawn, layout, dark)
+    bars = _colour_axes(drawn, layout)
+    legend = figure.legend()
+    screen = _Screen(dark, layout.words)
     named: set[str] = set()
     for number, panel in enumerate(figure.panels):
-        place = {"row": number // figure.columns + 1, "col": number % figure.columns + 1}
+        place = {"row": number // columns + 1, "col": number % columns + 1}
         for mark in panel.marks:
-            for trace in _traces(mark, panel, dark, bars):
+            for trace in _traces(mark, panel, screen, bars):
                 show = mark in legend and mark.series not in named and trace.showlegend is not False
-                drawn.add_trace(trace.update(showlegend=show), **place)
                 if show:
+                    trace.name = screen_layout.series_lines(mark.series, across)
                     named.add(mark.series)
-        inner_x = figure.shared_x and number + figure.columns < len(figure.panels)
-        drawn.update_xaxes(_axis(panel.x, dark, hide_label=inner_x), **place)
-        drawn.update_yaxes(_axis(panel.y, dark, hide_label=figure.shared_y and number % figure.columns > 0), **place)
+                drawn.add_trace(trace.update(showlegend=show), **place)
+        _set_axes(drawn, layout, number, dark)
     return drawn
 
 
-def _set_layout(drawn: go.Figure, figure: Figure, height: float, top: int, bottom: int, dark: bool) -> None:
+def _set_layout(drawn: go.Figure, layout: Layout, dark: bool) -> None:
     page = theme.DARK if dark else theme.LIGHT
+    title = screen_layout.title_lines(layout.figure, layout.width)
     drawn.update_layout(
-        title={"text": plotly_text(figure.title), "font": {"size": 14}, "x": 0, "xref": "paper", "y": 1,
-               "yref": "container", "yanchor": "top", "pad": {"t": 6}},
-        height=height, uirevision=figure.name, autosize=True, hovermode="closest", bargap=0,
-        margin={"l": _left(figure), "r": _RIGHT, "t": top, "b": bottom, "autoexpand": False},
-        font={"family": _FONT, "size": _FONT_PIXELS, "color": page.text},
+        title={"text": title, "font": {"size": screen_layout.TITLE_FONT}, "x": 0, "xref": "paper", "y": 1,
+               "yref": "container", "yanchor": "top", "pad": {"t": layout.title}},
+        height=layout.height, uirevision=layout.figure.name, autosize=True, hovermode="closest", bargap=0,
+        margin={"l": layout.left, "r": layout.right, "t": layout.top, "b": layout.bottom, "autoexpand": False},
+        font={"family": _FAMILY, "size": FONT, "color": page.text},
         paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
-        hoverlabel={"bgcolor": page.ground, "font": {"color": page.text, "family": _FONT}, "align": "left"},
-        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": 1 - (_TOP - 4) / height, "yanchor": "top",
-                "yref": "container", "itemsizing": "constant"},
+        hoverlabel={"bgcolor": page.ground, "font": {"color": page.text, "family": _FAMILY}, "align": "left"},
+        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": 1 - layout.legend / layout.height,
+                "yanchor": "top", "yref": "container", "itemsizing": "constant"},
     )  # fmt: skip
-    drawn.update_annotations(font={"size": _FONT_PIXELS})
+    drawn.update_annotations(font={"size": FONT})
 
 
-def _legend_rows(legend: list[Mark]) -> int:
-    """Rows that the legend takes on a page of usual width."""
-    return math.ceil(sum(7 * len(mark.series) + 55 for mark in legend) / 640)
+def _set_axes(drawn: go.Figure, layout: Layout, number: int, dark: bool) -> None:
+    figure, panel = layout.figure, layout.figure.panels[number]
+    row, column = divmod(number, figure.columns)
+    height = layout.heights[row]
+    labels = (
+        "" if figure.shared_x and number + figure.columns < len(figure.panels) else panel.x.label,
+        "" if figure.shared_y and column else panel.y.label,
+    )
+    x = screen_layout.ticks(panel.x, layout.panel)
+    positions, texts = screen_layout.ticks(panel.y, height, beside=True)
+    y = positions, tuple(cut_to(text, screen_layout.text_room(layout.width)) for text in texts)
+    place = {"row": row + 1, "col": column + 1}
+    drawn.update_xaxes(_axis(panel.x, plotly_lines(labels[0], layout.panel / FONT), x, dark), **place)
+    drawn.update_yaxes(_axis(panel.y, plotly_lines(labels[1], height / FONT), y, dark), **place)
 
 
-def _between(figure: Figure) -> float:
-    """Room between columns, of the width: for the texts on the y axes of inner panels, on a page of usual width."""
-    if figure.columns == 1:
-        return 0.0
-    texts = any(panel.y.texts for panel in figure.panels)
-    return 0.03 if figure.shared_y else min(0.5 / (figure.columns - 1), _left(figure) / 640) if texts else 0.09
-
-
-def _left(figure: Figure) -> int:
-    texts = [text for panel in figure.panels for text in panel.y.labelled()[1]]
-    return 26 + max(34, int(7.5 * max((len(text) for text in texts), default=0)))
-
-
-def _bottom(figure: Figure) -> int:
-    """Room for token labels that Plotly slants; fixed for a figure, so that it does not jump while a slider moves."""
-    room = 640 / figure.columns
-    slanted = [
-        max(map(len, texts))
-        for texts in (panel.x.labelled()[1] for panel in figure.panels)
-        if texts and 7.5 * max(map(len, texts)) * len(texts) > room
-    ]
-    return _BOTTOM + min(90, 6 * max(slanted, default=0))
-
-
-def _axis(axis: Axis, dark: bool, hide_label: bool = False) -> dict:
+def _axis(axis: Axis, title: str, ticks: tuple[tuple[float, ...], tuple[str, ...]], dark: bool) -> dict:
     page = theme.DARK if dark else theme.LIGHT
     gridded = axis.kind == "number" and not axis.positions
     made: dict = {
-        "title": {"text": "" if hide_label else plotly_text(axis.label), "standoff": 6},
+        "title": {"text": title, "standoff": 6},
         "showgrid": gridded, "gridcolor": page.grid, "zeroline": False, "showline": True, "linecolor": page.text,
         "ticks": "outside", "ticklen": 3, "automargin": False, "visible": axis.visible,
         "type": "log" if axis.log else "linear",
     }  # fmt: skip
     if axis.positions:
-        positions, texts = axis.labelled()
+        positions, texts = ticks
         made |= {"tickmode": "array", "tickvals": np.array(positions), "ticktext": [plotly_text(t) for t in texts]}
     if axis.range is not None:
         low, high = (math.log10(end) for end in axis.range) if axis.log else axis.range
@@ -140,40 +137,29 @@ def _axis(axis: Axis, dark: bool, hide_label: bool = False) -> dict:
     return made
 
 
-def _scale_key(heat: Heat) -> tuple:
-    return heat.role, heat.limits, heat.label
-
-
-def _colour_axes(drawn: go.Figure, figure: Figure) -> dict[tuple, str]:
+def _colour_axes(drawn: go.Figure, layout: Layout) -> dict[screen_layout.BarKey, str]:
     """One colour axis with a thin bar for each scale, beside the panels that share it."""
-    beside: dict[tuple, list[tuple[float, float]]] = {}
-    for number, panel in enumerate(figure.panels):
-        place = drawn.get_subplot(number // figure.columns + 1, number % figure.columns + 1)
-        for heat in panel.marks:
-            if isinstance(heat, Heat):
-                beside.setdefault(_scale_key(heat), []).append(tuple(place.yaxis.domain))
-    names: dict[tuple, str] = {}
-    spans: list[tuple[float, float]] = []
-    for key, domains in beside.items():
+    names: dict[screen_layout.BarKey, str] = {}
+    for key, (slot, first, last) in layout.bars.items():
         role, limits, label = key
         scale = theme.colour_scale(role, limits, paper=False)
-        low, high = min(start for start, _ in domains), max(end for _, end in domains)
-        slot = sum(low < end and start < high for start, end in spans)
-        spans.append((low, high))
+        low, high = (drawn.get_subplot(row + 1, 1).yaxis.domain[end] for row, end in ((last, 0), (first, 1)))
         names[key] = "coloraxis" + (str(len(names) + 1) if names else "")
-        bar = {"thickness": _BAR, "thicknessmode": "pixels", "outlinewidth": 0, "xpad": 6 + _BAR_PIXELS * slot,
-               "ypad": 0, "y": (low + high) / 2, "len": high - low, "tickvals": list(scale.ticks),
-               "ticktext": list(scale.texts), "title": {"text": plotly_text(label), "side": "right"}}  # fmt: skip
+        bar = {"thickness": screen_layout.BAR, "thicknessmode": "pixels", "outlinewidth": 0,
+               "xpad": 6 + screen_layout.BAR_ROOM * slot, "ypad": 0, "y": (low + high) / 2, "len": high - low,
+               "tickvals": list(scale.ticks), "ticktext": list(scale.texts),
+               "title": {"text": plotly_text(label), "side": "right"}}  # fmt: skip
         drawn.update_layout({names[key]: {"colorscale": scale.stops(), "cmin": scale.low, "cmax": scale.high,
                                           "colorbar": bar}})  # fmt: skip
-        drawn.update_layout(margin_r=max(drawn.layout.margin.r, _RIGHT + _BAR_PIXELS * (slot + 1)))
     return names
 
 
-def _traces(mark: Mark, panel: Panel, dark: bool, bars: dict[tuple, str]) -> list:
+def _traces(mark: Mark, panel: Panel, screen: _Screen, bars: dict[screen_layout.BarKey, str]) -> list:
     if isinstance(mark, Heat):
-        return [_heat(mark, panel, bars[_scale_key(mark)])]
-    return _MAKE[type(mark)](mark, panel, dark)
+        return [_heat(mark, panel, bars[screen_layout.bar_key(mark)])]
+    if isinstance(mark, Labels):
+        return _labels(mark, screen)
+    return _MAKE[type(mark)](mark, panel, screen.dark)
 
 
 def _number(value: object) -> str:
@@ -295,10 +281,11 @@ def _segments(mark: Segments, panel: Panel, dark: bool) -> list[go.Scatter]:
     ]  # fmt: skip
 
 
-def _labels(mark: Labels, panel: Panel, dark: bool) -> list[go.Scatter]:
+def _labels(mark: Labels, screen: _Screen) -> list[go.Scatter]:
     texts = [plotly_text(text) for text in mark.table[mark.text].astype(str)]
-    size = mark.font_points * _PIXELS_PER_POINT * 0.92
-    colour = _colour(mark.style, dark) if mark.ground is None else theme.ink(mark.values(mark.ground), paper=False)
+    size = mark.font_points * screen.words
+    plain = _colour(mark.style, screen.dark)
+    colour = plain if mark.ground is None else theme.ink(mark.values(mark.ground), paper=False)
     font = {"size": size, "color": colour, "weight": "bold" if mark.bold else "normal"}
     # Plotly keeps a text off its marker by the marker's size: an invisible one makes the gap.
     gap = {"size": 2.0 * mark.offset_points * _PIXELS_PER_POINT, "opacity": 0}
@@ -336,7 +323,10 @@ def _heat(mark: Heat, panel: Panel, colour_axis: str) -> go.Heatmap:
         texts[rows, columns] = hover["hovertext"]
         hover["hovertext"] = texts.tolist()
     else:
-        hover = {"hovertemplate": "%{x}<br>%{y}<br>%{z:.3f}<extra></extra>"}
+        hover = {
+            "customdata": matrix.astype(np.float32),  # the values; z are shades
+            "hovertemplate": "%{x}<br>%{y}<br>%{customdata:.3f}<extra></extra>",
+        }
     return go.Heatmap(
         x=across.astype(float), y=down.astype(float), z=theme.shades(mark).astype(np.float32), coloraxis=colour_axis,
         name=plotly_text(mark.label), hoverongaps=False, showlegend=False, **hover,
@@ -348,6 +338,5 @@ _MAKE: dict[type, Callable[..., list]] = {
     Bars: _bars,
     Points: _points,
     Segments: _segments,
-    Labels: _labels,
     Rule: _rule,
 }

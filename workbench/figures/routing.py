@@ -1,26 +1,29 @@
-"""Routing of layers: who sends how much where in each iteration, and how evenly it is spread.
+"""Routing of layers in one sentence: who sends how much where in each iteration, and how evenly it is spread.
 
-Assignments come as tidy tables, a row a cell, already ordered; nothing is averaged here.
+Assignments come as tidy tables, a row a cell, already ordered; nothing is averaged here. Whole test sets and training
+are `routing_measures`' business.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from workbench.figures import theme
-from workbench.figures.axes import category_axis
+from workbench.figures.axes import category_axis, token_axis
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Heat, Line, Mark, Panel, Points, SeriesStyle, rule
-from workbench.figures.registry import register, require_columns
 
 _CELLS = ("system", "iteration", "layer", "place", "capsule", "value")
 _CURVES = ("series", "iteration", "entropy", "diversity", "effective")
+_ALONG = ("system", "position", "token", "entropy", "effective")
 _ROW_INCHES = 0.11
-_PRINTED = SeriesStyle(theme.BLACK, "none", "diamond", hollow=True, size=5.0)
+PRINTED = SeriesStyle(theme.BLACK, "none", "diamond", hollow=True, size=5.0)
+_MARKED = 8.0  # diameter in points of what a slider stands at
 
 
-@register("routing-maps", "Assignments of every iteration", {"cells": _CELLS})
 def routing_maps(
     cells: pd.DataFrame, layers: Sequence[str], limit: float = 8.0, difference: bool = False, caption: str = ""
 ) -> Figure:
@@ -34,6 +37,7 @@ def routing_maps(
     count = int(cells["place"].max()) + 1
     x = Axis("output capsule, the same order in all maps", range=(-0.5, count - 0.5))
     y = category_axis(layers, "layer")
+    least = 0.5 if len(iterations) > 1 else 0.8
     panels = []
     for iteration in iterations:
         for system in systems:
@@ -44,17 +48,17 @@ def routing_maps(
                 label="growth x N" if difference else "share x N",
             )  # fmt: skip
             title = f"iteration {iteration}" + (f": {system}" if len(systems) > 1 else "")
-            panels.append(Panel((heat,), x, y, max(0.5, _ROW_INCHES * len(layers)), title))
+            panels.append(Panel((heat,), x, y, max(least, _ROW_INCHES * len(layers)), title))
     last = cells[cells["iteration"] == iterations[-1]]
     most = last.loc[last["value"].idxmax()]
-    what = "grew most in the last iteration" if difference else "gets most in the last iteration"
+    what = "grew most" if difference else "gets most"
     return Figure(
         "routing-maps",
         "Assignments of every iteration",
         tuple(panels),
         caption,
-        f"Of {count} capsules, capsule {most['capsule']} {what}: from layer {layers[int(most['layer'])]}, "
-        f"{most['value']:.2f} times an even share.",
+        f"Of {count} capsules, capsule {most['capsule']} {what} in iteration {iterations[-1]}: from layer "
+        f"{layers[int(most['layer'])]}, {most['value']:.2f} times an even share.",
         "page",
         shared_x=True,
         shared_y=True,
@@ -62,47 +66,85 @@ def routing_maps(
     )
 
 
-@register("routing-curves", "Entropy and diversity of routing", {"table": _CURVES})
 def routing_curves(
     table: pd.DataFrame,
     styles: dict[str, SeriesStyle] | None = None,
     printed: pd.DataFrame | None = None,
     ceilings: Sequence[float] = (),
     caption: str = "",
+    marked: int | None = None,
 ) -> Figure:
     """Entropy (nats) and diversity of the assignments by iteration; printed: the same columns from a paper, hollow.
 
-    ceilings: entropies of even shares, drawn as rules.
+    ceilings: entropies of even shares, drawn as rules. marked: the iteration that is looked at. A diversity of NaN (of
+    one layer by itself there is none) is not drawn.
     """
     require_columns(table, _CURVES, "table")
     names = list(dict.fromkeys(table["series"]))
     chosen = theme.styles(names, styles)
     panels = []
     for measure, label in (("entropy", "entropy (nats)"), ("diversity", "diversity")):
-        marks: list[Mark] = [
-            Line(
-                table[table["series"] == name],
-                "iteration",
-                measure,
-                name,
-                chosen[name],
-                ("effective",),
-                measure == "entropy",
-            )
-            for name in names
-        ]
+        marks: list[Mark] = []
+        for name in names:
+            rows = table[table["series"] == name].dropna(subset=[measure])
+            if rows.empty:
+                continue
+            marks.append(Line(rows, "iteration", measure, name, chosen[name], ("effective",), measure == "entropy"))
+            at = rows[rows["iteration"] == marked]
+            if len(at):
+                large = replace(chosen[name], dash="none", size=_MARKED)
+                marks.append(Points(at, "iteration", measure, name, large, ("effective",), False))
         if printed is not None and len(printed):
-            marks.append(Points(printed, "iteration", measure, "printed", _PRINTED, legend=measure == "entropy"))
+            marks.append(Points(printed, "iteration", measure, "printed", PRINTED, legend=measure == "entropy"))
         if measure == "entropy":
             marks += [rule(ceiling) for ceiling in ceilings]
-        steps = sorted(set(table["iteration"]))
-        x = Axis("iteration", positions=tuple(map(float, steps)), texts=tuple(map(str, steps)))
-        panels.append(Panel(tuple(marks), x, Axis(label), 1.2))
+        panels.append(Panel(tuple(marks), iteration_axis(table["iteration"]), Axis(label), 1.2))
     ends = "; ".join(
         f"{name}: {rows['entropy'].iloc[0]:.2f} to {rows['entropy'].iloc[-1]:.2f} nats, as if evenly over "
-        f"{rows['effective'].iloc[-1]:.0f} capsules, diversity {rows['diversity'].iloc[-1]:.2f}"
+        f"{rows['effective'].iloc[-1]:.0f} capsules" + _diversity(rows)
         for name, rows in ((name, table[table["series"] == name].sort_values("iteration")) for name in names)
     )
     return Figure(
         "routing-curves", "Entropy and diversity of routing", tuple(panels), caption, f"{ends}.", "page", columns=2
+    )
+
+
+def _diversity(rows: pd.DataFrame) -> str:
+    last = rows["diversity"].iloc[-1]
+    return "" if pd.isna(last) else f", diversity {last:.2f}"
+
+
+def iteration_axis(iterations: pd.Series) -> Axis:
+    """Whole numbers, each labelled."""
+    steps = sorted(set(iterations))
+    return Axis("iteration", positions=tuple(map(float, steps)), texts=tuple(map(str, steps)))
+
+
+def routing_along(table: pd.DataFrame, iteration: int, at: int | None = None, caption: str = "") -> Figure:
+    """Entropy (nats) of where the layers' votes go at each token, a panel for each system; `at`: position looked at."""
+    require_columns(table, _ALONG, "table")
+    panels, said = [], []
+    look = SeriesStyle(theme.PAST, "solid", "square")
+    for system in dict.fromkeys(table["system"]):
+        rows = table[table["system"] == system].sort_values("position")
+        marks: list[Mark] = [Line(rows, "position", "entropy", system, look, ("token", "effective"), False)]
+        marked = rows[rows["position"] == at]
+        if len(marked):
+            marks.append(rule(float(at or 0), horizontal=False))
+            large = replace(look, dash="none", size=_MARKED)
+            marks.append(Points(marked, "position", "entropy", system, large, ("token", "effective"), False))
+        tokens = token_axis([str(token) for token in rows["token"]])
+        panels.append(Panel(tuple(marks), tokens, Axis("entropy (nats)"), 0.9, system))
+        least, most = rows.loc[rows["entropy"].idxmin()], rows.loc[rows["entropy"].idxmax()]
+        said.append(
+            f"{system}: least at {least['position']} ({least['token']}), {least['entropy']:.2f} nats; most at "
+            f"{most['position']} ({most['token']}), {most['entropy']:.2f} nats"
+        )
+    return Figure(
+        "routing-along",
+        "Entropy of routing along a sentence",
+        tuple(panels),
+        caption,
+        f"In iteration {iteration}, {'; '.join(said)}.",
+        "page",
     )

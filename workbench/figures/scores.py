@@ -6,14 +6,13 @@ import pandas as pd
 
 from workbench.figures import theme
 from workbench.figures.axes import category_axis
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle, rule
-from workbench.figures.registry import register, require_columns
 
 LOWER_IS_BETTER = ("TER",)
 _COLUMNS = ("system", "metric", "score", "low", "high")
 
 
-@register("scores", "Scores with intervals", {"table": _COLUMNS, "printed": ("system", "metric", "score")})
 def score_dots(
     table: pd.DataFrame,
     printed: pd.DataFrame | None = None,

@@ -6,8 +6,8 @@ import pandas as pd
 
 from workbench.figures import theme
 from workbench.figures.axes import category_axis, token_axis, token_text
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, SeriesStyle, cut
-from workbench.figures.registry import register, require_columns
 
 _WORDS = ("system", "step", "token", "probability", "entropy", "rank", "best", "best_probability")
 _LENS = ("system", "layer", "name", *_WORDS[1:])
@@ -16,7 +16,6 @@ _ROW_INCHES = 0.15
 _ROOM = 64  # characters beside each other in the cells of a page's width
 
 
-@register("token-probabilities", "Probability, entropy and rank of every word", {"table": _WORDS})
 def token_probabilities(table: pd.DataFrame, styles: dict[str, SeriesStyle] | None = None, caption: str = "") -> Figure:
     """Three panels above each other: P(word), entropy (nats) and rank (1 is the most probable word, log axis).
 
@@ -73,7 +72,6 @@ def _said(name: str, rows: pd.DataFrame) -> str:
     )
 
 
-@register("layer-lens", "Layer lens", {"table": _LENS})
 def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
     """What the decoder would say after each layer: its most probable word in each cell, shaded by P(the word written).
 

@@ -8,15 +8,14 @@ from dataclasses import replace
 import pandas as pd
 
 from workbench.figures import theme
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, SeriesStyle
-from workbench.figures.registry import register, require_columns
 
 _COLUMNS = ("run", "step", "name", "value")
 FEWEST_SMOOTHED = 30  # an exponential mean over a few points only lags behind them
 _PLACES = {"step": "update", "epoch": "epoch", "tokens": "target tokens", "seconds": "seconds"}
 
 
-@register("training-curves", "Training curves", {"table": (*_COLUMNS, "epoch", "tokens", "seconds")})
 def training_curves(
     table: pd.DataFrame,
     names: Sequence[str] | None = None,

@@ -6,14 +6,13 @@ import pandas as pd
 
 from workbench.figures import buckets
 from workbench.figures.axes import category_axis
+from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, Segments, SeriesStyle
-from workbench.figures.registry import register, require_columns
 
 _F_MEASURES = ("system", "bucket", "n", "score", "low", "high", "precision", "recall")
 _NGRAMS = ("ngram", "reference", "first", "second", "difference")
 
 
-@register("word-f-measure", "F-measure of words by frequency", {"table": _F_MEASURES})
 def word_f_measure(
     table: pd.DataFrame,
     counted: str = "the test set",
@@ -36,7 +35,6 @@ def word_f_measure(
     )  # fmt: skip
 
 
-@register("ngram-differences", "N-grams that one system has and another lacks", {"table": _NGRAMS})
 def ngram_differences(
     table: pd.DataFrame,
     systems: tuple[str, str] = ("first", "second"),

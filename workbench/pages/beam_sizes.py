@@ -26,7 +26,7 @@ frame.heading(
 )
 here = frame.needs_runs()
 measured = [run for run in here.tested if beam_sizes.is_measured(run, here.view.test)]
-waiting = [run for run in here.tested if run not in measured and run.trained]
+waiting = [run for run in here.tested if run not in measured and (run.trained or not measured)]
 if waiting:
     frame.empty_runs(
         "Beam sizes are not tried yet, which takes a while:",

@@ -31,7 +31,7 @@ if not able:
     frame.empty(
         "None of the chosen runs estimates a future cost. Choose a run of future-cost-1 or future-cost-2 in the "
         "sidebar, or train one:",
-        f"workbench train future-cost-2 --data DATA --out {here.root}/NAME",
+        f"workbench train future-cost-2 --data DATA --out {shlex.quote(str(here.root))}/NAME",
     )
     st.stop()
 untraced = [run for run in able if not findings.is_traced(run, here.view.test)]

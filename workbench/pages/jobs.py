@@ -3,9 +3,12 @@
 from workbench import frame, jobs
 from workbench.widgets import job_table
 
+here = frame.current()
+together = "One runs" if jobs.at_once() == 1 else f"{jobs.at_once()} run"
 frame.heading(
     "Jobs",
-    "Commands that were started on a page. They go on when the page is reloaded or the app is closed; select a row to "
-    "read its log.",
+    f"Commands that were started on a page. {together} at a time, the others wait for their turn; all go on when the "
+    "page is reloaded or the app is closed. Select a row to read its log.",
 )
-job_table.show(frame.current().root / jobs.FOLDER)
+scored = ("evaluate", *(run.reference for run in here.tested), "--test", here.view.test)
+job_table.show(here.root / jobs.FOLDER, scored if here.tested else ("demo", "--runs", str(here.root)))

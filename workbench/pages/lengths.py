@@ -23,6 +23,11 @@ MEASURES = {
     "reference-frequency": "frequency of the rarest reference word",
     "label": "label or document",
 }
+FIGURES = {
+    "length-scores": "Scores",
+    "length-differences": "Difference to the baseline",
+    "output-lengths": "Output length",
+}
 
 frame.heading("Buckets", "How scores and output lengths change with length, with the frequency of words, or by label.")
 here = frame.needs_runs()
@@ -60,13 +65,11 @@ if measure in buckets.FREQUENCIES:
     )
 request = here.request(**options)
 
-scores, differences, lengths = st.tabs(["Scores", "Difference to the baseline", "Output length"])
-with scores:
-    figure_view.show("length-scores", request)
-with differences:
-    if len(request.runs) < 2:
-        frame.empty("A difference needs a second run that has translated this test set: choose one in the sidebar.")
-    else:
-        figure_view.show("length-differences", request)
-with lengths:
-    figure_view.show("output-lengths", request)
+shown = st.segmented_control(
+    "Show", list(FIGURES), format_func=FIGURES.__getitem__, default="length-scores", required=True, key="figure",
+    bind="query-params",
+)  # fmt: skip
+if shown == "length-differences" and len(request.runs) < 2:
+    frame.empty("A difference needs a second run that has translated this test set: choose one in the sidebar.")
+else:
+    figure_view.show(shown, request)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from analyses.sentences import REFERENCE, SOURCE, WORDS, word_diff
-from workbench import frame, segment_annotations
+from workbench import frame
 from workbench.evaluation import METRIC_NAMES
 from workbench.widgets import sentence_table
 from workbench.widgets import word_diff as diff_view
@@ -25,11 +25,8 @@ metrics = left.pills(
 count = len(request.runs[0].translations(request.test))
 with right.popover("Add labels or scores"):
     st.caption("A CSV or TSV with a header and a row a sentence (COMET, MQM, …), or a text file with a label a line.")
-    given = st.file_uploader("File", type=[ending[1:] for ending in segment_annotations.ENDINGS], key="annotations")
-    if given is not None:
-        with frame.sentences_for_errors():
-            saved = segment_annotations.save(here.root, request.test, given.name, given.getvalue(), count)
-            st.text(f"Kept as {saved}.")
+    with frame.sentences_for_errors():
+        sentence_table.add_annotations(here.root, request.test, count)
 
 with frame.sentences_for_errors():
     sentences, problems = sentence_table.gathered(request, metrics, here.root)

@@ -39,11 +39,11 @@ if here.known:
 else:
     frame.empty(
         f"There is no run below {here.root} yet. Build the demo, or train a system of your own:",
-        f"workbench train transformer --data DATA --out {here.root}/NAME",
+        f"workbench train transformer --data DATA --out {shlex.quote(str(here.root))}/NAME",
     )
 
 st.subheader("Demo")
-systems = ", ".join(demo.SYSTEMS)
+systems = ", ".join(demo.systems())
 st.text(
     f"{systems}, trained on the controlled corpus (sentences whose true translation is known), translated with "
     "their beams recorded, and traced. It takes some minutes on a laptop; what is done already is not done again."
@@ -56,19 +56,21 @@ else:
         job_view.offer(here.root / jobs.FOLDER, build, "Build the demo", "Demo", main=True)
     st.code(shlex.join(["workbench", *build]), language="bash")
 
-st.subheader("This machine")
-found = overview.health()
-st.dataframe(
-    {"part": [part.name for part in found], "found": [part.found for part in found]},
-    hide_index=True,
-    column_config={"part": "Part", "found": "Found"},
-    width=700,
-    height="content",
-    alt="Device, fonts and versions",
-)
-for part in found:
-    if part.advice:
-        st.warning(frame.as_typed(part.advice))
+machine = st.expander("This machine: device, fonts, versions", key="machine", on_change="rerun")
+if machine.open:
+    found = overview.health()
+    with machine:
+        st.dataframe(
+            {"part": [part.name for part in found], "found": [part.found for part in found]},
+            hide_index=True,
+            column_config={"part": "Part", "found": "Found"},
+            width=700,
+            height="content",
+            alt="Device, fonts and versions",
+        )
+        for part in found:
+            if part.advice:
+                st.warning(frame.as_typed(part.advice))
 
 if parts := plugins.plugged_in():
     st.subheader("Plug-ins")

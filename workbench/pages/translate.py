@@ -7,9 +7,9 @@ from workbench.widgets import beam_controls, figure_view, live, what_if_view
 
 Number = st.column_config.NumberColumn
 N_BEST = {
+    "score": Number("Score", format="%.3f", width=70),
+    "log_prob": Number("log P (nats)", format="%.3f", width=100),
     "text": st.column_config.TextColumn("Translation", width="large"),
-    "score": Number("Score", format="%.3f", width=90),
-    "log_prob": Number("log P (nats)", format="%.3f", width=110),
 }
 TOKENS = {
     "step": Number("Step", width=60),
@@ -57,7 +57,7 @@ with frame.sentences_for_errors():
         st.text(found.text or "(empty)")
     st.subheader("n-best")
     st.dataframe(
-        [{"text": one.text, "score": one.score, "log_prob": one.log_prob} for one in (found, *found.n_best)],
+        [{"score": one.score, "log_prob": one.log_prob, "text": one.text} for one in (found, *found.n_best)],
         key="n-best",
         hide_index=True,
         column_config=N_BEST,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -28,6 +28,13 @@ Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
 REFERENCE = re.compile(r"\[([^\[\]]*)\]")  # in the arithmetic of a check: [TABLE/ROW/COLUMN], [PAPER:claim/ID]
 Entry = TypeVar("Entry")
 Kind = TypeVar("Kind", bound=Section)
+# What a column prints that can be had of a run too. A Meteor is none of them: no measure here counts as it does.
+Measure = Literal[
+    "bleu", "parameters", "parameters-without-embeddings", "parameters-added", "train-speed", "decode-speed",
+    "aer", "cdr", "over", "under", "entropy", "diversity",
+]  # fmt: skip
+AGAINST_BASELINE = ("parameters-added", "train-speed", "decode-speed")
+Languages = Annotated[str, Field(pattern=r"^([a-z]+-[a-z]+)?$")]
 
 
 class Heading(Section):
@@ -41,31 +48,42 @@ class Heading(Section):
 
 
 class Column(Section):
+    """A column as printed. `measure`: what of ours it can stand beside; `languages`: where they are not the table's."""
+
     key: Key
     label: str
     unit: str = ""
+    measure: Measure | None = None
+    languages: Languages = ""
 
 
 class Row(Section):
-    """A row as printed: `system` is our catalogue's name for it, `cited` where the paper took it from."""
+    """A row as printed: `system` is our catalogue's name for it, `cited` where the paper took it from, `iteration` the
+    one of a routing that it is about."""
 
     key: Key
     label: str
     system: str = ""
     settings: str = ""
     cited: str = ""
+    iteration: int | None = Field(None, gt=0)
     values: dict[str, Decimal]
     note: str = ""
 
 
 class Table(Section):
-    """A table, or a figure whose values are printed; `drawing` shows the same kind of thing for our runs."""
+    """A table, or a figure whose values are printed; `drawing` shows the same kind of thing for our runs.
+
+    baselines: keys of the rows that speeds and added parameters are relative to, each for the rows from it downwards.
+    """
 
     id: Key
     what: str
     data: str = ""
+    languages: Languages = ""
     page: int | None = Field(None, gt=0)
     columns: tuple[Column, ...] = Field(min_length=1)
+    baselines: tuple[Key, ...] = ()
     drawing: str = ""
     options: dict[str, str | bool | int] = {}
     rows: tuple[Row, ...] = Field(alias="row", min_length=1)
@@ -80,10 +98,25 @@ class Table(Section):
             for key in row.values:
                 if key not in keys:
                     raise ValueError(f"row {row.key}: there is no column {key!r}; {nearest(key, keys)}")
+        rows = [row.key for row in self.rows]
+        if missing := [key for key in self.baselines if key not in rows]:
+            raise ValueError(f"baselines: there is no row {missing[0]!r}; {nearest(missing[0], rows)}")
+        relative = [column.key for column in self.columns if column.measure in AGAINST_BASELINE]
+        if relative and not self.baselines:
+            raise ValueError(f"column {relative[0]}: it is measured against a baseline; name its row in `baselines`")
         return self
 
     def row(self, key: str) -> Row:
         return _find(f"row of {self.id}", key, {row.key: row for row in self.rows})
+
+    def baseline_of(self, row: Row) -> Row | None:
+        """The row that a row is relative to, the last of `baselines` down to itself; none above the first of them."""
+        keys = [other.key for other in self.rows]
+        above = [key for key in keys[: keys.index(row.key) + 1] if key in self.baselines]
+        return self.row(above[-1]) if above else None
+
+    def languages_of(self, column: Column) -> str:
+        return column.languages or self.languages
 
     def value(self, row: str, column: str) -> Decimal:
         return _find(f"value in {self.id}, row {row},", column, self.row(row).values)

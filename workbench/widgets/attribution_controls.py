@@ -23,7 +23,7 @@ SHOWN = {"bars": "A word or the sentence", "matrix": "Every word"}
 
 def options(words: Sequence[str]) -> tuple[str, dict[str, object]]:
     """What is shown, and method, baseline and word as options of a drawing; `words` are those that may be chosen."""
-    columns = st.columns([3, 3, 2, 2.4], vertical_alignment="bottom")
+    columns = st.columns([4, 3, 2, 2.4], vertical_alignment="bottom")
     shown = columns[0].segmented_control(
         "Explain", list(SHOWN), format_func=SHOWN.__getitem__, default="bars", required=True,
         key="explain", bind="query-params",

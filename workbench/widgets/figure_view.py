@@ -7,10 +7,13 @@ Files are drawn when they are asked for. It computes nothing: `drawing.draw` mak
 from __future__ import annotations
 
 import json
+import os
+import re
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,9 +27,11 @@ from workbench.export.files import save
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
 from workbench.figures.grammar import Figure
 from workbench.figures.plotly_renderer import to_plotly
+from workbench.figures.screen_layout import least_width
 from workbench.frame import as_typed, current, sentences_for_errors
 from workbench.recipe import Recipe, figure_command, recipe_of
 from workbench.runs import Run
+from workbench.widgets.page_width import page_width
 
 FILES = {
     "PDF": ("pdf", "application/pdf"),
@@ -37,7 +42,7 @@ FILES = {
 WIDTHS = {"column": "Column width", "page": "Page width"}  # of a paper
 _MATPLOTLIB = threading.Lock()  # downloads are drawn on threads of their own; Matplotlib is not made for that
 _SELECTED, _SELECTED_SIZE = "#D55E00", 15
-_CHARTS: WeakKeyDictionary[Figure, dict[tuple[bool, bool], go.Figure]] = WeakKeyDictionary()
+_CHARTS: WeakKeyDictionary[Figure, dict[tuple[bool, int, bool], go.Figure]] = WeakKeyDictionary()
 
 
 def show(name: str, request: Request, key: str = "") -> None:
@@ -52,19 +57,19 @@ def show_figure(
     """A figure that is there already; `key` tells two of one kind on one page apart. With its recipe it can go into the
     basket. selectable: a click selects a point; answers with those selected (curve_number, point_index, …)."""
     key = f"{figure.name}-{key}"
-    dark = st.context.theme.type == "dark"
-    chart = _chart(figure, dark, selectable)
+    chart = _chart(figure, st.context.theme.type == "dark", page_width(), selectable)
     config = {"displaylogo": False, "responsive": True}
     points: list[dict[str, Any]] = []
-    if selectable:  # what is selected is forgotten where other points are drawn
-        of_these = f"chart-{key}-{zlib.crc32(figure.table.to_csv().encode()):08x}"
-        event = st.plotly_chart(
-            chart, theme=None, key=of_these, config=config, alt=figure.summary, on_select="rerun",
-            selection_mode="points",
-        )  # fmt: skip
-        points = event["selection"]["points"]
-    else:
-        st.plotly_chart(chart, theme=None, key=f"chart-{key}", config=config, alt=figure.summary)
+    with _scrolled(figure, key):
+        if selectable:  # what is selected is forgotten where other points are drawn
+            of_these = f"chart-{key}-{zlib.crc32(figure.table.to_csv().encode()):08x}"
+            event = st.plotly_chart(
+                chart, theme=None, key=of_these, config=config, alt=figure.summary, on_select="rerun",
+                selection_mode="points",
+            )  # fmt: skip
+            points = event["selection"]["points"]
+        else:
+            st.plotly_chart(chart, theme=None, key=f"chart-{key}", config=config, alt=figure.summary)
     st.text(figure.summary)
     if figure.caption:
         st.caption(as_typed(figure.caption))
@@ -72,15 +77,26 @@ def show_figure(
     return points
 
 
-def _chart(figure: Figure, dark: bool, selectable: bool) -> go.Figure:
+def _chart(figure: Figure, dark: bool, width: int, selectable: bool) -> go.Figure:
     """The chart of a figure, made once for as long as the figure stays in the cache: it takes longer than the rest."""
     made = _CHARTS.setdefault(figure, {})
-    if (dark, selectable) not in made:
-        chart = to_plotly(figure, dark)
+    if (dark, width, selectable) not in made:
+        chart = to_plotly(figure, dark, width)
         if selectable:
             _mark_selected(chart)
-        made[dark, selectable] = chart
-    return made[dark, selectable]
+        made[dark, width, selectable] = chart
+    return made[dark, width, selectable]
+
+
+@contextmanager
+def _scrolled(figure: Figure, key: str) -> Iterator[None]:
+    """Around a chart: on a page too narrow for its texts it keeps the width they need, and moves sideways."""
+    place = "scrolled-" + re.sub(r"\W", "-", key)
+    with st.container(key=place):
+        wide = least_width(figure)
+        if wide > page_width():
+            st.html(f"<style>.st-key-{place} {{overflow-x: auto}} .st-key-{place} > * {{min-width: {wide}px}}</style>")
+        yield
 
 
 def _mark_selected(chart: go.Figure) -> None:
@@ -96,15 +112,23 @@ def _mark_selected(chart: go.Figure) -> None:
 
 def drawn(name: str, request: Request) -> Figure:
     """The figure, from the cache where runs and request are the same."""
-    asked = (request.test, request.sentence, request.baseline, json.dumps(request.options, sort_keys=True))
+    options, among = json.dumps(request.options, sort_keys=True), tuple(run.name for run in request.among)
+    asked = (request.test, request.sentence, request.baseline, among, options, *_named_files(request.options))
     return _drawn(name, tuple((run.name, *stamp(run, request.test)) for run in request.runs), asked, request)
+
+
+def _named_files(options: Mapping[str, object]) -> list[tuple[str, int, int]]:
+    """Changes whenever a file that an option names does: labels, gold links, an aligner."""
+    named = [Path(value) for value in options.values() if isinstance(value, str) and os.path.isfile(value)]
+    return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in named]
 
 
 def stamp(run: Run, test: str) -> tuple[float, ...]:
     """Changes whenever what a run says about a test set does."""
     names = (f"translations/{test}/meta.json", f"traces/{test}/index.json", f"beam_sizes/{test}.json")
     results = [*(run.results / name for name in names), *sorted((run.results / "contrast").glob("*.json"))]
-    return tuple(path.stat().st_mtime if path.is_file() else 0.0 for path in (*results, run.folder / "training.jsonl"))
+    written = (run.folder / "training.jsonl", run.weights)
+    return tuple(path.stat().st_mtime if path.is_file() else 0.0 for path in (*results, *written))
 
 
 @st.cache_resource(max_entries=64, show_spinner="Drawing")
@@ -127,7 +151,7 @@ def _files(figure: Figure, command: str, key: str, recipe: Recipe | None) -> Non
             format_func=WIDTHS.__getitem__,
             default=figure.width,
             required=True,
-            key=f"width-{key}",
+            key=f"width-{key}-{figure.width}",  # another figure that is wider begins with its own width
             label_visibility="collapsed",
             help="Width of PDF, SVG and PNG: a column or a page of a paper",
         )

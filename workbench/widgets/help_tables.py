@@ -28,12 +28,15 @@ IN_A_RUN = {
     "vocabulary/": "The pieces of source and target",
     "training.jsonl": "What training logged, a line a record",
     "state/": "The last states of training, from which it is resumed",
+    ".training.lock": "Held by the process that trains the run; empty otherwise",
     "checkpoints/": "Weights of single steps; RUN@step names one",
     "translations/TEST/": "Texts, a line a sentence; how each came about; beam trees",
     "traces/TEST/": "What happened inside, as arrays",
     "beam_sizes/TEST.json": "What was measured by beam size",
     "contrast/": "What contrastive sets said of it",
-    "scores/": "Counts for scores, kept for speed: may be removed",
+    "adequacy/TEST.json, alignment_error/TEST.json": "What these pages computed: may be removed",
+    "scores/": "Counts for scores and measures of routing, kept for speed: may be removed",
+    "known_scores/TEST.json": "BLEU as it was counted last: may be removed",
 }
 _BESIDE_RUNS = {
     "NAME/ or GROUP/NAME/": "A run: a folder with a config.yaml",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -27,17 +29,19 @@ _MOST_ROWS, _MOST_LINES = 8, 16  # of table and log, before they scroll
 
 
 @st.fragment(run_every=1)
-def show(folder: Path) -> None:
-    """The table and the chosen job; the newest one where none is chosen."""
+def show(folder: Path, first: Sequence[str]) -> None:
+    """The table and the chosen job, the newest one where none is chosen; without any job a command to begin with."""
+    jobs.go_on(folder)
     found = [(job, job.state) for job in jobs.list_jobs(folder)]
     if not found:
-        st.text("No job was started here yet: a page that lacks something offers the command that makes it.")
+        _begin_with(folder, first)
         return
+    queue = [job.folder for job, state in reversed(found) if state == jobs.WAITING]
     names = [job.folder.name for job, _ in found]
     place = names.index(st.session_state[_CHOSEN]) if st.session_state.get(_CHOSEN) in names else 0
     key = "jobs-" + hashlib.sha256(repr(names).encode()).hexdigest()[:16]  # other rows are another table
     st.dataframe(
-        [_row(job, state) for job, state in found],
+        [_row(job, state, queue) for job, state in found],
         hide_index=True,
         column_config=_COLUMNS,
         height="content" if len(found) <= _MOST_ROWS else 38 + 35 * _MOST_ROWS,
@@ -53,14 +57,24 @@ def show(folder: Path) -> None:
     _one(*found[place])
 
 
-def _row(job: Job, state: str) -> dict[str, object]:
+def _begin_with(folder: Path, arguments: Sequence[str]) -> None:
+    with st.container(border=True):
+        st.text(
+            "No job was started here yet. A page that lacks something offers the command that makes it. To begin with:"
+        )
+        st.code(shlex.join(["workbench", *arguments]), language="bash", wrap_lines=True)
+        with sentences_for_errors():
+            job_view.offer(folder, arguments)
+
+
+def _row(job: Job, state: str, queue: Sequence[Path]) -> dict[str, object]:
     return {
         "title": job.title,
         "state": state,
         "progress": 1.0 if state == jobs.DONE else job.progress,
-        "started": time.strftime("%Y-%m-%d %H:%M", time.localtime(job.started)),
-        "lasted": lasted((time.time() if state in jobs.ACTIVE else job.ended) - job.started),
-        "line": job.last_line,
+        "started": time.strftime("%Y-%m-%d %H:%M", time.localtime(job.started)) if job.process else "",
+        "lasted": lasted((time.time() if state in jobs.ACTIVE else job.ended) - job.started) if job.process else "",
+        "line": f"number {queue.index(job.folder) + 1} in the queue" if job.folder in queue else job.last_line,
         "command": job.command,
     }
 

@@ -29,12 +29,14 @@ _KILLED = f"Failed: it was killed from outside by signal {{}} (9 is also how a s
 
 def said(job: Job, state: str) -> str:
     """What a state means for the reader, and what to do."""
+    if state == jobs.WAITING:
+        return f"Waiting for its turn: number {job.place} in the queue."
     code = job.exit_code or 0
     return _KILLED.format(code - 128) if state == jobs.FAILED and code > 128 else WHAT_TO_DO[state]
 
 
 def offer(folder: Path, arguments: Sequence[str], label: str = "Run now", title: str = "", main: bool = False) -> None:
-    """The button that starts a command as a job, or the job that runs it. Raises JobError where none can be started."""
+    """The button that starts a command as a job, or the job that has it. Raises JobError where none can be started."""
     newest = jobs.latest(folder, arguments)
     if newest is not None and newest.state in jobs.ACTIVE:
         _follow(folder, tuple(arguments))
@@ -50,20 +52,22 @@ def offer(folder: Path, arguments: Sequence[str], label: str = "Run now", title:
 
 @st.fragment(run_every=1)
 def _follow(folder: Path, arguments: tuple[str, ...]) -> None:
+    jobs.go_on(folder)
     job = jobs.latest(folder, arguments)
     state = job.state if job is not None else ""
     if job is None or state not in jobs.ACTIVE:
         st.rerun(scope="app")
         return
-    st.text(job.title)
+    st.text(f"{job.title}: {said(job, state)}" if state == jobs.WAITING else job.title)
     show_progress(job, state)
 
 
 def show_progress(job: Job, state: str) -> None:
-    """How far a job is that has not ended, its newest line, and the button that ends it."""
-    share = job.progress
-    if share is not None:
-        st.progress(share)
-    st.text(job.last_line or "Starting …")
-    label = "Cancel" if state == jobs.RUNNING else "End at once"
+    """How far a job is that has not ended, its newest line, and the button that ends it, also before it has begun."""
+    if state != jobs.WAITING:
+        share = job.progress
+        if share is not None:
+            st.progress(share)
+        st.text(job.last_line or "Starting …")
+    label = "End at once" if state == jobs.ENDING else "Cancel"
     st.button(label, on_click=job.cancel, icon=":material/stop:", key=f"cancel-{job.folder.name}")

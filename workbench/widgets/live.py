@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from workbench.figures.grammar import Figure
 
 MOST_WORDS = 150  # longer sources would keep the page waiting
+MOST_CHARACTERS = 1_000  # of those that part no words by blanks, too
 MOST_BEAMS = 16
 
 
@@ -32,11 +33,13 @@ class Asked:
 
 def translate(run: Run, asked: Asked) -> Translation:
     """The best translation with its n-best list and recorded tree. Raises RunError, and what the search refuses."""
-    words = max(len(asked.source.split()), len(asked.prefix.split()))
-    if words > MOST_WORDS:
+    texts = asked.source, asked.prefix
+    words, characters = max(len(text.split()) for text in texts), max(map(len, texts))
+    if words > MOST_WORDS or characters > MOST_CHARACTERS:
         raise RunError(
-            f"the sentence or its prefix has {words} words; the page translates up to {MOST_WORDS}: put longer ones "
-            f"into a file: workbench translate {run.reference} --input FILE"
+            f"the sentence or its prefix has {words} words and {characters} characters; the page translates up to "
+            f"{MOST_WORDS} words and {MOST_CHARACTERS} characters: put longer ones into a file: "
+            f"workbench translate {run.typed} --input FILE"
         )
     return _translated(run.reference, stamp(run), asked)
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import shlex
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import streamlit as st
 
 from workbench import frame as frames
-from workbench.frame import Frame, as_typed, empty, sentences_for_errors
-from workbench.papers import presets
+from workbench.drawing import Request, draw
+from workbench.evaluation import METRIC_NAMES
+from workbench.export.latex import beside_latex
+from workbench.figures.grammar import Figure
+from workbench.frame import Frame, as_typed, empty, empty_runs, sentences_for_errors
+from workbench.kept_results import paths
+from workbench.papers import beside, presets
 from workbench.papers.presets import Preset
 from workbench.papers.reading import Paper, Table
+from workbench.recipe import figure_command, recipe_of
 from workbench.runs import Run
 from workbench.widgets import figure_view
 
@@ -20,13 +28,16 @@ Number = st.column_config.NumberColumn
 FEWEST_DOTS = 3  # rows: fewer say no more as dots than as a table
 
 _OURS = {
+    "row": Text("Row", pinned=True),
+    "measure": "Measure",
     "ours": Number("Ours", format="%.2f", help="Of other data than the paper's: no reproduction"),
-    "where": "Where",
-    "test": "Test set",
-    "metric": "Metric",
     "low": Number("95 % from", format="%.2f"),
     "high": Number("to", format="%.2f"),
+    "printed": Text("Printed", width="medium", help="Of the same measure; speeds as ratios to the baseline's"),
+    "differs": Text("Not as printed, and how ours was measured", width="large"),
+    "where": "Where",
     "data": "Data",
+    "test": "Test set",
     "ran as": "System there",
     "signature": Text("Signature", width="large"),
 }
@@ -69,17 +80,16 @@ def choose(papers: Mapping[str, Paper]) -> Preset:
 
 @st.cache_data(max_entries=16, show_spinner="Scoring")
 def _ours(key: tuple[tuple[object, ...], ...], table: str, test: str, _table: Table, _runs: list[Run]) -> pd.DataFrame:
-    return presets.ours(_table, _runs, test)
+    return beside.ours(_table, _runs, test)
 
 
 def show_table(preset: Preset, table: Table, here: Frame) -> None:
     """What is printed beside ours; printed numbers keep their digits."""
     runs, test = presets.in_row_order(table, here.tested), here.view.test
-    key = tuple((run.name, *figure_view.stamp(run, test)) for run in runs)
-    found = pd.DataFrame(columns=presets.OURS)
+    found = pd.DataFrame(columns=beside.OURS)
     with sentences_for_errors():
-        found = _ours(key, f"{preset.paper}/{table.id}", test, table, runs)
-    rows = presets.beside(table, found)
+        found = _ours(_stamps(runs, test), f"{preset.paper}/{table.id}", test, table, runs)
+    rows = beside.printed(table, found)
     printed = {
         column.label: Text(column.label, alignment="right", help=column.unit or None) for column in table.columns
     }
@@ -87,7 +97,7 @@ def show_table(preset: Preset, table: Table, here: Frame) -> None:
         "row": Text("Row", pinned=True),
         "system": "System",
         **printed,
-        **_OURS,
+        "ours": Text("Ours", help="Of other data than the paper's: no reproduction"),
         "cited": "Cited from",
     }
     order = [name for name in columns if name in rows and _filled(rows[name])]
@@ -103,9 +113,32 @@ def show_table(preset: Preset, table: Table, here: Frame) -> None:
     )
     notes = [f"{row.label}: {row.note}." for row in table.rows if row.note]
     if len(found):
-        notes.insert(0, f"Ours is of other data than the paper's and no reproduction: {presets.origins(found)}.")
+        notes.insert(0, f"Ours is of other data than the paper's and no reproduction: {beside.origins(found)}.")
     if notes:
         st.caption(as_typed(" ".join(notes)))
+    if len(found):
+        _show_ours(preset, table, found)
+    for command, without in beside.to_make(table, runs, test, found).items():
+        empty_runs("Not computed of these runs yet; what is printed here can be had of them:", without, command)
+
+
+def _show_ours(preset: Preset, table: Table, found: pd.DataFrame) -> None:
+    """Each number of ours with the printed ones of its measure, where it is from and what is not as printed."""
+    st.subheader("Ours beside printed")
+    lines = beside.beside(table, found)
+    order = [name for name in _OURS if _filled(lines[name])]
+    st.dataframe(
+        lines, hide_index=True, column_config=_OURS, column_order=order, placeholder="",
+        key=f"ours-{preset.paper}-{table.id}", alt=f"{preset.title}: ours beside what is printed",
+    )  # fmt: skip
+    with st.expander("LaTeX table"):
+        st.code(beside_latex(lines, beside.origins(found)), language="latex", wrap_lines=True)
+
+
+def _stamps(runs: Sequence[Run], test: str) -> tuple[tuple[object, ...], ...]:
+    """Changes whenever what the runs say about a test set does, results that are kept beside them included."""
+    kept = {run.name: [path.stat().st_mtime for path in paths(run, test) if path.is_file()] for run in runs}
+    return tuple((run.name, *figure_view.stamp(run, test), *kept[run.name]) for run in runs)
 
 
 def _filled(column: pd.Series) -> bool:
@@ -121,16 +154,33 @@ def show_dots(preset: Preset, table: Table, here: Frame) -> None:
     if not known:
         empty(f"The paper draws {preset.title} and prints none of its values.")
         return
-    scored = [column.key for column in table.columns if column.key in known and presets.metric_of(column)]
+    scored = [column.key for column in table.columns if column.key in known and column.measure in METRIC_NAMES]
     place = f"columns-{preset.paper}-{table.id}"
     columns = st.pills("Columns drawn", list(known), format_func=known.__getitem__, selection_mode="multi",
                        default=scored or list(known), key=place, persist_state="session")  # fmt: skip
     if columns:
         options = {"paper": preset.paper, "table": table.id, "columns": columns}
+        if any(column.measure in beside.SPEEDS for column in table.columns if column.key in columns):
+            options["relative"] = True
         runs = [run for run in presets.in_row_order(table, here.tested) if presets.rows_of(table, run.system)]
-        figure_view.show("paper-table", here.request(runs, **options))
+        _show_dots(here.request(runs, **options))
     else:
         empty("Choose a column above.")
+
+
+@st.cache_resource(max_entries=16, show_spinner="Drawing")
+def _dots(key: tuple[object, ...], _request: Request) -> Figure:
+    return draw("paper-table", _request)
+
+
+def _show_dots(request: Request) -> None:
+    """Drawn anew also when results that are kept beside a run are new, which other figures do not show."""
+    asked = json.dumps([request.test, request.options], sort_keys=True)
+    with sentences_for_errors():
+        figure = _dots((asked, *_stamps(request.runs, request.test)), request)
+        figure_view.show_figure(
+            figure, figure_command("paper-table", request), recipe=recipe_of("paper-table", request)
+        )
 
 
 def show_checks(checks: pd.DataFrame) -> None:
@@ -156,7 +206,7 @@ def show_drawing(table: Table, here: Frame) -> None:
     """The figure of our runs that shows the same kind of thing."""
     if not here.known:
         empty("There is no run here yet, so nothing of ours can be drawn. Build the demo, on the page Start or so:",
-              f"workbench demo --runs {here.root}")  # fmt: skip
+              shlex.join(["workbench", "demo", "--runs", str(here.root)]))  # fmt: skip
     elif not here.tested:
         empty("Choose runs that have translated a test set in the sidebar; the same kind of figure is drawn of them.")
     else:

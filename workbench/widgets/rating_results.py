@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -10,7 +11,10 @@ from workbench import drawing, frame, rating, rating_tables
 from workbench.drawing import Request
 from workbench.rating import Study
 from workbench.recipe import figure_command, recipe_of
-from workbench.widgets import figure_view
+from workbench.widgets import figure_view, uploads
+
+if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 Number = st.column_config.NumberColumn
 _SCORES = {"score": Number(format="%.2f"), "low": Number("95 % from", format="%.2f"),
@@ -67,12 +71,14 @@ def show(here: frame.Frame, study: Study) -> None:
     left.text(f"{len(study.items)} sentences of {study.test}; " + (_said(rows) or "nobody has begun."))
     with right.popover("Bring in ratings"):
         st.caption("A CSV file: a form that was filled in, or an export. A row a rater, sentence and translation.")
-        file = st.file_uploader("File", type=["csv"], key="ratings-file")
-        if file is not None:
-            brought = rating_tables.bring_in(study, file, file.name)
-            st.text("Kept: " + ", ".join(f"{count} ratings of {rater}" for rater, count in brought.items()) + ".")
+        uploads.take_in(["csv"], f"ratings-{study.name}", lambda file: _brought(study, file))
     if st.toggle("Unblind: say which system is which", False, key="unblind"):
         _unblinded(here, rating.open_study(here.root, study.name))
+
+
+def _brought(study: Study, file: UploadedFile) -> str:
+    brought = rating_tables.bring_in(study, file, file.name)
+    return "Kept: " + ", ".join(f"{count} ratings of {rater}" for rater, count in brought.items()) + "."
 
 
 def _said(rows: list[dict[str, object]]) -> str:
@@ -86,7 +92,7 @@ def _unblinded(here: frame.Frame, study: Study) -> None:
     runs = [run for run in here.runs if not run.problem and rating.system_name(here.root, run) in study.systems]
     if runs:
         runs.sort(key=lambda run: rating.system_name(here.root, run) != baseline)
-        request = Request(tuple(runs), study.test, options={"study": study.name})
+        request = Request(tuple(runs), study.test, options={"study": study.name}, among=here.chosen)
         name = "human-rating"  # drawn at once, past the cache: ratings come in while the runs stay the same
         figure_view.show_figure(
             drawing.draw(name, request), figure_command(name, request), recipe=recipe_of(name, request)

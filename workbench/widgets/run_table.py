@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
-from workbench import overview, view
+from workbench import known_scores, overview, view
 from workbench.drawing import looks
 from workbench.figures import theme
-from workbench.frame import Frame, as_typed
+from workbench.frame import Frame, as_typed, empty
 from workbench.frame import stamp as stamp_of
+from workbench.runs import Run
 
 _COLUMNS = {
     "line": st.column_config.ImageColumn("", width="small"),
@@ -29,15 +32,14 @@ _COLUMNS = {
 
 @st.cache_data(max_entries=8, show_spinner="Reading the runs")
 def _table(
-    root: Path, stamp: tuple[tuple[str, float], ...], logs: tuple[float, ...], test: str, _frame: Frame
+    root: Path, stamp: tuple[tuple[str, float], ...], beside: tuple[float, ...], test: str, _frame: Frame
 ) -> pd.DataFrame:
     return overview.runs_table(_frame.runs, test)
 
 
 def show(frame: Frame) -> None:
     """The table, the broken runs with their reasons."""
-    logs = tuple(path.stat().st_mtime for run in frame.runs if (path := run.folder / "training.jsonl").is_file())
-    table = _table(frame.root, stamp_of(frame.root), logs, frame.view.test, frame)
+    table = _table(frame.root, stamp_of(frame.root), _beside(frame.runs, frame.view.test), frame.view.test, frame)
     usable = table[table["problem"] == ""].reset_index(drop=True)
     styles = looks(frame.chosen)
     usable.insert(0, "line", [_swatch(styles[name]) if name in styles else None for name in usable["run"]])
@@ -59,6 +61,7 @@ def show(frame: Frame) -> None:
         )
         if frame.view.test:
             st.caption(as_typed(f"BLEU: of the test set {frame.view.test}, where a run has translated it."))
+            _offer_to_score(frame, set(usable.loc[usable["bleu"].isna(), "run"]))
     broken = table[table["problem"] != ""]
     if len(broken):
         st.subheader("Cannot be used")
@@ -66,6 +69,23 @@ def show(frame: Frame) -> None:
             with st.container(border=True):
                 st.text(run)
                 st.error(as_typed(problem))
+
+
+def _beside(runs: Sequence[Run], test: str) -> tuple[float, ...]:
+    """Changes whenever the log or the known score of a run does."""
+    paths = [path for run in runs for path in (run.folder / "training.jsonl", known_scores.file_of(run, test))]
+    return tuple(path.stat().st_mtime if path.is_file() else 0.0 for path in paths)
+
+
+def _offer_to_score(frame: Frame, without: set[str]) -> None:
+    """The command that counts the scores which a page should not wait for."""
+    runs = [run for run in overview.unscored(frame.runs, frame.view.test) if run.name in without]
+    if runs:
+        command = ["workbench", "evaluate", *(run.reference for run in runs), "--test", frame.view.test]
+        empty(
+            f"BLEU of {len(runs)} of them was not counted yet, which takes a while on a large test set. Count it:",
+            shlex.join([*command, "--metrics", "bleu"]),
+        )
 
 
 def select(key: str, names: list[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,10 @@ from analyses.sentences import REFERENCE, SENTENCE, SOURCE, Sentences, select
 from workbench import segment_annotations, segments
 from workbench.drawing import Request
 from workbench.frame import whole_number_bind
-from workbench.widgets import figure_view
+from workbench.widgets import figure_view, uploads
+
+if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 ANYWHERE, OUTPUTS = "anywhere", "outputs"
 _HEIGHT = 420
@@ -41,6 +45,15 @@ def _gathered(
     _root: Path,
 ) -> tuple[Sentences, list[str]]:
     return segments.of_request(_request, _metrics, _root)
+
+
+def add_annotations(root: Path, test: str, segments: int) -> None:
+    """A box for a file with labels or scores of the sentences."""
+
+    def keep(given: UploadedFile) -> str:
+        return f"Kept as {segment_annotations.save(root, test, given.name, given.getvalue(), segments)}."
+
+    uploads.take_in([ending[1:] for ending in segment_annotations.ENDINGS], f"annotations-{test}", keep)
 
 
 def chosen_rows(sentences: Sentences) -> np.ndarray:

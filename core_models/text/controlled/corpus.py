@@ -23,6 +23,7 @@ from core_models.text.controlled.sentences import SentenceComposer
 
 SPLITS = ("train", "dev", "test")
 GENDERS = ("m", "f", "n")
+ATTEMPTS = 1000  # at one sentence: seconds; lengths that can be met need few
 WINDOW = 3  # sentences back that an antecedent or a cue may stand
 
 
@@ -176,16 +177,20 @@ class SplitWriter:
         return Demand(cue=phrase, you=you, barred=(name,))
 
     def sentence(self, demand: Demand) -> Written:
-        """Write one sentence; one that outgrew the longest length is composed anew."""
-        lengths = self.config["lengths"]
-        while True:
+        """Write one sentence; one that outgrew the longest length is composed anew. Raises ValueError if all do."""
+        lengths, shortest, longest = (self.config[name] for name in ("lengths", "shortest", "longest"))
+        for _ in range(ATTEMPTS):
             bucket = self.random.choices(lengths, [entry["share"] for entry in lengths])[0]
             composed = self.composer.sentence(self.random.randint(*bucket["words"]), demand)
             draft = Draft(self.draws)
             part = self.composer.write(composed, draft, self.grammar)
-            if self.config["shortest"] <= len(part.source) <= self.config["longest"]:
+            if shortest <= len(part.source) <= longest:
                 place_words(part)
                 return Written(draft, part.source, part.target)
+        raise ValueError(
+            f"the controlled corpus: none of {ATTEMPTS} sentences, of the lengths {[one['words'] for one in lengths]}, "
+            f"had {shortest} to {longest} words; mend lengths, shortest or longest in its configuration"
+        )
 
     def pronouns(self, written: Sequence[Written], chain: Chain | None) -> list[dict[str, Any]]:
         if chain is None:

@@ -127,6 +127,13 @@ def test_own_settings_replace_some_and_unknown_ones_are_refused(tmp_path: Path) 
         generate(-1)
 
 
+def test_lengths_that_no_sentence_may_have_are_refused(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("lengths: [{words: [20, 30], share: 1}]\nlongest: 5\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"of the lengths \[\[20, 30\]\], had 3 to 5 words; mend lengths, shortest or"):
+        generate(10, 10, 10, config=own)
+
+
 # The records
 
 

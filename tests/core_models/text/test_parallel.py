@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core_models.text.parallel import ParallelText, TextError, read_lines, read_parallel, read_tsv, write_lines
@@ -22,6 +22,7 @@ LINES = st.lists(
 
 
 @pytest.mark.parametrize("name", ["text.en", "text.en.gz"])
+@settings(deadline=None)  # a disk may be slow
 @given(lines=LINES)
 def test_what_is_written_is_read_back(tmp_path_factory, name, lines):
     path = tmp_path_factory.mktemp("lines") / name

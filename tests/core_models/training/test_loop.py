@@ -170,6 +170,15 @@ def test_a_score_that_was_not_handed_in_is_asked_for(new_run):
     run = new_run("run", max_steps=1, early_stopping={"metric": "chrf"})
     with pytest.raises(ConfigError, match=r"early_stopping.metric: chrf needs a score function handed to fit"):
         fit(run, device="cpu")
+    assert not events(run, "train")
+
+
+def test_a_search_that_no_validation_could_do_is_refused_before_the_first_step(new_run):
+    settings = {"max_steps": 1, "precision": "float64", "early_stopping": {"metric": "bleu"}}
+    run = new_run("run", search={"precision": "int8"}, **settings)
+    with pytest.raises(ConfigError, match=r"int8 is for float32 weights on a CPU, these are torch.float64"):
+        fit(run, score=lambda hypotheses, references: 1.0, device="cpu")
+    assert not events(run, "train")
 
 
 @pytest.mark.parametrize(

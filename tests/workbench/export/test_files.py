@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from workbench.export.files import bundle, save, tex_text
+from tests.workbench.figures.heat_maps import heat_of
+from workbench.export.files import bundle, save
 from workbench.export.spec import from_spec, to_spec
 from workbench.figures import theme
-from workbench.figures.axes import heat_of, token_axis
+from workbench.figures.axes import token_axis
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
 from workbench.figures.grammar import Axis, Figure, Labels, Line, Panel
 from workbench.figures.matplotlib_renderer import to_matplotlib
@@ -162,10 +163,6 @@ def test_bundle_writes_all_formats_and_a_snippet(tmp_path):
     assert r"\caption{A \& B at 5 \%}" in snippet
 
 
-def test_tex_text_escapes_each_character_once():
-    assert tex_text(r"a\b_{50%} <s>") == r"a\textbackslash{}b\_\{50\%\} \textless{}s\textgreater{}"
-
-
 def test_an_unknown_ending_is_refused_and_a_failed_write_leaves_the_old_file(tmp_path):
     with pytest.raises(ValueError, match=r"map\.docx.*\.pdf"):
         save(figure_of(TOKENS), tmp_path / "map.docx")
@@ -182,3 +179,18 @@ def test_exported_files_are_as_readable_as_any_new_file(tmp_path):
     plain.touch()
     made = save(figure_of(TOKENS), tmp_path / "map.csv")
     assert stat.S_IMODE(os.stat(made).st_mode) == stat.S_IMODE(os.stat(plain).st_mode)
+
+
+def test_writing_leaves_the_mask_of_the_process_alone(tmp_path, monkeypatch):
+    """It is one for all threads: a file that another one makes while it is 0 would be writable for everybody."""
+    asked: list[int] = []
+    monkeypatch.setattr(os, "umask", lambda mask: asked.append(mask) or 0o022)
+    save(figure_of(TOKENS), tmp_path / "map.csv")
+    assert asked == []
+
+
+def test_a_bundle_can_be_grey(tmp_path):
+    figure = figure_of(TOKENS)
+    bundle(figure, tmp_path / "out", grey=True)
+    alone = save(figure, tmp_path / "map.svg", grey=True)
+    assert (tmp_path / "out" / "map.svg").read_bytes() == alone.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 import shutil
@@ -13,9 +14,11 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from workbench import cli, recipe
+from workbench import cli, recipe, segment_annotations
 from workbench.drawing import Request, draw
+from workbench.export.bundle import write_bundle
 from workbench.export.files import save, table_digest
+from workbench.export.report import report
 from workbench.export.rerun import draw_again, read_made
 from workbench.figures.grammar import Figure
 from workbench.runs import RunError, open_run, open_runs
@@ -114,6 +117,71 @@ def test_what_is_missing_is_one_sentence(drawn, demo_runs, tmp_path):
     file.write_text(json.dumps(made))
     with pytest.raises(RunError, match="there is no run"):
         draw_again(file, demo_runs)
+
+
+@pytest.fixture
+def labelled(demo_runs, tmp_path) -> tuple[Path, Request]:
+    """A file of labels in a folder of this machine alone, and what was drawn with it."""
+    path = tmp_path / "home-of-alice" / "domain.txt"
+    path.parent.mkdir()
+    path.write_text("".join("news\n" if row % 3 else "talks\n" for row in range(30)))
+    return path, Request((open_run("demo/transformer", demo_runs),), options={"labels": str(path)})
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_of_a_file_that_was_drawn_with_the_name_and_the_digest_travel(labelled, demo_runs, tmp_path, ending):
+    path, request = labelled
+    file = save(draw("length-scores", request), tmp_path / f"old{ending}")
+    made = read_made(file)
+    assert "home-of-alice" not in made.model_dump_json()
+    assert b"home-of-alice" not in file.read_bytes()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert made.recipe.options == {"labels": {"file": "domain.txt", "sha256": digest}}
+    with pytest.raises(RunError, match=r"drawn with the file 'domain.txt'; name it: --set labels=FILE"):
+        draw_again(file, demo_runs)
+    again = draw_again(file, demo_runs, {"labels": path.rename(tmp_path / "moved.txt")})
+    assert again.same
+    with pytest.raises(RunError, match=r"--set links: .*there is labels"):
+        draw_again(file, demo_runs, {"links": path})
+
+
+def test_annotations_beside_the_runs_are_found_and_another_file_is_said(labelled, copied_runs, tmp_path):
+    path, request = labelled
+    file = save(draw("length-scores", request), tmp_path / "old.json")
+    kept = segment_annotations.save(copied_runs, "test", "domain.txt", path.read_bytes(), 30)
+    assert draw_again(file, copied_runs).same
+    kept.write_bytes(path.read_bytes().replace(b"talks", b"news!"))
+    with pytest.raises(RunError, match="name it: --set labels=FILE"):
+        draw_again(file, copied_runs)
+    again = draw_again(file, copied_runs, {"labels": kept})
+    assert (again.same, again.changes) == (False, ("the file of labels is another one",))
+
+
+def test_a_path_in_a_file_of_somebody_else_is_not_read(labelled, demo_runs, tmp_path):
+    path, request = labelled
+    file = save(draw("length-scores", request), tmp_path / "old.json")
+    made = json.loads(file.read_bytes())
+    made["provenance"]["recipe"]["options"]["labels"] = str(path)
+    file.write_text(json.dumps(made))
+    with pytest.raises(RunError, match="name it: --set labels=FILE"):
+        draw_again(file, demo_runs)
+
+
+def test_commands_take_the_file_by_its_option(labelled, demo_runs, tmp_path):
+    path, request = labelled
+    one = recipe.Drawn(recipe.recipe_of("length-scores", request), request, draw("length-scores", request))
+    file = save(one.figure, tmp_path / "old.json")
+    write_bundle([one], tmp_path / "paper")
+    manifest = tmp_path / "paper" / "manifest.json"
+    assert "home-of-alice" not in manifest.read_text() + report("Report", request.runs, "test", [one])
+    rerun = ["figure", str(file), "--rerun", "--runs", str(demo_runs)]
+    bundle = ["bundle", str(tmp_path / "again"), "--basket", str(manifest), "--runs", str(demo_runs)]
+    for words in (rerun, bundle):
+        assert isinstance(CliRunner().invoke(cli.app, words).exception, RunError)
+        told = CliRunner().invoke(cli.app, [*words, "--set", f"labels={path}"])
+        assert told.exit_code == 0, told.output
+    for name in ("length-scores.pdf", "length-scores.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "paper" / name).read_bytes()
 
 
 def _without_origin(folder: Path, ending: str) -> Path:

@@ -10,7 +10,7 @@ import pytest
 
 from analyses import beam as beam_analysis
 from analyses import future_cost as future_cost_analysis
-from workbench.figures import beam, beam_difference, beam_layout, future_cost, lengths, registry, scores, training
+from workbench.figures import beam, beam_difference, beam_layout, future_cost, lengths, scores, training
 from workbench.figures.grammar import Bars, Figure, Labels, Line, Points, Rule, Segments
 from workbench.figures.matplotlib_renderer import to_matplotlib
 from workbench.figures.plotly_renderer import to_plotly
@@ -86,11 +86,11 @@ def test_beam_tree_without_pruned_keeps_the_rest():
     assert series_rows(figure, Points) == {"finished": 1, "best path": 3}
 
 
-def _extents(figure: Figure, align: str) -> list[tuple[float, float, float]]:
+def _extents(figure: Figure, align: str, panel: int = 0) -> list[tuple[float, float, float]]:
     """Lane, left and right end in steps of every word, a character as wide as the figure takes it to be on paper."""
-    low, high = figure.panels[0].x.range
+    low, high = figure.panels[panel].x.range
     found = []
-    for mark in marks_of(figure, Labels):
+    for mark in marks_of(figure, Labels, panel):
         width = beam_layout.CHARACTER_POINTS * mark.font_points / 7.0 * (high - low) / beam_layout.PAGE_POINTS
         for row in mark.table.to_dict("records") if mark.align == align else ():
             length = len(row["text"]) * width
@@ -123,15 +123,69 @@ def _long(steps: int) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("steps", [6, 12, 40, 90])
-def test_words_of_a_long_tree_do_not_stand_on_each_other_and_none_is_cut_off(steps):
+def test_words_of_a_long_tree_do_not_stand_on_each_other_and_none_is_cut_off_or_left_out(steps):
     figure = beam.beam_tree(_long(steps))
-    inner, leaves = _extents(figure, "above"), _extents(figure, "right")
-    for (lane, _, end), (other, begin, _) in pairwise(inner):
-        assert lane != other or begin >= end - 1e-9
-    assert max(end for _, _, end in leaves) <= figure.panels[0].x.range[1]
-    assert len(leaves) == 1 + steps // 5
-    assert ("Words that would stand on another are left out" in figure.caption) == (len(inner) < steps - 1)
-    assert figure.panels[0].x.positions[-1] == steps
+    for number, panel in enumerate(figure.panels):
+        nodes = pd.concat([mark.table for mark in marks_of(figure, Points, number)])
+        inner, leaves = _extents(figure, "above", number), _extents(figure, "right", number)
+        for (lane, _, end), (other, begin, _) in pairwise(sorted(inner + leaves)):
+            assert lane != other or begin >= end - 1e-9
+        assert max(end for _, _, end in leaves) <= panel.x.range[1]
+        assert len(inner) + len(leaves) == len(nodes)
+    assert (len(figure.panels) > 1) == (steps > 12)
+    assert figure.panels[-1].x.positions[-1] == steps
+
+
+def test_a_row_begins_with_the_words_that_it_goes_on_from_and_all_rows_have_one_scale():
+    figure = beam.beam_tree(_long(40))
+    drawn = [pd.concat([mark.table for mark in marks_of(figure, Points, n)]) for n in range(len(figure.panels))]
+    for above, below in pairwise(drawn):
+        last = above["step"].max()
+        went_on = below.loc[below["step"] == last + 1, "parent"]
+        assert set(below.loc[below["step"] <= last, "id"]) == set(went_on) <= set(above["id"])
+    assert set(pd.concat(drawn)["id"]) == set(range(48))
+    assert len({round(panel.x.range[1] - panel.x.range[0], 9) for panel in figure.panels}) == 1
+
+
+def _random_search(steps: int, beam_size: int, seed: int) -> pd.DataFrame:
+    """A search that keeps the best of random candidates; one hypothesis finishes at the end."""
+    rng = np.random.default_rng(seed)
+    rows, kept = [], [(-1, 0.0)]
+    for step in range(1, steps + 1):
+        gains = np.log(rng.uniform(0.05, 1.0, (len(kept), 4)))
+        candidates = [(one, score + gain, gain) for (one, score), own in zip(kept, gains, strict=True) for gain in own]
+        candidates.sort(key=lambda one: -one[1])
+        begin, kept = len(rows), []
+        for rank, (parent, score, gain) in enumerate(candidates[: 2 * beam_size]):
+            fate = "pruned" if rank >= beam_size else "finished" if step == steps else "kept"
+            rows.append((step, parent, f"w{rng.integers(1000)}", gain, score, score, rank, fate))
+            kept += [(begin + rank, score)] if fate == "kept" else []
+    names = ("step", "parent", "word", "log_prob", "score", "normalised", "rank", "fate")
+    record = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    return beam_analysis.tree({**record, "best": record["fate"].index("finished")})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_edge_of_a_beam_tree_crosses_another_nor_runs_over_a_node(seed):
+    tree = _random_search(12, 5, seed)
+    figure = beam.beam_tree(tree, minimum_probability=0.0)
+    for number in range(len(figure.panels)):
+        # Edges to several children have the piece before they part in common.
+        pieces = pd.concat([mark.table for mark in marks_of(figure, Segments, number)]).drop_duplicates(
+            ["step", "y", "step_end", "y_end"]
+        )
+        lying = pieces[pieces["y"] == pieces["y_end"]]
+        upright = pieces[pieces["step"] == pieces["step_end"]]
+        for edge in upright.itertuples():
+            crossed = lying[(lying["y"] > edge.y) & (lying["y"] < edge.y_end)]
+            assert not ((crossed["step"] < edge.step) & (edge.step < crossed["step_end"])).any()
+        for lane, own in lying.groupby("y"):
+            ends = sorted(zip(own["step"], own["step_end"], strict=True))
+            assert all(begin >= end - 1e-9 for (_, end), (begin, _) in pairwise(ends)), lane
+        nodes = pd.concat([mark.table for mark in marks_of(figure, Points, number)])
+        assert not nodes.duplicated(["step", "y"]).any()
+        assert nodes.loc[nodes["on_best"], "y"].unique().tolist() == [0.0]
+        assert nodes["y"].max() < tree[tree["id"].isin(nodes["id"])]["y"].nunique()
 
 
 def test_beam_window_outside_the_search_is_refused():
@@ -144,6 +198,18 @@ def test_two_trees_share_their_steps():
     figure = beam.beam_trees_side_by_side(tree, beam_analysis.tree(OTHER), ("transformer", "gdr"))
     assert [panel.title for panel in figure.panels] == ["transformer", "gdr"]
     assert figure.panels[0].x == figure.panels[1].x
+
+
+def test_a_system_that_has_ended_takes_no_place_on_later_rows():
+    figure = beam.beam_trees_side_by_side(_long(40), _long(12), ("long", "short"))
+    assert [panel.title for panel in figure.panels] == [
+        "long, steps 1 to 10",
+        "short, steps 1 to 10",
+        "long, steps 11 to 20",
+        "short, steps 11 to 20",
+        "long, steps 21 to 30",
+        "long, steps 31 to 40",
+    ]
 
 
 def test_beam_diff_sorts_every_prefix_into_one_class():
@@ -330,25 +396,6 @@ def test_every_line_of_the_screen_stands_on_paper(figure):
             assert points(trace.x, trace.y) in on_paper
     assert figure.summary
     assert figure.caption
-
-
-def test_every_family_is_registered_and_described():
-    assert {"beam-tree", "beam-trees", "beam-diff", "scores", "training-curves", "length-scores"} <= set(
-        registry.names()
-    )
-    for entry in registry.describe():
-        assert entry["title"]
-        assert entry["needs"]
-    with pytest.raises(KeyError, match="did you mean 'beam-tree'"):
-        registry.family("beam-tre")
-
-
-def test_a_taken_name_is_refused():
-    def build() -> Figure:
-        raise AssertionError
-
-    with pytest.raises(ValueError, match=r"'scores' is already drawn by workbench\.figures\.scores"):
-        registry.register("scores", "Mine", {})(build)
 
 
 def test_missing_columns_are_named():

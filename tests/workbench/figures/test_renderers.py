@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
+from tests.workbench.figures.heat_maps import heat_of
 from workbench.figures import theme
-from workbench.figures.axes import category_axis, heat_of, label_every, plotly_text, token_axis, token_text
+from workbench.figures.axes import category_axis, label_every, plotly_text, token_axis, token_text
 from workbench.figures.grammar import (
     Axis,
     Bars,
@@ -103,6 +104,15 @@ def test_neutral_value_is_white_on_both(role, limits):
     np.testing.assert_array_equal(screen.data[0].z, 0.0)
 
 
+def test_hover_of_a_large_map_says_the_value_not_its_shade():
+    ratios = np.tile([0.25, 1.0, 100.0], (3_000, 1))
+    figure = Figure("large", "Large", (Panel((heat_of(ratios, role="relative", limits=(1 / 8, 8.0)),)),))
+    (heat,) = to_plotly(figure).data
+    assert "%{customdata" in heat.hovertemplate
+    assert "%{z" not in heat.hovertemplate
+    np.testing.assert_array_equal(heat.customdata, ratios)
+
+
 def test_ratio_is_shaded_by_its_logarithm_and_clipped():
     heat = heat_of(np.array([[0.0, 0.25, 1.0, 4.0, 99.0]]), role="relative", limits=(1 / 8, 8.0))
     np.testing.assert_allclose(theme.shades(heat), [[-3.0, -2.0, 0.0, 2.0, 3.0]])
@@ -140,6 +150,27 @@ def test_error_bars_end_where_the_table_says():
     trace = next(trace for trace in to_plotly(line_figure()).data if trace.name == "printed")
     np.testing.assert_allclose(trace.error_y.array, [0.5, np.nan, 0.5, 0.5])
     np.testing.assert_allclose(trace.error_y.arrayminus, [0.5, np.nan, 0.5, 0.5])
+
+
+@pytest.mark.parametrize("along", ["x", "y"])
+def test_intervals_end_in_the_same_places_on_both_even_where_they_do_not_hold_the_value(along):
+    ends = pd.DataFrame({"low": [4.0, 5.5, 3.0], "high": [7.0, 6.0, 4.5]})
+    mark = Points(ends.assign(x=5.0, y=5.0), "x", "y", "gdr", low="low", high="high", error_axis=along)
+    figure = Figure("points", "Points", (Panel((mark,)),))
+    (trace,) = to_plotly(figure).data
+    bars = trace[f"error_{along}"]
+    np.testing.assert_allclose(np.stack([5.0 - bars.arrayminus, 5.0 + bars.array], axis=1), ends)
+    (drawn,) = to_matplotlib(figure).axes[0].containers
+    np.testing.assert_allclose([line[:, "xy".index(along)] for line in drawn.lines[2][0].get_segments()], ends)
+
+
+def test_a_logarithmic_axis_keeps_its_labels_on_paper():
+    table = pd.DataFrame({"step": [1.0, 2.0], "rank": [1.0, 5000.0]})
+    powers = (1.0, 10.0, 100.0, 1000.0)
+    texts = tuple(f"{power:g}" for power in powers)
+    rank = Axis("rank", positions=powers, texts=texts, range=(0.8, 7000.0), log=True)
+    figure = Figure("ranks", "Ranks", (Panel((Line(table, "step", "rank", "gdr"),), y=rank, height=0.75),))
+    assert paper_labels(to_matplotlib(figure).axes[0].yaxis) == list(texts)
 
 
 def test_arrays_travel_typed_and_zoom_survives():

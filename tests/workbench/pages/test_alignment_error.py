@@ -5,9 +5,13 @@ import pytest
 
 import core_models
 from analyses import alignment, attention
+from core_models.checkpoint import write_weights
+from core_models.systems import build
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, traces
+from tests.workbench.papers.written_runs import written_run
 from workbench.drawing import Request, draw
 from workbench.drawing.alignment import error_table
+from workbench.kept_results import ALIGNMENT_ERROR, kept
 from workbench.runs import RunError, open_run
 
 NAMES = ("transformer", "future-cost-2")
@@ -47,6 +51,14 @@ def test_the_curve_is_that_of_forced_references_against_the_truth(runs):
     assert "truth of the controlled corpus" in figure.caption
 
 
+def test_what_the_figure_says_of_argmax_is_kept_beside_each_run(runs):
+    draw("alignment-error", Request(runs, options={"links": "truth"}))
+    for run in runs:
+        found = kept(run, "test", ALIGNMENT_ERROR)
+        assert found["aer"] == pytest.approx(expected(run)["aer"].iloc[-1], abs=2e-3)
+        assert (found["links"], found["layer"], found["sentences"]) == ("truth", "mean", 30)
+
+
 def test_layers_heads_and_files_of_links(runs, tmp_path):
     by_head = error_table(Request(runs[:1], options={"links": "truth", "layer": 1, "head": "each"}))
     heads = runs[0].config.model.heads
@@ -81,6 +93,7 @@ def test_by_length_the_parts_make_up_the_whole(runs):
         ({}, "needs gold links"),
         ({"links": "truth", "layer": "each", "head": "each"}, "choose a layer or a head"),
         ({"links": "truth", "layer": "first"}, "layer 'first': write a number from 1"),
+        ({"links": "truth", "layer": "rollout", "head": 2}, "takes the mean over heads"),
         ({"links": "truth", "limit": 0.5}, "there is no option 'limit'"),
         ({"links": "none.txt"}, "there is no such file of links"),
     ],
@@ -88,6 +101,18 @@ def test_by_length_the_parts_make_up_the_whole(runs):
 def test_what_cannot_be_drawn_is_said(runs, options, message):
     with pytest.raises(RunError, match=message):
         draw("alignment-error", Request(runs, options=options))
+
+
+def test_rollout_without_self_attention_is_refused(prepared, tmp_path):
+    run = written_run(tmp_path, "rnn", "rnnsearch:preset=tiny", prepared)
+    write_weights(
+        run.weights, build(run.config.model, len(prepared.source_vocabulary), len(prepared.target_vocabulary))
+    )
+    gold = tmp_path / "gold.txt"
+    gold.write_text("0-0\n" * len(run.translations("test")), encoding="utf-8")
+    request = Request((run,), options={"links": str(gold), "layer": "rollout"})
+    with pytest.raises(RunError, match="needs self-attention on both sides; choose a Transformer"):
+        draw("alignment-error", request)
 
 
 def test_the_page_counts_it_when_asked(with_demo):

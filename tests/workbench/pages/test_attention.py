@@ -58,6 +58,9 @@ def test_gold_links_come_from_a_file(pair, tmp_path):
     _, alignment = charts(at)
     assert [trace["x"].tolist() for trace in traces(alignment, "gold, sure")] == [[0.0], [0.0]]
     assert any("Alignment error rate" in caption.value for caption in at.caption)
+    path.write_text("0-0 1-0\n" * 30, encoding="utf-8")  # another file of the same name
+    at.run()
+    assert [trace["y"].tolist() for trace in traces(charts(at)[1], "gold, sure")] == [[0.0, 0.0], [0.0, 0.0]]
     at.text_input(key="links").set_value(f"{path}x").run()
     assert "no such file of links" in at.error[0].value
     assert len(charts(at)) == 1

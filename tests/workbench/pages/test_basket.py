@@ -43,7 +43,7 @@ def test_every_figure_can_be_put_in_as_it_is_shown(path):
     at.button(key="basket-beam-trees-").click().run()
     (found,) = basket.read(path)
     assert (found.drawing, found.runs, found.sentence, found.width) == ("beam-trees", tuple(wanted["runs"]), 5, "")
-    at.segmented_control(key="width-beam-trees-").set_value("column").run()
+    at.segmented_control(key="width-beam-trees--page").set_value("column").run()
     at.button(key="basket-beam-trees-").click().run()
     assert [one.width for one in basket.read(path)] == ["", "column"]
     at = open_page("scores", runs=wanted["runs"], metrics=["TER"])

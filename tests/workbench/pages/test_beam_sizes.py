@@ -40,6 +40,17 @@ def test_quality_is_that_of_translating_with_each_size(measured):
         )
 
 
+def test_a_run_whose_search_asks_for_several_is_measured_with_a_beam_of_one_too(measured, tmp_path):
+    run = open_run(shutil.copytree(measured.folder, tmp_path / "run"))
+    config = run.folder / "config.yaml"
+    config.write_text(config.read_text().replace("n_best: 1", "n_best: 5"))
+    assert open_run(run.folder).config.search.n_best == 5
+    test = measured.translations("test").test_set
+    beam_sizes.measure(run, test, [1], short_words=7, most_short=1, most_nodes=300)
+    (found,), wanted = beam_sizes.read(run, "test")["sizes"], beam_sizes.read(measured, "test")["sizes"][0]
+    assert found["bleu"] == wanted["bleu"]
+
+
 def test_search_errors_are_beams_that_something_more_probable_beats(measured):
     translator, test = core_models.load(measured.folder), measured.translations("test").test_set
     short = [source for source in test.sources if len(source.split()) <= 7][:4]
@@ -98,6 +109,11 @@ def test_what_cannot_be_measured_or_read_is_said(measured, tmp_path):
     run = open_run(shutil.copytree(measured.folder, tmp_path / "run"))
     (run.folder / "beam_sizes" / "test.json").write_text(json.dumps({"sizes": []}), encoding="utf-8")
     with pytest.raises(RunError, match=r"not readable \(no sizes\); measure again: workbench beam-sizes"):
+        beam_sizes.read(run, "test")
+    shutil.copy(measured.folder / "beam_sizes" / "test.json", run.folder / "beam_sizes" / "test.json")
+    assert beam_sizes.read(run, "test") == beam_sizes.read(measured, "test")
+    run.weights.write_bytes(run.weights.read_bytes() + b"\0")
+    with pytest.raises(RunError, match=r"are of other weights than it has now; try them: workbench beam-sizes"):
         beam_sizes.read(run, "test")
     with pytest.raises(RunError, match="no beam sizes were tried on 'other' yet"):
         beam_sizes.read(run, "other")

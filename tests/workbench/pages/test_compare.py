@@ -1,10 +1,13 @@
 """Scores, Lengths and Curves: charts and tables hold the numbers of the line before them."""
 
+import shlex
+import shutil
+
 import numpy as np
 import pytest
 
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
-from workbench import buckets, evaluation, segment_annotations
+from workbench import buckets, cli, evaluation, segment_annotations
 from workbench.runs import training_table
 from workbench.widgets.score_tables import METHOD_NAMES
 
@@ -28,6 +31,23 @@ def test_scores_stand_in_the_chart_and_in_the_table(runs):
     assert table["score"].tolist() == pytest.approx(expected["score"].tolist())
     assert table["signature"].tolist() == expected["signature"].tolist()
     assert table["system"].tolist() == NAMES * 2
+
+
+def test_a_run_looks_the_same_on_a_page_of_some_of_the_chosen_runs_and_by_its_command(with_demo, tmp_path):
+    for name, system in (("transformer", "pfrnn"), ("future-cost-1", "gdr"), ("future-cost-2", "qcn")):
+        (with_demo / "demo" / name).rename(with_demo / "demo" / system)
+    shutil.rmtree(with_demo / "demo" / "gdr" / "translations")
+    chosen = [f"demo/{name}" for name in ("gdr", "pfrnn", "qcn")]
+    curves = charts(open_page("curves", runs=chosen))[0]
+    at = open_page("scores", runs=chosen, baseline="demo/qcn", metrics=["BLEU"])
+    (scores,) = charts(at)
+    (command,) = (code for code in codes(at) if code.startswith("workbench figure scores "))
+    file = tmp_path / "scores.svg"
+    cli.app(shlex.split(command)[1:-1] + [str(file)], standalone_mode=False)
+    for name in ("pfrnn", "qcn"):
+        colours = {trace["marker"]["color"] for chart in (curves, scores) for trace in traces(chart, name)[:1]}
+        assert len(colours) == 1
+        assert colours.pop().lower() in file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("method", list(evaluation.TESTS))
@@ -54,10 +74,13 @@ def test_one_run_has_scores_but_no_test(with_demo):
 
 
 def test_lengths_draw_scores_differences_and_output_lengths(runs):
-    at = open_page("lengths", scheme="4 quantiles", metric="chrF", measure="reference length")
     grouping = buckets.Grouping("reference", "quantiles:4")
     scores, differences, _ = buckets.tables(runs, "test", grouping, "chrf", "demo/transformer")
-    by_score, by_difference, by_length = charts(at)
+    asked = {"scheme": "4 quantiles", "metric": "chrF", "measure": "reference length"}
+    at = open_page("lengths", **asked)
+    (by_score,) = charts(at)
+    (by_difference,) = charts(open_page("lengths", figure="Difference to the baseline", **asked))
+    (by_length,) = charts(open_page("lengths", figure="Output length", **asked))
     assert {"chrF", "n", "reference length (words)"} <= axis_titles(by_score)
     assert {"Δ chrF", "n"} <= axis_titles(by_difference)
     assert {"mean length", "n"} <= axis_titles(by_length)
@@ -96,8 +119,8 @@ def test_buckets_by_frequency_are_counted_in_the_training_text(runs):
 
 
 def test_a_single_run_has_no_differences_to_draw(with_demo):
-    at = open_page("lengths", runs=["demo/transformer"])
-    assert len(charts(at)) == 2
+    at = open_page("lengths", runs=["demo/transformer"], figure="Difference to the baseline")
+    assert not charts(at)
     assert any("second run" in text for text in texts(at))
 
 

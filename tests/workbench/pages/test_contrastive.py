@@ -4,6 +4,7 @@ import json
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from tests.bad_input.test_fuzzing import FILES, bounded, sentences
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, texts, traces
 from workbench import cli, contrastive
 from workbench.drawing import Request, draw
+from workbench.figures.contrastive import contrastive_accuracy
 from workbench.runs import Run, RunError, open_run
 
 ITEMS = [
@@ -142,6 +144,43 @@ def test_every_translation_has_the_translators_log_prob(scored):
             expected = translator.score([item.source] * 3, [item.right, *item.wrong])
             np.testing.assert_allclose([one.right, *one.wrong], [each.log_prob for each in expected], atol=1e-3)
             assert [one.right_tokens, *one.wrong_tokens] == [len(each.tokens) for each in expected]
+
+
+def test_chance_stands_at_each_tag_where_tags_differ():
+    rows = {"system": "a", "n": 4, "right": 2, "ties": 0, "share": 0.5, "low": 0.2, "high": 0.8, "margin": 0.1}
+    table = pd.DataFrame([{**rows, "tag": "two", "chance": 0.5}, {**rows, "tag": "four", "chance": 0.25}])
+    table = table.assign(margin_per_token=0.1)
+    drawn = contrastive_accuracy(table).table
+    chance = drawn[drawn["series"] == "chance"]
+    assert chance[["tag", "chance_percent"]].values.tolist() == [["two", 50.0], ["four", 25.0]]
+    (line,) = contrastive_accuracy(table.assign(chance=0.5)).table.query("series == 'chance'")["value"]
+    assert line == 50.0
+
+
+def test_the_first_process_alone_scores(scored, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    run = scored[0][0]
+    file = run.folder / "contrast" / "controlled-test.json"
+    before = file.stat().st_mtime_ns
+    folder = str(run.folder)
+    for words in (
+        ["contrast", "--controlled", "test", "--run", folder],
+        ["compare", folder, str(scored[0][1].folder)],
+        ["score", folder, "--source", folder, "--target", folder],
+        ["beam-sizes", folder, "--sizes", "1", "--most-short", "0"],
+    ):
+        found = CliRunner().invoke(cli.app, words)
+        assert (found.exit_code, found.stdout) == (0, "")
+    assert file.stat().st_mtime_ns == before
+    assert not (run.folder / "beam_sizes").exists()
+
+
+def test_scores_of_other_weights_are_none_of_the_run(scored, tmp_path):
+    run = open_run(shutil.copytree(scored[0][0].folder, tmp_path / "run"))
+    assert contrastive.read(run, "controlled-test").scored == contrastive.read(scored[0][0], "controlled-test").scored
+    shutil.copy(scored[0][1].weights, run.weights)
+    with pytest.raises(RunError, match=r"with other weights than it has now; score it again: workbench contrast"):
+        contrastive.read(run, "controlled-test")
 
 
 def test_the_command_prints_the_accuracy_by_tag(scored):

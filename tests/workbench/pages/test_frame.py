@@ -1,11 +1,14 @@
 """What every page has: an empty state without runs, the state of the URL, errors as sentences, texts as typed."""
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from core_models.translator import Translation
 from tests.workbench.pages.app_pages import APP, charts, codes, open_page, read_as_markdown, runs_of, texts
@@ -22,6 +25,7 @@ PAGES = (
     "lengths",
     "words",
     "sentences",
+    "adequacy",
     "contrast",
     "rating",
     "what_if",
@@ -123,6 +127,40 @@ def test_a_broken_run_is_shown_with_its_reason_and_stops_nothing(with_demo):
     assert any(as_typed("not readable as YAML") in error.value for error in at.error)
     assert "broken" not in at.sidebar.multiselect(key="runs").options
     assert charts(open_page("scores"))
+
+
+def test_the_baseline_is_the_first_run_where_no_test_set_is_translated_yet(with_demo):
+    chosen = ["new/future-cost-1", "new/transformer"]
+    for name in chosen:
+        without = shutil.ignore_patterns("translations", "traces")
+        shutil.copytree(with_demo / "demo" / name.partition("/")[2], with_demo / name, ignore=without)
+    view = open_page("start", runs=chosen).session_state["_frame"].view
+    assert (view.runs, view.baseline) == (("new/transformer", "new/future-cost-1"), "new/transformer")
+
+
+@pytest.mark.parametrize(
+    ("said", "command"),
+    [
+        ("one has no traces; make them: workbench trace '/my workbench runs/one'", "trace '/my workbench runs/one'"),
+        ("/my workbench runs/one: no run here", ""),
+        ("a run is here already; go on with it (workbench resume one) or choose another folder", ""),
+    ],
+)
+def test_only_a_command_is_taken_out_of_an_error(said, command):
+    at = AppTest.from_string(f"from workbench import frame\nframe.show_error(ValueError({said!r}))").run()
+    assert codes(at) == ([f"workbench {command}"] if command else [])
+    assert at.error[0].value == as_typed(said.removesuffix(f" workbench {command}"))
+
+
+@pytest.mark.parametrize("page", ["start", "gallery"])
+def test_commands_quote_a_runs_folder_with_a_blank(page, tmp_path, monkeypatch):
+    root = tmp_path / "my runs"
+    root.mkdir()
+    monkeypatch.setenv("WORKBENCH_RUNS", str(root))
+    query = {"paper": "duan-2020"} if page == "gallery" else {}
+    lines = [line for code in codes(open_page(page, **query)) for line in code.splitlines() if str(root) in line]
+    assert lines
+    assert all(Path(shlex.split(line)[-1]).is_relative_to(root) for line in lines)
 
 
 def test_a_test_set_that_is_not_translated_is_asked_for(with_demo):

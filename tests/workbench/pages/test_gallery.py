@@ -4,7 +4,7 @@ import pytest
 
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts, traces
 from tests.workbench.papers.written_runs import written_run
-from workbench.papers import presets
+from workbench.papers import beside, presets
 from workbench.papers.reading import library
 
 
@@ -29,12 +29,11 @@ def _links(at):
 def test_without_a_run_it_shows_what_is_printed_and_the_checks(runs_root):
     at = open_page("gallery", paper="dou-2019", table="Table 1")
     table = library()["dou-2019"].table("table-1")
-    shown = _printed(at).drop_duplicates("row")  # an experiment of ours may have several lines for a row
+    shown = _printed(at)
     assert shown["BLEU"].tolist() == [str(row.values["bleu"]) for row in table.rows] == [
         "27.31", "27.73", "28.33", "28.22", "28.81",
     ]  # fmt: skip
     assert shown["Train"].tolist()[-1] == "1.10"
-    assert shown.set_index("row").loc["+ EM Routing", "where"] == presets.NOT_HERE
     differing = presets.checks_of(library(), "dou-2019", "table-1").query("not agrees")
     said = " ".join(texts(at))
     for check in differing.to_dict("records"):
@@ -48,14 +47,16 @@ def test_without_a_run_it_shows_what_is_printed_and_the_checks(runs_root):
 
 def test_ours_stands_beside_with_run_data_test_set_and_metric(with_runs):
     at = open_page("gallery", paper="duan-2020", table="Table 1", runs=["plain", "second"])
-    shown = _printed(at).drop_duplicates("row", keep="last").set_index("row")
-    wanted = presets.ours(library()["duan-2020"].table("table-1"), with_runs, "test").set_index("row")
+    lines = at.dataframe[1].value
+    shown = lines[lines["measure"] == "BLEU"].set_index("row")
+    wanted = beside.ours(library()["duan-2020"].table("table-1"), with_runs, "test")
+    wanted = wanted[wanted["measure"] == "bleu"].set_index("row")
     for label, key in (("Trans.base", "transformer"), ("+Model II", "model-2")):
         row = shown.loc[label]
         assert row["ours"] == wanted.loc[key, "score"]
-        assert row[["metric", "test", "data"]].tolist() == ["BLEU", "test", wanted.loc[key, "data"]]
+        assert row[["measure", "test", "data"]].tolist() == ["BLEU", "test", wanted.loc[key, "data"]]
     assert shown.loc["+Model II", "where"] == "run second"
-    assert shown.loc["+BIARN", "where"] == presets.NOT_HERE
+    assert _printed(at).set_index("row").loc["+BIARN", "ours"] == beside.NOT_HERE
     captions = " ".join(element.value for element in at.caption).replace("\\", "")
     assert f"no reproduction: run plain (transformer:preset=tiny), data {row['data']}, test set test, BLEU" in captions
     commands = [code for code in codes(at) if code.startswith("workbench figure ")]

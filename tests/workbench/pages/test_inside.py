@@ -1,6 +1,7 @@
 """Translate, Beam trees and Future cost: what is shown is what the model, the search and the traces say."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 import core_models
 from analyses import beam
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
+from workbench.runs import RunError
+from workbench.widgets import live
 
 
 def test_translate_gives_what_the_translator_gives(with_demo):
@@ -38,6 +41,13 @@ def test_a_source_that_is_too_long_is_refused_with_a_command(with_demo):
     assert "200 words" in at.error[0].value
     assert any("workbench translate" in code for code in codes(at))
     assert not charts(at)
+
+
+def test_a_long_source_without_blanks_is_too_long_too(with_demo):
+    run = runs_of(with_demo, "transformer")[0]
+    run = replace(run, folder=run.folder.rename(run.folder.with_name("a run")))
+    with pytest.raises(RunError, match=r"3000 characters.*workbench translate '\S+/a run' --input FILE$"):
+        live.translate(run, live.Asked("\u7684" * 3_000))
 
 
 def test_two_trees_stand_side_by_side_the_baseline_above(with_demo):
@@ -84,11 +94,9 @@ def test_future_cost_draws_the_traces(with_demo):
     assert not traces(first, "gate")
     assert traces(second, "gate")
     assert {"estimated cost of the next word (nats)", "realised cost (nats)"} <= axis_titles(calibration)
-    table = at.dataframe[-1].value
     agreement = next(frame.value for frame in at.dataframe if "pearson" in frame.value)
     assert agreement["system"].tolist() == ["future-cost-1", "future-cost-2"]
     assert (agreement["n"] > 0).all()
-    assert len(table)
 
 
 def test_without_a_future_cost_run_the_page_says_which_has_one(with_demo):

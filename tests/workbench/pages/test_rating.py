@@ -3,7 +3,7 @@
 import pytest
 
 from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, texts
-from workbench import rating
+from workbench import rating, rating_tables
 from workbench.rating import Mark
 from workbench.widgets.rating_form import word_labels
 
@@ -87,6 +87,18 @@ def test_results_come_on_asking(study, with_demo):
     scores = next(table.value for table in at.main.dataframe if "measure" in table.value)
     assert set(scores["system"]) == {f"demo/{name}" for name in NAMES}
     assert (scores.loc[scores["measure"] == "quality", "score"] == 3).all()
+
+
+def test_a_file_of_ratings_is_brought_in_once(study):
+    filled = rating_tables.form(study, "ann").assign(quality="2").to_csv(index=False).encode()
+    at = open_page("rating", rating="Results")
+    at.file_uploader(key="ratings-blind").upload("ann.csv", filled, "text/csv").run()
+    sentence = study.items[0].sentence
+    assert {mark.quality for mark in rating.marks(study, "ann")[sentence].values()} == {2}
+    better = {letter: Mark(5) for letter in rating.marks(study, "ann")[sentence]}
+    rating.save(study, "ann", {sentence: better})  # rated anew, while the file stands in its box
+    at.toggle(key="unblind").set_value(True).run()
+    assert rating.marks(study, "ann")[sentence] == better
 
 
 def test_a_word_that_comes_again_has_a_label_of_its_own():

@@ -88,6 +88,17 @@ def test_labels_and_scores_from_elsewhere_are_columns(with_demo):
     assert at.dataframe[0].value["sentence"].tolist() == list(range(27, -1, -3))
 
 
+def test_a_file_of_labels_is_taken_in_once(with_demo):
+    kept = with_demo / "annotations" / "test" / "domain.txt"
+    at = open_page("sentences")
+    at.file_uploader(key="annotations-test").upload("domain.txt", b"news\n" * 30, "text/plain").run()
+    assert at.dataframe[0].value["domain"].tolist() == ["news"] * 30
+    kept.write_text("chat\n" * 30, encoding="utf-8")  # somebody mends the file, while it stands in the box of this page
+    at.toggle(key="largest").set_value(True).run()
+    assert at.dataframe[0].value["domain"].tolist() == ["chat"] * 30
+    assert kept.read_text(encoding="utf-8") == "chat\n" * 30
+
+
 def test_an_annotation_that_does_not_fit_is_not_kept(with_demo):
     with pytest.raises(RunError, match="has 1 lines but the test set has 30 segments"):
         segment_annotations.save(with_demo, "test", "labels.txt", b"one\n", 30)

@@ -1,13 +1,20 @@
 """Start: what is loaded, the machine, and the job that builds the demo."""
 
+import subprocess
+import sys
 import time
 from importlib.metadata import version
 
-from tests.workbench.pages.app_pages import codes, open_page, texts
-from workbench import jobs
+from tests.workbench.pages.app_pages import APP, codes, open_page, texts
+from workbench import demo, jobs
 
 
-def test_it_counts_what_is_loaded_and_names_the_machine(with_demo):
+def test_it_counts_what_is_loaded_and_names_the_machine_when_asked(with_demo):
+    for name in demo.systems():  # the tests' demo has not all of them
+        index = with_demo / "demo" / name / "traces" / "test" / "index.json"
+        if not index.exists():
+            index.parent.mkdir(parents=True)
+            index.touch()
     at = open_page("start")
     assert {metric.label: metric.value for metric in at.metric} == {
         "Runs": "3",
@@ -15,7 +22,9 @@ def test_it_counts_what_is_loaded_and_names_the_machine(with_demo):
         "Chosen": "3",
         "Test sets": "1",
     }
-    machine = at.dataframe[0].value.set_index("part")["found"]
+    assert not at.dataframe
+    at.session_state["machine"] = True
+    machine = at.run().dataframe[0].value.set_index("part")["found"]
     assert machine["torch"] == version("torch")
     assert "CPU" in machine["Device"]
     assert "The demo is built." in texts(at)
@@ -40,3 +49,14 @@ def test_the_demo_is_started_found_again_after_a_reload_and_cancelled(runs_root)
     at = open_page("start")
     assert any("The last time: Cancelled" in text and "go on where they stopped" in text for text in texts(at))
     assert any(button.label == "Build the demo" for button in at.button)
+
+
+def test_the_first_page_waits_for_no_library_that_it_does_not_show(with_demo):
+    """They take most of a second to import; Plotly comes with Streamlit."""
+    script = (
+        "import sys; from tests.workbench.pages.app_pages import open_page\n"
+        "open_page('start', runs=['demo/transformer'])\n"
+        "print(*({'pandas', 'pyarrow', 'matplotlib', 'sacrebleu', 'scipy', 'torch'} & set(sys.modules)))"
+    )
+    told = subprocess.run([sys.executable, "-c", script], check=True, cwd=APP.parent, stdout=subprocess.PIPE, text=True)
+    assert told.stdout.strip() == ""

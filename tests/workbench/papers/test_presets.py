@@ -1,9 +1,8 @@
-"""Presets: which rows a system stands in, whose scores stand beside them, and the figure that draws both."""
+"""Presets: which rows a system stands in, the checks that stand with a table, and the figure of a table."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from sacrebleu.metrics import BLEU
 from typer.testing import CliRunner
 
 from core_models.config import ConfigError
@@ -11,10 +10,9 @@ from tests.workbench.papers.written_runs import written_run
 from workbench import cli
 from workbench.drawing import Request, draw
 from workbench.papers import presets
-from workbench.papers.reading import Column, library
+from workbench.papers.beside import ours
+from workbench.papers.reading import library
 from workbench.runs import RunError
-
-SCORES = "system,metric,score,low,high,signature,n,seeds,spread,test\n"
 
 
 @pytest.fixture
@@ -24,28 +22,6 @@ def papers():
 
 def _table(papers, paper="duan-2020", name="table-1"):
     return papers[paper].table(name)
-
-
-@pytest.fixture
-def results(tmp_path):
-    """A result folder beside the grid of its experiment, as `workbench experiment table` writes them."""
-    folder = tmp_path / "experiments" / "results"
-    folder.mkdir(parents=True)
-    lines = [
-        "plain,bleu,36.5,34.9,38.2,some|signature,1000,1,,flickr",
-        "plain,chrf,60.5,59.3,61.7,some|signature,1000,1,,flickr",
-        "two,bleu,36.0,34.4,37.6,some|signature,1000,3,0.4,flickr",
-        "two,bleu,30.0,29.0,31.0,some|signature,500,3,0.2,coco",
-        "two@1250,bleu,31.1,29.0,33.0,some|signature,1000,1,,flickr",
-    ]
-    (folder / "captions.scores.csv").write_text(SCORES + "\n".join(lines) + "\n", encoding="utf-8")
-    grid = {"plain": "transformer:preset=small", "two": "future-cost-2:preset=small,weight=0.5"}
-    (folder.parent / "captions.yaml").write_text(
-        "name: captions\ndata: {controlled: {sentences: 9, dev: 9, test: 9}}\ntraining: {max_steps: 9}\nsystems:\n"
-        + "".join(f'  {name}: "{system}"\n' for name, system in grid.items()),
-        encoding="utf-8",
-    )
-    return folder
 
 
 def test_every_table_and_every_case_has_its_preset(papers):
@@ -78,57 +54,6 @@ def test_a_cited_row_is_ours_where_the_paper_has_no_other(papers):
     assert row.cited == "Miculicich et al. 2018"
 
 
-@pytest.mark.parametrize(
-    ("unit", "metric"),
-    [("BLEU", "bleu"), ("BLEU, case-sensitive", "bleu"), ("difference in BLEU", None), ("Meteor", None), ("", None)],
-)
-def test_a_column_is_ours_too_by_its_unit_alone(unit, metric):
-    assert presets.metric_of(Column(key="a", label="BLEU", unit=unit)) == metric
-
-
-def test_results_of_experiments_keep_where_they_are_from(papers, results):
-    found = presets.ours(_table(papers), [], "", results)
-    assert found["row"].tolist() == ["transformer", "model-2", "model-2"]
-    assert found["score"].tolist() == [36.5, 36.0, 30.0]
-    assert found["where"].tolist() == ["experiment captions, 1 seed", *["experiment captions, 3 seeds"] * 2]
-    assert found["test"].tolist() == ["flickr", "flickr", "coco"]
-    assert set(found["data"]) == {"captions"}
-    assert found["system"].tolist()[0] == "transformer:preset=small"
-    (results / "captions.scores.csv").write_text("nothing\n1\n", encoding="utf-8")
-    with pytest.raises(RunError, match=r"captions\.scores\.csv: not the scores of an experiment"):
-        presets.ours(_table(papers), [], "", results)
-
-
-def test_a_run_goes_before_an_experiment_and_has_sacrebleus_score(papers, results, prepared, tmp_path):
-    run = written_run(tmp_path / "runs", "mine", "future-cost-2:preset=tiny", prepared, spoiled=5)
-    opened = run.translations("test")
-    found = presets.ours(_table(papers), [run], "test", results).set_index("row")
-    assert found.loc["model-2", "score"] == pytest.approx(
-        BLEU().corpus_score(opened.hypotheses, [opened.test_set.references]).score
-    )
-    assert found.loc["model-2", "low"] <= found.loc["model-2", "score"] <= found.loc["model-2", "high"]
-    assert found.loc["model-2", ["where", "test", "data"]].tolist() == ["run mine", "test", prepared.folder.parent.name]
-    assert found.loc["transformer", "where"] == "experiment captions, 1 seed"
-    with pytest.raises(RunError, match="workbench translate"):
-        presets.ours(_table(papers), [run], "wmt14", results)
-
-
-def test_what_is_printed_keeps_its_digits_and_what_was_not_run_says_so(papers, results):
-    table = _table(papers)
-    shown = presets.beside(table, presets.ours(table, [], "", results))
-    assert len(shown) == len(table.rows) + 1  # two test sets of future-cost-2
-    first = shown.drop_duplicates("row").set_index("row")
-    assert first.loc["+Model I", ["EN-DE BLEU", "EN-DE #Speed", "ours", "where"]].tolist()[:2] == ["27.97", "12.5"]
-    assert first.loc["+Model I", "where"] == presets.NOT_HERE
-    assert np.isnan(first.loc["+Model I", "ours"])
-    second = shown[shown["row"] == "+Model II"]
-    assert second["ours"].tolist() == [36.0, 30.0]
-    assert second["EN-DE BLEU"].tolist()[0] == "28.17"
-    assert second["EN-DE BLEU"].isna().tolist() == [False, True]
-    sizes = _table(papers, "yang-2019", "table-1")
-    assert "ours" not in presets.beside(sizes, presets.ours(sizes, [], "", results))
-
-
 def test_checks_stand_where_their_numbers_are_and_nothing_is_corrected(papers):
     found = presets.checks_of(papers, "dou-2019", "table-2")
     size = found[found["known"] == "B4"].iloc[0]
@@ -156,7 +81,7 @@ def test_the_figure_draws_printed_numbers_hollow_and_ours_filled(papers, prepare
         assert mark.style.hollow
         assert mark.rows()["value"].tolist() == [float(row.values[key]) for row in table.rows if key in row.values]
     assert marks["printed EN-DE BLEU"].style.marker != marks["printed ZH-EN BLEU"].style.marker
-    mine, found = marks["mine"], presets.ours(table, [run], "test")
+    mine, found = marks["mine"], ours(table, [run], "test")
     assert not mine.style.hollow
     drawn = mine.rows().iloc[0]
     wanted = found[found["row"] == "model-1"].iloc[0]

@@ -92,6 +92,25 @@ def test_a_row_with_an_average_has_all_that_is_averaged():
         assert parts <= set(row.values), f"{table.id}, {row.key}"
 
 
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_column_has_the_measure_that_its_unit_says(name):
+    """A Meteor and a difference are no measure of ours."""
+    for column in (column for table in library()[name].tables for column in table.columns):
+        kind = column.unit.partition(",")[0]
+        assert (column.measure == "bleu") == (kind == "BLEU")
+        assert (column.measure or "").startswith("parameters") == kind.startswith("millions")
+        assert column.measure is None or not kind.startswith(("Meteor", "difference"))
+
+
+def test_a_row_is_relative_to_the_baseline_above_it():
+    table = library()["duan-2020"].table("table-1")
+    found = {row.key: table.baseline_of(row) for row in table.rows}
+    assert found["vaswani-big"] is None
+    assert [found[key].key for key in ("transformer", "model-2", "model-2-big")] == [
+        "transformer", "transformer", "transformer-big",
+    ]  # fmt: skip
+
+
 def test_a_number_keeps_the_digits_it_is_printed_with(written):
     table = load(written(SMALL)).table("table-1")
     assert str(table.value("ours", "dev")) == "39.10"
@@ -124,6 +143,17 @@ SLIPS = {
     "a check unexplained": ("agrees = true", "agrees = false", "a check that does not agree says why: give a note"),
     "an agreeing contradiction": ("agrees = true", 'agrees = true\nknown = "A13"', "cannot be the known contradiction"),
     "a table that is none": ("[[claim]]", "[claim]", "claim must be a list of entries; write [[claim]] before each"),
+    "no such baseline": (
+        'what = "scores"',
+        'what = "scores"\nbaselines = ["our"]',
+        "baselines: there is no row 'our'; did you mean 'ours'?",
+    ),
+    "a speed without a baseline": (
+        'label = "Dev" }',
+        'label = "Dev", measure = "train-speed" }',
+        "column dev: it is measured against a baseline; name its row in `baselines`",
+    ),
+    "an unknown measure": ('label = "Dev" }', 'label = "Dev", measure = "blue" }', "columns.measure"),
     "no heading": ("[paper]", "[[case]]", "paper: title is missing"),
 }
 

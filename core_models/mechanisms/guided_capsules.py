@@ -1,0 +1,236 @@
+"""Dynamic PAST and FUTURE (Zheng 2019): what of the source is translated and what is not, at every target position.
+
+The decoding state z_t guides the separation of the source words (`guided_contents`); z_t, PAST and FUTURE together make
+o_t = z_t + FFN([z_t; PAST; FUTURE]), which the vocabulary head reads through its norm (section 3.2). Two more losses
+teach the contents what to hold: the bag of words before and after (L_BoW), and agreement with the mean decoding states
+before and after (L_BCA, section 3.3). Nothing waits for an earlier position, so a step needs no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from core_models.backbones.dropout import Dropout
+from core_models.bags import Side, content_agreement, running_means
+from core_models.mechanisms.base import Bag, Host, Mechanism, Options, Own, Place, Prediction, View
+from core_models.mechanisms.guided_contents import AttentionContents, ClassifierContents, GuidedContents
+
+if TYPE_CHECKING:
+    from core_models.text.batches import Batch
+
+SIDES: tuple[Side, ...] = ("past", "future")
+# What the released code does where the paper says otherwise (A2, A3, A5 to A8); each can still be given.
+RELEASED: Mapping[str, Any] = {
+    "agreement": "bounded",
+    "initialisation": "released",
+    "bag": "strict",
+    "bag_begins": True,
+    "bag_head": "tanh",
+    "bag_smoothing": 0.1,
+    "bca_direction": "from_contents",
+    "bca_target": "output",
+    "bca_span": "strict_past",
+    "bca_reduce": "mean",
+}
+
+
+class GuidedCapsulesOptions(Options):
+    variant: Literal["literal", "released"] = Field("literal", description="the text, or the code released with it")
+    routing: Literal["guided", "classifier", "attention"] = Field("guided", description="GDR, CLF or ATTN")
+    capsules: int = Field(4, ge=0, description="J, of PAST and FUTURE together")
+    capsule_width: int | None = Field(None, gt=0, description="d_c; in the base model 256, released 60, else to scale")
+    redundant: bool | None = Field(None, description="half as many capsules again for neither; guided routing has them")
+    iterations: int = Field(3, gt=0)
+    agreement: Literal["paper", "bounded"] = Field("paper", description="Eq. 7, or tanh(Eq. 7) / sqrt(d_c)")
+    detach: bool = Field(False, description="gradients go through the last iteration only")
+    attention_squash: bool = Field(False, description="squash what ATTN gathers")
+    combination: Literal["feed_forward", "gate"] = "feed_forward"
+    hidden: int | None = Field(
+        None, gt=0, description="of the feed-forward combination; four times the decoder's width"
+    )
+    initialisation: Literal["xavier", "released"] = Field(
+        "xavier", description="released draws so near zero that the routing stays uniform for very long"
+    )
+    losses: tuple[Literal["bow", "bca"], ...] = ()
+    lambda_1: float = Field(1.0, ge=0, description="weight of the bags of words")
+    lambda_2: float = Field(1.0, ge=0, description="weight of the content agreement")
+    bag: Literal["inclusive", "strict", "analysis"] = Field("inclusive", description="whether y_t is past, future (A5)")
+    bag_begins: bool = Field(False, description="BOS is a past word of the strict bag")
+    bag_loss: Literal["mean", "sum"] = Field("mean", description="over the words of a bag (A6)")
+    bag_smoothing: float = Field(0.0, ge=0, lt=1)
+    bag_head: Literal["linear", "tanh"] = Field(
+        "linear", description="tanh has a bias, and PAD out of the softmax (A7)"
+    )
+    bca_direction: Literal["to_contents", "from_contents"] = Field("to_contents", description="what W_BCA maps (A8)")
+    bca_target: Literal["state", "output"] = Field("state", description="means of z, or of what the head reads")
+    bca_span: Literal["inclusive", "strict_past"] = "inclusive"
+    bca_reduce: Literal["sum", "mean"] = Field("sum", description="squares over the width")
+    bca_detach_target: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_released(cls, given: Any) -> Any:
+        released = isinstance(given, Mapping) and given.get("variant") == "released"
+        return {**RELEASED, **given} if released else given
+
+    @model_validator(mode="after")
+    def _possible(self) -> GuidedCapsulesOptions:
+        if self.capsules < 2:
+            why = (
+                "a bag of words is predicted from capsules" if "bow" in self.losses else "PAST and FUTURE are capsules"
+            )
+            raise ValueError(f"capsules: {self.capsules}, but {why}; give at least 2")
+        if self.capsules % 2:
+            raise ValueError(f"capsules: {self.capsules} cannot be halved into PAST and FUTURE; give an even number")
+        if self.redundant is not None and self.routing != "guided":
+            raise ValueError(
+                f"redundant: capsules that take what is neither PAST nor FUTURE belong to guided routing, not to the "
+                f"{self.routing}; leave the option out"
+            )
+        return self
+
+
+class GuidedCapsules(Mechanism):
+    """GDR and its simple baselines CLF and ATTN, on any backbone with a readout."""
+
+    Options = GuidedCapsulesOptions
+    options: GuidedCapsulesOptions
+    places: Sequence[Place] = (Place.READOUT,)
+
+    def __init__(self, host: Host, options: GuidedCapsulesOptions) -> None:
+        super().__init__(host, options)
+        if options.bca_target == "output":
+            self.places = (Place.READOUT, Place.OUTPUT)
+        guide, memory, stream = (host.widths[name] for name in ("guide", "memory", "stream"))
+        width = options.capsule_width or (round(60 * stream / 512) if options.variant == "released" else stream // 2)
+        content = options.capsules // 2 * width
+        self.query_norm = nn.LayerNorm(guide)
+        self.contents = self._contents(memory, guide, width, content)
+        self.contents.initialise(options.initialisation == "released")
+        parts, hidden = guide + 2 * content, options.hidden or 4 * stream
+        self.combine: nn.Module = Gate(parts, host.widths["readout"])
+        if options.combination == "feed_forward":
+            self.combine = FeedForward(parts, hidden, host.widths["readout"], host.dropout)
+        self.drop = Dropout(host.dropout)
+        lacks_norm = Place.DECODER_STACK_OUTPUT in host.places and not host.final_norm
+        self.norm = nn.LayerNorm(host.widths["readout"]) if lacks_norm else nn.Identity()
+        self._teachers(host, content)
+
+    def _contents(
+        self, memory: int, guide: int, width: int, content: int
+    ) -> GuidedContents | ClassifierContents | AttentionContents:
+        options = self.options
+        if options.routing == "classifier":
+            return ClassifierContents(memory, guide, width, content)
+        if options.routing == "attention":
+            return AttentionContents(memory, guide, width, content, options.attention_squash)
+        return GuidedContents(
+            memory,
+            guide,
+            options.capsules,
+            width,
+            options.redundant is not False,
+            options.iterations,
+            options.agreement,
+            options.detach,
+        )
+
+    def _teachers(self, host: Host, content: int) -> None:
+        """The maps that only the losses use: capsules to word vectors, and means to capsules or the other way."""
+        options = self.options
+        self.bag_heads, self.agree = nn.ModuleDict(), nn.ModuleDict()
+        if "bow" in options.losses:
+            biased = options.bag_head == "tanh"
+            self.bag_heads.update({s: nn.Linear(content, host.widths["output"], bias=biased) for s in SIDES})
+        if "bca" in options.losses:
+            states = host.widths["output" if options.bca_target == "output" else "guide"]
+            shape = (states, content) if options.bca_direction == "to_contents" else (content, states)
+            self.agree.update({s: nn.Linear(*shape, bias=False) for s in SIDES})
+        for linear in (*self.bag_heads.values(), *self.agree.values()):
+            nn.init.xavier_uniform_(linear.weight)
+
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+        return self.contents.plan(memory, memory_mask)
+
+    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+        if place is Place.OUTPUT:
+            own.notes["output"] = x
+            return x
+        past, future = self.contents(self.query_norm(view.guide), view.memory_mask, own)
+        own.notes["past"], own.notes["future"] = past, future
+        own.record(
+            "content_lengths", ("target", "group"), lambda: torch.stack([past.norm(dim=-1), future.norm(dim=-1)], -1)
+        )
+        held = torch.cat([view.guide, past.to(x.dtype), future.to(x.dtype)], dim=-1)
+        return self.norm(x + self.drop(self.combine(held)))
+
+    def predictions(self, view: View, own: Own) -> list[Prediction]:
+        """The bags of words before and after every position."""
+        options = self.options
+        tanh = options.bag_head == "tanh"
+        bag = Bag(options.bag, options.bag_loss == "mean", options.bag_begins, options.bag_smoothing, tanh)
+        made = {side: head(own.notes[side].to(head.weight.dtype)) for side, head in self.bag_heads.items()}
+        return [
+            Prediction(
+                f"{side}_bag",
+                torch.tanh(vectors) if tanh else vectors,
+                weight=options.lambda_1,
+                target="past_bag" if side == "past" else "future_bag",
+                bag=bag,
+            )
+            for side, vectors in made.items()
+        ]
+
+    def losses(self, view: View, own: Own, batch: Batch) -> dict[str, Tensor]:
+        """Squared distance of contents and mean states, averaged over positions."""
+        options, terms = self.options, {}
+        if not self.agree:
+            return {}
+        states = own.notes["output"] if options.bca_target == "output" else view.guide
+        states = states.detach() if options.bca_detach_target else states
+        for side in SIDES:
+            inclusive = side == "future" or options.bca_span == "inclusive"
+            means = running_means(states, batch.target_mask, side, inclusive)
+            contents, agree = own.notes[side], self.agree[side]
+            pair = (contents, agree(means)) if options.bca_direction == "to_contents" else (agree(contents), means)
+            distance = content_agreement(*pair, batch.target_mask, options.bca_reduce == "mean")
+            terms[f"{side}_agreement"] = options.lambda_2 * distance
+        return terms
+
+
+class FeedForward(nn.Module):
+    """W_2 drop(relu(W_1 norm([z; PAST; FUTURE])))."""
+
+    def __init__(self, parts: int, hidden: int, width: int, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(parts)
+        self.expand, self.contract = nn.Linear(parts, hidden), nn.Linear(hidden, width)
+        self.drop = Dropout(dropout)
+        for linear in (self.expand, self.contract):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, held: Tensor) -> Tensor:
+        return self.contract(self.drop(torch.relu(self.expand(self.norm(held)))))
+
+
+class Gate(nn.Module):
+    """sum_k sigmoid(G_k x) * (U_k x) of x = norm([z; PAST; FUTURE]), k over the three: the released code's other."""
+
+    def __init__(self, parts: int, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(parts)
+        self.gate, self.change = nn.Linear(parts, 3 * width), nn.Linear(parts, 3 * width)
+        for linear in (self.gate, self.change):
+            for matrix in linear.weight.data.chunk(3):
+                nn.init.xavier_uniform_(matrix)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, held: Tensor) -> Tensor:
+        x = self.norm(held)
+        return (torch.sigmoid(self.gate(x)) * self.change(x)).unflatten(-1, (3, -1)).sum(-2)

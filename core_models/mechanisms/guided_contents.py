@@ -1,0 +1,168 @@
+"""Where PAST and FUTURE contents come from: guided routing, or a classifier, or two attentions (Zheng 2019, Fig. 6).
+
+Each makes, of the memory and the decoding state, one vector for what is translated and one for what is not. What does
+not depend on the position is planned once per sentence. Knows nothing of what is done with the contents.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from core_models.additive_energy import additive_energies
+from core_models.guided_routing import Agreement, Plan, plan, route
+from core_models.mechanisms.base import Own
+from core_models.routing import squash, wide
+
+GROUPS = ("past", "future", "redundant")  # the order of capsules, classes and the trace's groups
+
+
+class Contents(NamedTuple):
+    """PAST and FUTURE, [S, N, G] each."""
+
+    past: Tensor
+    future: Tensor
+
+
+class GuidedContents(nn.Module):
+    """Capsules by guided dynamic routing; a group's capsules side by side are its content (Algorithm 1)."""
+
+    def __init__(
+        self,
+        memory: int,
+        guide: int,
+        capsules: int,
+        width: int,
+        redundant: bool,
+        iterations: int,
+        agreement: Agreement,
+        detach: bool,
+    ) -> None:
+        super().__init__()
+        self.each = capsules // 2
+        self.count = (3 if redundant else 2) * self.each
+        self.iterations, self.agreement, self.detach = iterations, agreement, detach
+        self.vote = nn.Linear(memory, self.count * width, bias=False)  # W_j side by side
+        self.query = nn.Linear(guide, width)  # W_z, and the bias of the whole agreement
+        self.from_vote = nn.Parameter(torch.empty(width, width))  # W_v
+        self.from_capsule = nn.Parameter(torch.empty(width, width))  # W_o
+        self.weight = nn.Parameter(torch.empty(width))  # w
+
+    def initialise(self, released: bool) -> None:
+        for matrix in self.vote.weight.data.chunk(self.count):
+            _draw(matrix, 0.01 if released else None)
+        for parameter in (self.query.weight, self.from_vote, self.from_capsule, self.weight):
+            _draw(parameter.data, 0.001 if released else None)
+        nn.init.zeros_(self.query.bias)
+
+    def plan(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
+        votes = self.vote(memory).unflatten(-1, (self.count, -1))  # [S, I, J, D]
+        return plan(votes, self.from_vote, self.from_capsule, mask)._asdict()
+
+    def forward(self, guide: Tensor, mask: Tensor, own: Own) -> Contents:
+        planned = Plan(*(own.sentence[name] for name in Plan._fields))
+        query = self.query(guide)
+        routing = route(
+            query, planned, self.from_capsule, self.weight, mask, self.iterations, self.agreement, self.detach
+        )
+        axes = ("target", "iteration", "source", "capsule")
+        own.record("assignments", axes, lambda: routing.assignments.movedim(0, 2), sums_to_one="capsule")
+        own.record(
+            "mass",
+            ("target", "source", "group"),
+            lambda: routing.history[-1].unflatten(-1, (-1, self.each)).sum(-1).expand(-1, query.shape[1], -1, -1),
+            sums_to_one="group",
+        )
+        past, future = routing.capsules[:, :, : 2 * self.each].unflatten(2, (2, self.each)).flatten(-2).unbind(2)
+        return Contents(past, future)
+
+
+class SimpleContents(nn.Module):
+    """What classifier and attention share: additive energies of every word for each group, and a value for PAST and
+    FUTURE. `groups` sets of energies; queries and keys are one for all groups, or one for each."""
+
+    sums_to_one: str
+
+    def __init__(self, memory: int, guide: int, width: int, content: int, groups: int, shared: bool) -> None:
+        super().__init__()
+        self.groups, self.sets = groups, 1 if shared else groups
+        self.query = nn.Linear(guide, self.sets * width)
+        self.key = nn.Linear(memory, self.sets * width, bias=False)
+        self.weight = nn.Parameter(torch.empty(groups, width))
+        self.value = nn.Linear(memory, 2 * content, bias=False)
+
+    def initialise(self, released: bool) -> None:
+        for linear, parts in ((self.query, self.sets), (self.key, self.sets), (self.value, 2)):
+            for matrix in linear.weight.data.chunk(parts):
+                _draw(matrix, 0.001 if released else None)
+        _draw(self.weight.data, 0.001 if released else None)
+        nn.init.zeros_(self.query.bias)
+
+    def plan(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
+        values = self.value(memory).unflatten(-1, (2, -1)).transpose(1, 2)
+        return {"keys": self._in_sets(self.key(memory)), "values": values.contiguous()}  # [S, sets, I, a], [S, 2, I, G]
+
+    def forward(self, guide: Tensor, mask: Tensor, own: Own) -> Contents:
+        query, keys = self._in_sets(self.query(guide)), own.sentence["keys"]
+        groups = (-1, self.groups, -1, -1)
+        energies = additive_energies(query.expand(groups), keys.expand(groups), self.weight)  # [S, groups, N, I]
+        contents, shares = self.gather(energies, own.sentence["values"], mask)
+        own.record("mass", ("target", "source", "group"), lambda: shares.permute(0, 2, 3, 1), self.sums_to_one)
+        return Contents(*contents.unbind(1))
+
+    def _in_sets(self, projected: Tensor) -> Tensor:
+        return projected.unflatten(-1, (self.sets, -1)).transpose(1, 2)
+
+    def gather(self, energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
+
+class ClassifierContents(SimpleContents):
+    """CLF: every word is PAST, FUTURE or REDUNDANT with some probability, without iterations (footnote 5, A14)."""
+
+    sums_to_one = "group"
+
+    def __init__(self, memory: int, guide: int, width: int, content: int) -> None:
+        super().__init__(memory, guide, width, content, len(GROUPS), shared=True)
+
+    def gather(self, energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        return classified(energies, values, mask)
+
+
+class AttentionContents(SimpleContents):
+    """ATTN: two attentions of their own over the source words, one for PAST and one for FUTURE (A14)."""
+
+    sums_to_one = "source"
+
+    def __init__(self, memory: int, guide: int, width: int, content: int, squashed: bool) -> None:
+        super().__init__(memory, guide, width, content, 2, shared=False)
+        self.squashed = squashed
+
+    def gather(self, energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        contents, shares = attended(energies, values, mask)
+        return squash(contents) if self.squashed else contents, shares
+
+
+@wide
+def classified(energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Softmax over groups, words summed and squashed: [S, 3, N, I], [S, 2, I, G] -> [S, 2, N, G], shares."""
+    shares = torch.softmax(energies, dim=1) * mask[:, None, None]
+    return squash(shares[:, :2] @ values), shares
+
+
+@wide
+def attended(energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Softmax over words, words summed: [S, 2, N, I], [S, 2, I, G] -> [S, 2, N, G], shares; nothing of no words."""
+    real = mask[:, None, None]
+    shares = torch.softmax(energies.masked_fill(~real, torch.finfo(energies.dtype).min), dim=-1) * real
+    return shares @ values, shares
+
+
+def _draw(matrix: Tensor, deviation: float | None) -> None:
+    """Normal numbers of a deviation, or Xavier's uniform ones; a vector counts as a matrix of one row."""
+    if deviation is not None:
+        nn.init.normal_(matrix, std=deviation)
+    else:
+        nn.init.xavier_uniform_(matrix if matrix.dim() > 1 else matrix[None])

@@ -1,0 +1,57 @@
+"""One training at a time in a run's folder: RUN/.training.lock, held by the first of its processes, says who that is.
+
+The system gives the lock back when that process ends, however it ends. Knows no training; who only reads a run needs
+no lock.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from filelock import FileLock, Timeout
+
+from core_models.training.loop import TrainingError
+
+LOCK = ".training.lock"
+
+
+@contextmanager
+def only_training(folder: Path, accelerator: Accelerator) -> Iterator[None]:
+    """Keeps all other trainings off a run; where one is at it, every process raises TrainingError."""
+    lock, refused = FileLock(folder / LOCK), False
+    try:
+        if accelerator.is_main_process:
+            try:
+                lock.acquire(blocking=False)
+                _note(folder, f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%F %T')},")
+            except Timeout:
+                refused = True
+        told = accelerator.reduce(torch.tensor(float(refused), device=accelerator.device))
+        if told > 0:
+            raise TrainingError(
+                f"{folder}: {_holder(folder)} is training this run, and two trainings would mix their files; wait "
+                f"until it has ended or stop it, then go on: workbench resume {folder}"
+            )
+        yield
+    finally:
+        if lock.is_locked:
+            _note(folder, "")
+        lock.release()
+
+
+def _note(folder: Path, holder: str) -> None:
+    with suppress(OSError):  # a full disk, or a system that lets nobody write what is locked: then nobody is named
+        (folder / LOCK).write_text(holder, encoding="utf-8")
+
+
+def _holder(folder: Path) -> str:
+    with suppress(OSError):
+        return (folder / LOCK).read_text(encoding="utf-8", errors="replace") or "another process"
+    return "another process"

@@ -1,0 +1,92 @@
+"""Drawings of ablations: a score, or speed, over the values of one option, beside what papers print for it.
+
+Options of both: `option` (of a mechanism, of the model or of training). Scores are those of the runs that are given, or
+without runs of an `experiment` whose results are at hand; speeds are those of a `bench`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench import ablation
+from workbench.drawing import Request, drawing, short_names
+from workbench.runs import RunError
+
+if TYPE_CHECKING:
+    from workbench.figures.grammar import Figure
+
+BENCH = "speed-cpu"
+
+
+def scored(request: Request, metric: str = "bleu") -> ablation.Scored:
+    """The systems of a request with their scores."""
+    if request.runs:
+        return ablation.of_runs(request.runs, request.test, metric)
+    return ablation.of_experiment(str(request.options.get("experiment", "")), request.test, metric)
+
+
+def _option(request: Request) -> str:
+    option = str(request.options.get("option", ""))
+    if not option:
+        raise RunError("name the option that is varied, such as --set option=capsules")
+    return option
+
+
+@drawing("ablation", without_runs=True, options=("option", "experiment", "metric"))
+def _ablation(request: Request) -> Figure:
+    """Options besides: experiment (without runs), metric."""
+    from workbench.evaluation import METRIC_NAMES
+    from workbench.figures.ablation import ablation as drawn
+    from workbench.papers.swept import printed_notes, printed_scores
+
+    option, metric = _option(request), str(request.options.get("metric", "bleu"))
+    if metric not in METRIC_NAMES:
+        raise RunError(f"metric {metric!r}: choose {', '.join(METRIC_NAMES)}")
+    found = scored(request, metric)
+    points, seeds = ablation.score_points(found, option)
+    base = ablation.base_of(found.settings, option, short_names(request.runs).get(request.baseline or ""))
+    scores = dict(zip(found.scores["system"], found.scores["score"], strict=True))
+    printed = printed_scores(option, metric, found.settings)
+    notes = printed_notes(option, metric, found.settings)
+    said = [
+        f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {found.said}: means over seeds with 95 % intervals"
+        f"{_of_seeds(points['seeds'].tolist())}.",
+        f"Dashed: {base}, which has no such option." if base in scores else "",
+        f"Hollow: printed in {printed.where}." if printed else "",
+        f"No scores are printed for it; {'; '.join(notes)}." if notes and not printed else "",
+    ]
+    return drawn(
+        points,
+        option,
+        METRIC_NAMES[metric],
+        seeds if len(seeds) > len(points) else None,
+        (base, scores[base]) if base is not None and base in scores else None,
+        printed.points if printed else None,
+        printed.baseline if printed else None,
+        " ".join(filter(None, said)),
+    )
+
+
+def _of_seeds(counts: list[int]) -> str:
+    """What few seeds mean for the intervals."""
+    if max(counts) == 1:
+        return " over sentences (one seed each: nothing is known of other trainings)"
+    return f" over seeds and sentences ({min(counts)} to {max(counts)} seeds, dots)"
+
+
+@drawing("ablation-cost", without_runs=True, options=("option", "bench"))
+def _ablation_cost(request: Request) -> Figure:
+    """Options besides: bench, a table of `workbench bench` by name."""
+    from workbench.figures.ablation import ablation_cost
+    from workbench.papers.swept import printed_costs
+
+    option, bench = _option(request), str(request.options.get("bench", BENCH))
+    points, baseline, settings = ablation.cost_points(bench, option)
+    printed = printed_costs(option, settings)
+    where = "; ".join(dict.fromkeys(printed["where"]))
+    caption = (
+        f"Speed in training (target tokens a second) and in decoding (sentences a second), relative to {baseline}, by "
+        f"{option.replace('_', ' ')}; measured on the machine of {bench}."
+    )
+    beside = f" Hollow: printed in {where}, relative to its own baseline, on other machines." if where else ""
+    return ablation_cost(points, option, baseline, printed, caption + beside)

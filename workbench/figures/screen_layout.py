@@ -1,0 +1,253 @@
+"""Where the parts of a figure lie on a screen of some width: columns that fit, margins, rows of the legend, word sizes.
+
+All in pixels. No browser is here to measure texts, so their widths are upper estimates (`axes.ems`). Knows no Plotly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from workbench.figures import theme
+from workbench.figures.axes import cut_to, ems, lines, plotly_lines
+from workbench.figures.grammar import Axis, ColourRole, Figure, Heat, Labels, Panel
+
+USUAL_WIDTH = 760  # of a page beside the sidebar on a small laptop
+FONT, TITLE_FONT = 12, 14
+BAR, BAR_ROOM = 12, 68  # the colour bar; the bar with its labels
+TITLE_PAD = 6
+_LINE, _TITLE_LINE = 15, 19  # of a text on several lines
+_TITLE, _PANEL_TITLE, _EDGE, _BETWEEN = 30, 26, 14, 20
+_FLAT_LABELS, _NUMBERS = 46, 34  # below a panel: ticks, labels and title; beside it: the numbers of an axis
+_NARROWEST_PANEL = 140
+_NARROWEST_LABEL = 13.0  # of upright texts beside each other
+_LEGEND_KEY, _LEGEND_ROW = 45, 29  # a key with what parts it from the next; a row of keys
+_MOST_SLANTED = 150
+_WORDS_LEAST, _WORDS_MOST = 1.5, 1.75  # pixels for a point of a word in a panel
+
+BarKey = tuple[ColourRole, tuple[float, float], str]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A figure with as many columns as fit, and the pixels of its parts.
+
+    title: above the last line of the title; between, gap: what parts two columns, two rows; panel: the width of one;
+    heights: of the rows; words: pixels for a point of the words in a panel; bars: slot, first and last row of each
+    colour bar.
+    """
+
+    figure: Figure
+    width: int
+    left: int
+    right: int
+    title: int
+    top: int
+    bottom: int
+    between: int
+    gap: int
+    panel: float
+    heights: tuple[float, ...]
+    words: float
+    bars: dict[BarKey, tuple[int, int, int]]
+
+    @property
+    def legend(self) -> int:
+        """Where the legend begins below the upper edge."""
+        return self.title + 20
+
+    @property
+    def area(self) -> float:
+        return sum(self.heights)
+
+    @property
+    def height(self) -> float:
+        return self.area + self.gap * (len(self.heights) - 1) + self.top + self.bottom
+
+
+def bar_key(heat: Heat) -> BarKey:
+    """What two heat maps share where they share a colour bar."""
+    return heat.role, heat.limits, heat.label
+
+
+def least_width(figure: Figure) -> int:
+    """The width below which texts of the figure would stand on each other, however it is laid out."""
+    figure = replace(figure, columns=1)
+    left, right = _left(figure, USUAL_WIDTH // 2), _right(figure)
+    return math.ceil(left + right + _room_wanted(figure))
+
+
+def lay_out(figure: Figure, width: int) -> Layout:
+    """The layout for a screen of `width` pixels, or of `least_width` where that is more."""
+    width = max(width, least_width(figure))
+    figure = replace(figure, columns=_columns_that_fit(figure, width))
+    left, right, panel = _left(figure, width), _right(figure), _panel_width(figure, figure.columns, width)
+    titled = max((lines(plotly_lines(one.title, panel / FONT)) for one in figure.panels), default=0)
+    bottom = max((_below(one, panel) for one in figure.panels), default=_FLAT_LABELS)
+    heights = tuple(theme.SCREEN_PIXELS_PER_INCH * max(panel.height for panel in row) for row in _rows(figure))
+    more = _TITLE_LINE * max(0, lines(title_lines(figure, width)) - 1)
+    return Layout(
+        figure=figure,
+        width=width,
+        left=left,
+        right=right,
+        title=TITLE_PAD + more,
+        top=_TITLE + more + (_PANEL_TITLE + _LINE * (titled - 1) if titled else 0) + legend_height(figure, width),
+        bottom=bottom,
+        between=_between(figure, left),
+        gap=(22 if figure.shared_x else max(58, bottom)) + (3 + _LINE * titled if titled else 0),
+        panel=panel,
+        heights=heights,
+        words=_words(figure, panel),
+        bars=_bars(figure),
+    )
+
+
+def title_lines(figure: Figure, width: int) -> str:
+    """The title on as many lines as it needs beside what stands left of the panels."""
+    return plotly_lines(figure.title, (width - _left(figure, width) - _EDGE) / TITLE_FONT)
+
+
+def series_lines(series: str, room: float) -> str:
+    """The name of a series beside its key in a legend as wide as `room`."""
+    return plotly_lines(series, (room - _LEGEND_KEY) / FONT)
+
+
+def legend_height(figure: Figure, width: int) -> int:
+    """What the legend takes above the panels: all names on one row, else in columns as wide as the longest, as Plotly
+    sets them."""
+    room = width - _left(figure, width) - _right(figure)
+    names = [series_lines(mark.series, room) for mark in figure.legend()]
+    if not names:
+        return 0
+    wide = [FONT * max(ems(line) for line in name.split("<br>")) + _LEGEND_KEY for name in names]
+    across = len(names) if sum(wide) <= room else max(1, int(room / max(wide)))
+    rows = [names[start : start + across] for start in range(0, len(names), across)]
+    return sum(_LEGEND_ROW + _LINE * (max(map(lines, row)) - 1) for row in rows)
+
+
+def ticks(axis: Axis, room: float, beside: bool = False) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """The labelled positions of an axis `room` pixels long, and their texts: every nth where they would touch.
+
+    beside: a vertical axis, whose texts lie flat.
+    """
+    positions, texts = axis.labelled()
+    if len(positions) < 2:
+        return positions, texts
+    flat = FONT * max(map(ems, texts)) + 6
+    needed = _NARROWEST_LABEL if beside else min(_NARROWEST_LABEL, flat)
+    every = math.ceil(needed / _spacing(axis, positions, room) - 1e-6)
+    return positions[:: max(1, every)], texts[:: max(1, every)]
+
+
+def text_room(width: int) -> float:
+    """How wide the texts of a vertical axis may be, in ems: two fifths of a narrow page."""
+    return 0.4 * width / FONT
+
+
+def _rows(figure: Figure) -> list[tuple[Panel, ...]]:
+    starts = range(0, len(figure.panels), figure.columns)
+    return [figure.panels[start : start + figure.columns] for start in starts]
+
+
+def _columns_that_fit(figure: Figure, width: int) -> int:
+    wanted = max(_NARROWEST_PANEL, _room_wanted(figure))
+    fitting = (n for n in range(figure.columns, 1, -1) if _panel_width(figure, n, width) >= wanted)
+    return next(fitting, 1)
+
+
+def _panel_width(figure: Figure, columns: int, width: int) -> float:
+    left = _left(figure, width)
+    return (width - left - _right(figure) - _between(figure, left) * (columns - 1)) / columns
+
+
+def _between(figure: Figure, left: int) -> int:
+    return _BETWEEN if figure.shared_y else left
+
+
+def _left(figure: Figure, width: int) -> int:
+    sides = [_beside(panel, width) for panel in figure.panels if panel.y.visible]
+    return max(sides, default=_EDGE)
+
+
+def _beside(panel: Panel, width: int) -> int:
+    texts = [cut_to(text, text_room(width)) for text in panel.y.labelled()[1]]
+    title = lines(plotly_lines(panel.y.label, panel.height * theme.SCREEN_PIXELS_PER_INCH / FONT))
+    return 10 + _LINE * title + max(_NUMBERS, int(FONT * max(map(ems, texts), default=0.0)) + 4)
+
+
+def _right(figure: Figure) -> int:
+    slots = [slot for slot, _, _ in _bars(figure).values()]
+    return _EDGE + BAR_ROOM * (max(slots) + 1 if slots else 0)
+
+
+def _bars(figure: Figure) -> dict[BarKey, tuple[int, int, int]]:
+    rows: dict[BarKey, list[int]] = {}
+    for number, row in enumerate(_rows(figure)):
+        for heat in (mark for panel in row for mark in panel.marks if isinstance(mark, Heat)):
+            rows.setdefault(bar_key(heat), []).append(number)
+    placed: dict[BarKey, tuple[int, int, int]] = {}
+    for key, own in rows.items():
+        slot = sum(first <= max(own) and min(own) <= last for _, first, last in placed.values())
+        placed[key] = slot, min(own), max(own)
+    return placed
+
+
+def _spacing(axis: Axis, positions: tuple[float, ...], room: float) -> float:
+    low, high = axis.range or (min(positions), max(positions))
+    if axis.log:
+        return room * math.log(positions[1] / positions[0]) / math.log(high / low)
+    return room * abs(positions[1] - positions[0]) / (high - low)
+
+
+def _below(panel: Panel, room: float) -> int:
+    """Room for the labels below a panel, that Plotly slants by 30° or 90° where they would touch; fixed for a figure,
+    so that it does not jump while a slider moves."""
+    positions, texts = ticks(panel.x, room)
+    title = _LINE * max(0, lines(plotly_lines(panel.x.label, room / FONT)) - 1)
+    longest = FONT * max(map(ems, texts), default=0.0)
+    if len(positions) < 2 or longest + 4 <= _spacing(panel.x, positions, room):
+        return _FLAT_LABELS + title
+    if _spacing(panel.x, positions, room) < 2 * 1.3 * FONT:  # too near for 30°
+        return _FLAT_LABELS + title + min(_MOST_SLANTED, int(longest) - _LINE)
+    return _FLAT_LABELS + title + min(_MOST_SLANTED, int(longest / 2))
+
+
+def _room_wanted(figure: Figure) -> float:
+    """How wide a panel must be for its labels, the words in it and a legend's name to stand apart."""
+    labels = [len(panel.x.labelled()[0]) * _NARROWEST_LABEL for panel in figure.panels if panel.x.visible]
+    words = [_points_wanted(panel) * _WORDS_LEAST for panel in figure.panels]
+    return max([_NARROWEST_PANEL, *labels, *words])
+
+
+def _words(figure: Figure, panel: float) -> float:
+    wanted = max((_points_wanted(one) for one in figure.panels), default=0.0)
+    return min(_WORDS_MOST, max(_WORDS_LEAST, panel / wanted)) if wanted else _WORDS_MOST
+
+
+def _points_wanted(panel: Panel) -> float:
+    """How many points wide a panel must be for its words to stand apart at their size on paper."""
+    if panel.x.range is None or panel.x.log:
+        return 0.0
+    low, high = panel.x.range
+    lanes: dict[float, list[tuple[float, float, float]]] = {}
+    for x, y, before, after in _extents(panel):
+        lanes.setdefault(y, []).append((x, before, after))
+    wanted = [after / (high - x) for lane in lanes.values() for x, before, after in lane if not before and x < high]
+    for lane in lanes.values():
+        for (x, _, after), (next_x, before, _) in pairwise(sorted(lane)):
+            if next_x - x >= 0.5:  # nearer ones are marks of several series at one place
+                wanted.append((after + before) / (next_x - x))
+    return max(wanted, default=0.0) * (high - low)
+
+
+def _extents(panel: Panel) -> Iterator[tuple[float, float, float, float]]:
+    """Place of every word in data units, and how far it reaches to the left and right of it in points."""
+    for mark in panel.marks:
+        if isinstance(mark, Labels):
+            texts = mark.table[mark.text].astype(str)
+            for x, y, text in zip(mark.values(mark.x), mark.values(mark.y), texts, strict=True):
+                wide = ems(text) * mark.font_points
+                yield x, y, *((0.0, wide + mark.offset_points) if mark.align == "right" else (wide / 2, wide / 2))

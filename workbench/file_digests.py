@@ -1,0 +1,19 @@
+"""Digests of files, computed again only where a file has changed. Knows no runs and no file format."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file in hexadecimal. Raises OSError where it cannot be read."""
+    state = path.stat()
+    return _digest(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=256)
+def _digest(path: Path, modified: int, size: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

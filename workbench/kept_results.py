@@ -1,0 +1,59 @@
+"""What took long to compute of a run and a test set, kept beside the run: RESULTS/KIND/TEST.json.
+
+A result is kept with digests of what it was computed from, and is there only as long as these are still the same. It
+knows files and digests, not what a result means; whoever computed one can always compute it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from workbench.file_digests import digest_of
+from workbench.runs import Run
+
+ADEQUACY, ALIGNMENT_ERROR = KINDS = ("adequacy", "alignment_error")
+
+
+def keep(run: Run, test: str, kind: str, result: dict[str, Any]) -> None:
+    """Keep a result (JSON) of one of KINDS; nothing is kept where runs are for reading only."""
+    path = _path(run, test, kind)
+    content = json.dumps({"of": _digests(run, test, kind), **result}, ensure_ascii=False, indent=1)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(exist_ok=True)
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        part.write_text(content, encoding="utf-8")
+        os.replace(part, path)
+
+
+def kept(run: Run, test: str, kind: str) -> dict[str, Any] | None:
+    """The result that was kept; None where there is none, or one of other texts or weights than the run has now."""
+    try:
+        found = json.loads(_path(run, test, kind).read_bytes())
+    except (OSError, ValueError, RecursionError):  # not there or damaged: to be computed again
+        return None
+    same = isinstance(found, dict) and found.get("of") == _digests(run, test, kind)
+    return found if same else None
+
+
+def paths(run: Run, test: str) -> list[Path]:
+    """The files that results of a test set are kept in, there or not."""
+    return [_path(run, test, kind) for kind in KINDS]
+
+
+def _digests(run: Run, test: str, kind: str) -> dict[str, str]:
+    """What a result is of: adequacy of translations, an alignment error of weights and forced references."""
+    from analyses import lines
+
+    found = run.translations(test)
+    texts = [found.test_set.sources, *found.test_set.all_references]
+    if kind == ADEQUACY:
+        return {"texts": lines.digest(*texts, found.hypotheses)}
+    return {"texts": lines.digest(*texts), "weights": digest_of(run.weights)}
+
+
+def _path(run: Run, test: str, kind: str) -> Path:
+    return run.results / kind / f"{test}.json"

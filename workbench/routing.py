@@ -1,0 +1,240 @@
+"""How a run routes its layers over a test set, measured live or from a stored trace: RESULTS/scores/routing-KEY.npz.
+
+Of the run as it is trained; of the weights it began from; and of its own votes dealt anew over positions. What the last
+two show too, nobody learned. Assignments to 512 capsules are big, so they are reduced as they come, a few sentences at
+a time. Knows runs and traces, no figure; torch comes with the first measurement.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analyses.routing import Spread, dealt_anew, spread, together
+from workbench.runs import Run, RunError
+
+if TYPE_CHECKING:
+    from core_models.traces import Trace, TraceStore
+    from core_models.translator import Translator
+
+KINDS = ("em_routing", "dynamic_routing")
+SIDES = {"encoder": "source", "decoder": "target"}
+STATES = {"trained": "trained", "initial": "at initialisation", "shuffled": "votes dealt anew"}
+AT_ONCE = 16  # sentences whose arrays are held, and over whose positions votes are dealt anew
+_FORMAT = 1
+_SEED = 1  # of the deal
+
+
+def routings(run: Run) -> dict[str, dict[str, Any]]:
+    """The options of what routes layers in a run, by its kind."""
+    entries = [] if run.outside else run.config.model.mechanisms
+    return {kind: options or {} for entry in entries for kind, options in entry.items() if kind in KINDS}
+
+
+def routed(run: Run, side: str) -> bool:
+    """Does the run route the layers of this side?"""
+    return any(options.get("side", "both") in (side, "both") for options in routings(run).values())
+
+
+def kind_of(run: Run, side: str) -> str:
+    """The kind of what routes the layers of a side; raises RunError where nothing does."""
+    if side not in SIDES:
+        raise RunError(f"side {side!r}: choose {' or '.join(SIDES)}")
+    for kind, options in routings(run).items():
+        if options.get("side", "both") in (side, "both"):
+            return kind
+    raise RunError(f"{run.name} routes no layers of its {side}; choose a run of dynamic-routing or em-routing")
+
+
+@dataclass(frozen=True)
+class Forced:
+    """The sentences that are forced: sources, and translations as their pieces. `whose` made the translations."""
+
+    whose: Run
+    test: str
+    rows: tuple[int, ...]
+    sources: tuple[str, ...]
+    tokens: tuple[tuple[str, ...], ...]
+
+
+def forced(run: Run, test: str, sentences: int | None = None) -> Forced:
+    """The first so many sentences of a test set (None: all) that a run has translated, empty translations left out."""
+    translations = run.translations(test)
+    tokens = [tuple(record["tokens"]) for record in translations.details[:sentences]]
+    rows = tuple(row for row, pieces in enumerate(tokens) if pieces)
+    if not rows:
+        raise RunError(f"{run.name}: there is no translation of {test!r} that could be forced; translate it again")
+    sources = translations.test_set.sources
+    return Forced(run, test, rows, tuple(sources[row] for row in rows), tuple(tokens[row] for row in rows))
+
+
+def measured(run: Run, side: str, given: Forced, state: str = "trained") -> Spread:
+    """What routing did in the sentences, by the run in one of STATES; kept beside the run for the next time.
+
+    The trained run's is taken from its stored trace where that has all of them. Raises RunError, and what loading does.
+    """
+    if state not in STATES:
+        raise RunError(f"state {state!r}: choose {', '.join(STATES)}")
+    kind = kind_of(run, side)
+    path = run.statistics / f"routing-{_key(run, side, given, state)}.npz"
+    found = _read(path)
+    if found is None:
+        store = _stored(run, kind, side, given) if state == "trained" else None
+        traces = _live(run, kind, side, given, state) if store is None else _from_store(store, kind, side, given)
+        found = together(traces)
+        with contextlib.suppress(OSError):  # a run for reading only: measured again the next time
+            _write(path, found)
+    return found
+
+
+def checkpoints(run: Run, most: int) -> list[Run]:
+    """The checkpoints of a run by step, as systems of their own: at most so many, evenly chosen, with the last."""
+    names = [path.stem.removeprefix("step-") for path in (run.folder / "checkpoints").glob("step-*.safetensors")]
+    steps = sorted(int(name) for name in names if name.isdecimal())
+    if len(steps) > most:
+        places = np.linspace(len(steps) - 1, 0, most).round().astype(int)
+        steps = [steps[place] for place in sorted(set(places.tolist()))]
+    whole = run.name.removesuffix(f"@{run.step}") if run.step else run.name
+    return [replace(run, name=f"{whole}@{step}", step=str(step)) for step in steps]
+
+
+def _live(run: Run, kind: str, side: str, given: Forced, state: str) -> Iterator[Spread]:
+    import core_models
+    from core_models.untrained import untrained
+
+    translator = untrained(run.folder) if state == "initial" else core_models.load(run.reference)
+    names = ("votes", "inputs_active") if state == "shuffled" else ("assignments", "activations")
+    generator = np.random.default_rng(_SEED)
+    for begin in range(0, len(given.rows), AT_ONCE):
+        chunk = slice(begin, begin + AT_ONCE)
+        traces = translator.trace(
+            given.sources[chunk], given.tokens[chunk], [f"{kind}.{side}.{name}" for name in names]
+        )
+        if state == "shuffled":
+            yield from _shuffled(translator, kind, side, traces, generator)
+        else:
+            yield from (_spread(trace, kind, side) for trace in traces)
+
+
+def _spread(trace: Trace, kind: str, side: str) -> Spread:
+    active = trace.get(f"{kind}.{side}.activations")
+    return spread(trace[f"{kind}.{side}.assignments"].values, None if active is None else active.values)
+
+
+def _shuffled(
+    translator: Translator, kind: str, side: str, traces: Sequence[Trace], generator: np.random.Generator
+) -> Iterator[Spread]:
+    """The sentences again, routed on votes that were dealt anew over all their positions."""
+    each = [trace[f"{kind}.{side}.votes"].values for trace in traces]
+    arrays = [np.concatenate(each)]
+    if f"{kind}.{side}.inputs_active" in traces[0]:
+        arrays.append(np.concatenate([trace[f"{kind}.{side}.inputs_active"].values for trace in traces]))
+    assignments, activations = route(translator, kind, side, *dealt_anew(generator, *arrays))
+    ends = np.cumsum([len(votes) for votes in each])[:-1]
+    parts = np.split(assignments, ends, axis=1)
+    outputs = [None] * len(parts) if activations is None else np.split(activations, ends)
+    return (spread(part, active) for part, active in zip(parts, outputs, strict=True))
+
+
+def route(
+    translator: Translator, kind: str, side: str, votes: np.ndarray, active: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """A system's own routing of given votes [P, L, N, D] and, for EM, activations of the inputs [P, L].
+
+    Returns assignments [iterations, P, L, N] and, for EM, the activations of the outputs [P, N].
+    """
+    import torch
+
+    from core_models import routing
+
+    mechanism: Any = translator.systems[0].mechanisms[kind]
+    options, given = mechanism.options, torch.from_numpy(np.ascontiguousarray(votes))
+    with torch.inference_mode():
+        if active is None:
+            found = routing.dynamic_routing(given, options.iterations)
+        else:
+            rising = options.schedule == "rising"
+            temperature = options.inverse_temperature
+            found = routing.em_routing(
+                given,
+                torch.from_numpy(np.ascontiguousarray(active)),
+                mechanism.beta_a[side],
+                mechanism.beta_u[side],
+                options.iterations,
+                routing.schedule(temperature, options.iterations) if rising else temperature,
+                options.variance_floor,
+                normalise_mass=options.normalise_mass,
+                renormalise=options.renormalise,
+            )
+    shares = found.assignments.reshape(options.iterations, -1, *votes.shape[1:3])  # one iteration knows no positions
+    return shares.expand(
+        -1, len(votes), -1, -1
+    ).numpy(), None if found.activations is None else found.activations.numpy()
+
+
+def _stored(run: Run, kind: str, side: str, given: Forced) -> TraceStore | None:
+    """The run's own stored trace, if it has the assignments of all the sentences and is not of earlier weights."""
+    if given.whose.reference != run.reference:
+        return None
+    try:
+        store = run.traces(given.test)
+    except RunError:
+        return None
+    if f"{kind}.{side}.assignments" not in store.names or not set(given.rows) <= set(store):
+        return None
+    older = (store.folder / "index.json").stat().st_mtime < run.weights.stat().st_mtime
+    return None if older or not _same_translations(store, kind, side, given) else store
+
+
+def _same_translations(store: TraceStore, kind: str, side: str, given: Forced) -> bool:
+    """Are the traced positions as many as the pieces that are forced?"""
+    if side == "encoder":
+        return True
+    name = f"{kind}.{side}.assignments"
+    lengths = (store.array(name, row).values.shape[1] for row in given.rows)
+    return all(length == len(tokens) for length, tokens in zip(lengths, given.tokens, strict=True))
+
+
+def _from_store(store: TraceStore, kind: str, side: str, given: Forced) -> Iterator[Spread]:
+    names = [name for name in (f"{kind}.{side}.assignments", f"{kind}.{side}.activations") if name in store.names]
+    for row in given.rows:
+        yield _spread({name: store.array(name, row) for name in names}, kind, side)
+
+
+def _key(run: Run, side: str, given: Forced, state: str) -> str:
+    """What a measurement depends on, in short."""
+    from workbench.recipe import digests
+
+    said = [_FORMAT, digests(run, "")["model"], side, state, given.sources, given.tokens]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:24]
+
+
+def _read(path: Path) -> Spread | None:
+    """A measurement that was kept; None where there is none, or none that can be read."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return Spread(**{field.name: stored[field.name] for field in fields(Spread)})
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def _write(path: Path, found: Spread) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez_compressed(file, **{field.name: getattr(found, field.name) for field in fields(Spread)})
+        os.replace(part, path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise

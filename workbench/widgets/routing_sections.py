@@ -1,0 +1,198 @@
+"""The sections of the page Routing: a sentence with its two sliders, a test set, what is learned, training, ablations.
+
+Each arranges controls and figures; what they show is computed by the drawings.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from analyses.sentences import Difference
+from workbench import ablation, frame
+from workbench.drawing import Request
+from workbench.drawing.routing import assignments
+from workbench.drawing.routing_measures import MOST_CHECKPOINTS, OVER_TRAINING, SENTENCES, corpus_table
+from workbench.evaluation import METRIC_NAMES
+from workbench.inside import look
+from workbench.routing import checkpoints
+from workbench.runs import Run
+from workbench.widgets import figure_view, inside_controls, sentence_texts, word_diff
+
+ORDERS = {"sorted": "By layer", "natural": "By number"}
+FORMULAS = {"corrected": "Corrected", "printed": "As printed"}
+Number = st.column_config.NumberColumn
+MEASURES = {
+    "series": "System",
+    "measure": "Measure",
+    "iteration": Number("Iteration"),
+    "layer": "Layer",
+    "value": Number("Value", format="%.4f"),
+    "low": Number("95 % from", format="%.4f"),
+    "high": Number("to", format="%.4f"),
+}
+HERE = "runs"
+
+
+def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
+    """Assignments of one sentence; iteration and position are sliders that all figures follow."""
+    sentence_texts.show(here)
+    columns = st.columns([3, 2, 2], vertical_alignment="bottom")
+    order = columns[0].segmented_control(
+        "Capsules", list(ORDERS), format_func=ORDERS.__getitem__, default="sorted", required=True, key="order",
+        bind="query-params",
+    )  # fmt: skip
+    growth = columns[1].toggle(
+        "Growth", False, key="growth", bind="query-params", help="Of the maps: since the iteration before"
+    )
+    layers = columns[2].toggle("Each layer by itself", False, key="layers", bind="query-params")
+    translation = inside_controls.target()
+    with frame.sentences_for_errors():
+        tokens = inside_controls.tokens(able[0], here, translation, side)
+        target, text = str(translation.get("target", "own")), str(translation.get("text", ""))
+        looked = [look(run, here.view.test, here.view.sentence, target, text) for run in able]
+        iterations = max(len(assignments(run, one, side)) for run, one in zip(able, looked, strict=True))
+        shown = {**translation, **({"side": side} if side != "encoder" else {})}
+        maps = {**({"order": order} if order != "sorted" else {}), **({"difference": True} if growth else {})}
+        _scrub(here.request(able, **shown), maps, {"layers": True} if layers else {}, tokens, iterations)
+
+
+@st.fragment
+def _scrub(
+    request: Request, maps: dict[str, object], curves: dict[str, object], tokens: Sequence[str], iterations: int
+) -> None:
+    left, right = st.columns([2, 5])
+    first = 2 if maps.get("difference") else 1
+    steps = ["all", *map(str, range(first, iterations + 1))]
+    iteration = _slider(left, "Iteration r", "iteration", steps, {"all": "all"})
+    names = {str(place): f"{place}  {token}" for place, token in enumerate(tokens)}
+    position = _slider(right, "Position t", "position", ["mean", *names], {"mean": "mean over all", **names})
+    if position != "mean":
+        _marked(tokens, int(position), request.options.get("side", "encoder") == "decoder")
+    chosen = {name: value for name, value in (("iteration", iteration), ("position", position))
+              if value not in ("all", "mean")}  # fmt: skip
+    for name, others in (("routing-maps", maps), ("routing-curves", curves), ("routing-along", {})):
+        figure_view.show(name, replace(request, options={**request.options, **chosen, **others}))
+
+
+def _slider(place, label: str, key: str, options: list[str], names: dict[str, str]) -> str:
+    """A slider over names; one that the URL or the sentence before left outside of them goes back to the first."""
+    if st.session_state.get(key) not in (None, *options):
+        st.session_state[key] = options[0]
+    return place.select_slider(
+        label, options, options[0], format_func=lambda name: names.get(name, name), key=key, bind="query-params"
+    )
+
+
+def _marked(tokens: Sequence[str], place: int, decoder: bool) -> None:
+    """The sentence with the position marked; in the decoder only the prefix, for the rest is not written yet."""
+    before, after = " ".join(tokens[:place]), "" if decoder else " ".join(tokens[place + 1 :])
+    pieces = [Difference(True, f"{before} ", f"{before} ")] if before else []
+    pieces.append(Difference(False, "", tokens[place]))
+    pieces += [Difference(True, f" {after}", f" {after}")] if after else []
+    label, note = ("target prefix", "marked: predicted next") if decoder else ("source", "marked: position t")
+    word_diff.show([word_diff.html_line(label, pieces, note)])
+
+
+def _sentences(usual: int) -> dict[str, object]:
+    choices = [20, 50, 100, 200, 500, "all"]
+    found = st.select_slider(
+        "Sentences", choices, usual, key=f"routed-{usual}", bind="query-params",
+        help="The first so many of the test set; what is computed is kept beside the run",
+    )  # fmt: skip
+    return {"sentences": found} if found != usual else {}
+
+
+def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
+    """The measures over a test set, with intervals, and their table."""
+    columns = st.columns([3, 3, 2, 2], vertical_alignment="bottom")
+    with columns[0]:
+        sentences = _sentences(SENTENCES)
+    formula = columns[1].segmented_control(
+        "Equations 17 and 18", list(FORMULAS), format_func=FORMULAS.__getitem__, default="corrected", required=True,
+        key="formula", bind="query-params",
+    )  # fmt: skip
+    layers = columns[2].toggle("Each layer by itself", False, key="layers", bind="query-params")
+    beside = columns[3].toggle("Printed values", True, key="beside-printed", bind="query-params")
+    options = {**_side(side), **sentences, **({"formula": formula} if formula != "corrected" else {})}
+    options |= {**({"layers": True} if layers else {}), **({} if beside else {"printed": False})}
+    figure_view.show("routing-corpus", here.request(able, **options))
+    with frame.sentences_for_errors():
+        st.dataframe(
+            corpus_table(here.request(able, **options)),
+            hide_index=True,
+            key="measures",
+            column_order=list(MEASURES),
+            column_config=MEASURES,
+            alt="Measures of routing with their intervals",
+        )
+
+
+def learned(here: frame.Frame, able: Sequence[Run], side: str) -> None:
+    """The trained run beside its own beginning and beside votes that cannot agree."""
+    sentences = _sentences(SENTENCES)
+    figure_view.show("routing-learned", here.request(able, **_side(side), **sentences))
+
+
+def health(here: frame.Frame, able: Sequence[Run], side: str) -> None:
+    """The measures of the last iteration over the checkpoints of training."""
+    kept = [run for run in able if checkpoints(run, MOST_CHECKPOINTS)]
+    if len(kept) < len(able):
+        frame.empty(
+            f"Without checkpoints: {', '.join(run.name for run in able if run not in kept)}. Training keeps them when "
+            "told to:",
+            f"workbench train em-routing --data DATA --out {shlex.quote(str(here.root))}/NAME --set keep_every=100",
+        )
+    if kept:
+        sentences = _sentences(OVER_TRAINING)
+        figure_view.show("routing-health", here.request(kept, **_side(side), **sentences))
+
+
+def _side(side: str) -> dict[str, object]:
+    return {"side": side} if side != "encoder" else {}
+
+
+def ablations(here: frame.Frame) -> None:
+    """One option at several values: of the runs beside the chosen ones, or of an experiment whose results are here."""
+    beside = _beside(here)
+    with frame.sentences_for_errors():
+        options = {HERE: ablation.varying(ablation.settings_of_runs(beside))}
+        options |= {name: ablation.varying(ablation.settings_of_experiment(name)) for name in ablation.experiments()}
+        known = [name for name, varied in options.items() if varied]
+        if not known:
+            frame.empty(
+                "No two runs here differ in one option alone. A grid of systems in a file makes such runs:",
+                "workbench experiment run FILE",
+            )
+            return
+        columns = st.columns([3, 3, 2])
+        which = columns[0].selectbox(
+            "Of", known, format_func=lambda name: "The runs in the same folder" if name == HERE else name, key="swept",
+            bind="query-params",
+        )  # fmt: skip
+        option = columns[1].selectbox(
+            "Option", options[which], format_func=lambda name: name.replace("_", " "), key="option", bind="query-params"
+        )
+        metric = columns[2].selectbox(
+            "Metric", ["bleu", "chrf"], format_func=METRIC_NAMES.__getitem__, key="ablation-metric", bind="query-params"
+        )
+        asked = {"option": option, **({"metric": metric} if metric != "bleu" else {})}
+        if which == HERE:
+            figure_view.show("ablation", here.request(beside, **asked))
+        else:
+            figure_view.show("ablation", here.request((), experiment=which, **asked))
+        for bench in ablation.benches_of(option):
+            figure_view.show("ablation-cost", here.request((), option=option, bench=bench), key=bench)
+
+
+def _beside(here: frame.Frame) -> list[Run]:
+    """All runs in the folders of the chosen ones that have translated the test set."""
+    folders = {run.folder.parent for run in here.chosen}
+    return [
+        run
+        for run in here.runs
+        if run.folder.parent in folders and not run.problem and not run.outside and here.view.test in run.tests()
+    ]
