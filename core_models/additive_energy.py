@@ -7,6 +7,7 @@ neither routing nor words.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -17,8 +18,6 @@ from core_models.routing import wide
 
 # Numbers of the volume that are held at once; on a CPU they stay in the cache from one pass over them to the next.
 CACHED_NUMBERS, HELD_NUMBERS = 1 << 18, 1 << 27
-# Up to here exp(2 x) and its inverse are numbers of float32, and no key or query needs the plain form.
-FACTORED_UP_TO = 43.0
 
 
 @wide
@@ -33,63 +32,43 @@ def additive_energies(query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
 
 
 class _Energies(torch.autograd.Function):
-    """By tanh x = 1 - 2 r with r = 1 / (1 + exp(2 x)), of which the slope is 4 r (1 - r)."""
+    """Rows [R, T, D], [R, I, D], [R, D] -> [R, T, I]."""
 
     @staticmethod
     def forward(ctx, query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(query, key, weight)
-        left, right, factored = _factors(query, key)
         energies = query.new_empty(*query.shape[:2], key.shape[1])
-        total = weight.sum(-1)[:, None, None]
-        for rows, steps in _chunks(query, key):
-            rest = _rest(left[rows, steps], right[rows], factored)  # [n, t, I, D]
-            dotted = torch.bmm(rest.flatten(1, 2), weight[rows, :, None])
-            torch.sub(total[rows], dotted.view(rest.shape[:-1]), alpha=2, out=energies[rows, steps])
+        for rows, steps, volume in _chunks(query, key):
+            dotted = torch.bmm(volume.flatten(1, 2), weight[rows, :, None])
+            energies[rows, steps] = dotted.view(volume.shape[:-1])
         return energies
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         query, key, weight = ctx.saved_tensors
-        left, right, factored = _factors(query, key)
-        grad_query, grad_key = torch.empty_like(query), torch.zeros_like(key)
-        dotted = torch.zeros_like(weight)
-        for rows, steps in _chunks(query, key):
-            rest, given = _rest(left[rows, steps], right[rows], factored), grad[rows, steps]  # [n, t, I, D], [n, t, I]
-            dotted[rows] += torch.bmm(given.flatten(1)[:, None], rest.flatten(1, 2))[:, 0]
-            slope = torch.addcmul(rest, rest, rest, value=-1, out=rest).mul_(given[..., None])
+        grad_query, grad_key, grad_weight = torch.empty_like(query), torch.zeros_like(key), torch.zeros_like(weight)
+        one = grad.new_ones(())
+        for rows, steps, volume in _chunks(query, key):
+            given = grad[rows, steps]  # [n, t, I]
+            grad_weight[rows] += torch.bmm(given.flatten(1)[:, None], volume.flatten(1, 2))[:, 0]
+            slope = torch.addcmul(one, volume, volume, value=-1, out=volume).mul_(given[..., None])
             grad_query[rows, steps] = slope.sum(2)
             grad_key[rows] += slope.sum(1)
-        steep = 4 * weight[:, None]
-        return grad_query * steep, grad_key * steep, grad.sum((1, 2))[:, None] - 2 * dotted
+        return grad_query * weight[:, None], grad_key * weight[:, None], grad_weight
 
 
-def _factors(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, bool]:
-    """exp(2 query) and exp(2 key), whose products are all that is needed; or the two themselves where those overflow.
-
-    A product in place of a tanh is what makes the volume cheap on a CPU; elsewhere a tanh costs nothing.
-    """
-    if query.device.type == "cpu" and query.numel() and key.numel():
-        largest = max(float(query.abs().max()), float(key.abs().max()))
-        if largest < FACTORED_UP_TO:
-            return (2 * query).exp(), (2 * key).exp(), True
-    return query, key, False
-
-
-def _rest(left: Tensor, right: Tensor, factored: bool) -> Tensor:
-    """r of every pair: [n, t, D], [n, I, D] -> [n, t, I, D]."""
-    left, right = left[:, :, None], right[:, None]
-    if factored:
-        return torch.addcmul(left.new_ones(()), left, right).reciprocal_()
-    return torch.add(left, right).mul_(-2).sigmoid_()
-
-
-def _chunks(query: Tensor, key: Tensor) -> Iterator[tuple[slice, slice]]:
-    """Rows and query positions whose volume is held at once."""
+def _chunks(query: Tensor, key: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
+    """Rows, query positions and their tanh(query + key) [n, t, I, D], always in the same memory."""
     held = CACHED_NUMBERS if query.device.type == "cpu" else HELD_NUMBERS
     rows, positions, width = query.shape
     steps = max(1, min(positions, held // max(1, key.shape[1] * width)))
-    together = max(1, held // max(1, steps * key.shape[1] * width)) if steps == positions else 1
+    together = max(1, min(rows, held // max(1, steps * key.shape[1] * width))) if steps == positions else 1
+    room = query.new_empty(together * steps * key.shape[1] * width)
     for first in range(0, rows, together):
         for start in range(0, positions, steps):
-            yield slice(first, first + together), slice(start, start + steps)
+            chosen = slice(first, first + together), slice(start, start + steps)
+            left, right = query[chosen][:, :, None], key[chosen[0]][:, None]
+            shape = torch.broadcast_shapes(left.shape, right.shape)
+            volume = torch.add(left, right, out=room[: math.prod(shape)].view(shape)).tanh_()
+            yield *chosen, volume

@@ -184,7 +184,7 @@ def write_translations(
         "output_tokens": sum(len(translation.tokens) for translation in found),
         "weights": weights,
     }
-    with _alone(run, test):
+    with _alone(run):
         part = _begin(run, test, [translation.text for translation in found])
         _write_jsonl(part / "details.jsonl", (_detail(translation) for translation in found))
         if truth is not None:
@@ -197,15 +197,15 @@ def write_translations(
 
 def write_hypotheses(run: Run, test: TestSet, lines: Sequence[str], origin: str) -> Translations:
     """Put translations that were made elsewhere beside an outside run; `origin` is what they came from."""
-    with _alone(run, test):
+    with _alone(run):
         part = _begin(run, test, lines)
         return _finish(run, part, {"test": test.name, "sentences": len(lines), "from": origin})
 
 
-def _alone(run: Run, test: TestSet) -> FileLock:
+def _alone(run: Run) -> FileLock:
     """Held while translations are written: another process that does the same waits, and replaces them whole."""
     run.results.mkdir(parents=True, exist_ok=True)
-    return FileLock(run.results / f".translations-{test.name}.lock")
+    return FileLock(run.results / ".translations.lock")
 
 
 def _begin(run: Run, test: TestSet, hypotheses: Sequence[str]) -> Path:

@@ -67,7 +67,9 @@ class GuidedCapsulesOptions(Options):
         "linear", description="tanh has a bias, and PAD out of the softmax (A7)"
     )
     bca_direction: Literal["to_contents", "from_contents"] = Field("to_contents", description="what W_BCA maps (A8)")
-    bca_target: Literal["state", "output"] = Field("state", description="means of z, or of what the head reads")
+    bca_target: Literal["state", "normed", "output"] = Field(
+        "state", description="means of z, of z through the decoder's norm, or of what the head reads"
+    )
     bca_span: Literal["inclusive", "strict_past"] = "inclusive"
     bca_reduce: Literal["sum", "mean"] = Field("sum", description="squares over the width")
     bca_detach_target: bool = False
@@ -148,11 +150,14 @@ class GuidedCapsules(Mechanism):
             biased = options.bag_head == "tanh"
             self.bag_heads.update({s: nn.Linear(content, host.widths["output"], bias=biased) for s in SIDES})
         if "bca" in options.losses:
-            states = host.widths["output" if options.bca_target == "output" else "guide"]
+            states = host.widths[{"state": "guide", "normed": "state", "output": "output"}[options.bca_target]]
             shape = (states, content) if options.bca_direction == "to_contents" else (content, states)
             self.agree.update({s: nn.Linear(*shape, bias=False) for s in SIDES})
-        for linear in (*self.bag_heads.values(), *self.agree.values()):
+        for linear in self.bag_heads.values():
             nn.init.xavier_uniform_(linear.weight)
+        for linear in self.agree.values():
+            # Images of normed states begin as long as a capsule, which is shorter than one.
+            nn.init.normal_(linear.weight, std=linear.weight.numel() ** -0.5)
 
     def prepare(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
         return self.contents.plan(memory, memory_mask)
@@ -191,16 +196,21 @@ class GuidedCapsules(Mechanism):
         options, terms = self.options, {}
         if not self.agree:
             return {}
-        states = own.notes["output"] if options.bca_target == "output" else view.guide
-        states = states.detach() if options.bca_detach_target else states
+        states = self._targets(view, own)
         for side in SIDES:
             inclusive = side == "future" or options.bca_span == "inclusive"
             means = running_means(states, batch.target_mask, side, inclusive)
             contents, agree = own.notes[side], self.agree[side]
-            pair = (contents, agree(means)) if options.bca_direction == "to_contents" else (agree(contents), means)
-            distance = content_agreement(*pair, batch.target_mask, options.bca_reduce == "mean")
+            mapped = (contents, agree(means)) if options.bca_direction == "to_contents" else (agree(contents), means)
+            distance = content_agreement(*mapped, batch.target_mask, options.bca_reduce == "mean")
             terms[f"{side}_agreement"] = options.lambda_2 * distance
         return terms
+
+    def _targets(self, view: View, own: Own) -> Tensor:
+        """What the contents are to agree with the means of, [S, T, d]."""
+        kind = self.options.bca_target
+        states = own.notes["output"] if kind == "output" else view.state if kind == "normed" else view.guide
+        return states.detach() if self.options.bca_detach_target else states
 
 
 class FeedForward(nn.Module):

@@ -161,15 +161,14 @@ def test_zero_votes_and_sentences_of_padding_have_finite_gradients_in_float32():
     assert all(torch.isfinite(one.grad).all() for one in case)
 
 
-@pytest.mark.parametrize("numbers", [1, 40, 1 << 18])
-@pytest.mark.parametrize("scale", [1.0, 60.0], ids=["factored", "plain"])
-def test_energies_in_chunks_are_the_plain_formula(monkeypatch, numbers, scale):
-    """Chunks of one number, of some positions of a row, of all rows; scale 60 is past where exponentials are made."""
+@pytest.mark.parametrize("numbers", [1, 20, 90, 1 << 18])
+def test_energies_in_chunks_are_the_plain_formula(monkeypatch, numbers):
+    """Chunks of one number, of some positions of a row, of some rows, of all."""
     monkeypatch.setattr(additive_energy, "CACHED_NUMBERS", numbers)
     generator = torch.Generator().manual_seed(1)
     shapes = [(2, 3, 5, 4), (2, 3, 2, 4), (3, 4)]
     query, key, weight = (torch.randn(*shape, generator=generator, dtype=FLOAT) for shape in shapes)
-    given = [(query * scale).requires_grad_(), (key * scale).requires_grad_(), weight.requires_grad_()]
+    given = [query.requires_grad_(), key.requires_grad_(), weight.requires_grad_()]
     found = additive_energies(*given)
     wanted = torch.einsum("bjtid,jd->bjti", torch.tanh(given[0][..., :, None, :] + given[1][..., None, :, :]), weight)
     close(found, wanted, 1e-12)

@@ -29,6 +29,7 @@ IN_A_RUN = {
     "training.jsonl": "What training logged, a line a record",
     "state/": "The last states of training, from which it is resumed",
     ".training.lock": "Held by the process that trains the run; empty otherwise",
+    ".translations.lock": "Held by the process that writes translations; empty otherwise",
     "checkpoints/": "Weights of single steps; RUN@step names one",
     "translations/TEST/": "Texts, a line a sentence; how each came about; beam trees",
     "traces/TEST/": "What happened inside, as arrays",

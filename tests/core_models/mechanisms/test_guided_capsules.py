@@ -196,6 +196,16 @@ def test_with_released_initialisation_routing_stays_uniform():
     assert spread["released"] < 1e-4 < 1e-2 < spread["xavier"]
 
 
+def test_agreement_begins_at_the_size_of_capsules():
+    """Images of normed states are about as long as capsules; Xavier's maps made them longer by the width's root, and
+    training drove maps and capsules to zero, which is where this loss is least."""
+    torch.manual_seed(1)
+    system = build(exact("gdr-bca:bca_target=normed"), WORDS)
+    terms = training_terms(system, collate(random_sentences([5, 8], 1), random_sentences([7, 6], 2)))
+    for side in ("past", "future"):
+        assert 0.1 < terms[f"{side}_agreement"].min() <= terms[f"{side}_agreement"].max() < (2**0.5 + 1) ** 2
+
+
 @pytest.mark.parametrize(
     ("system", "said"),
     [

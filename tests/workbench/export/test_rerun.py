@@ -64,7 +64,8 @@ def test_a_file_says_how_its_numbers_came_about(demo_runs, tmp_path):
     runs = (open_run("demo/transformer", demo_runs),)
     made = json.loads(save(draw("scores", Request(runs)), tmp_path / "scores.json").read_bytes())
     said = made["provenance"]
-    assert said["recipe"] == {"drawing": "scores", "runs": ["demo/transformer"], "test": "test", "sentence": 0,
+    assert said["recipe"] == {"drawing": "scores", "runs": ["demo/transformer"], "among": [], "test": "test",
+                              "sentence": 0,
                               "baseline": None, "options": {}, "width": ""}  # fmt: skip
     assert said["resampling_seed"] == 12345  # sacreBLEU's default
     assert said["signatures"]["BLEU"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
