@@ -2,6 +2,8 @@
 
 import itertools
 import random
+import sys
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -25,6 +27,14 @@ _WORDS = {
     "here": "hier",
     "and": "und",
 }
+
+
+@pytest.fixture(autouse=True)
+def _main_stays() -> Iterator[None]:
+    """Streamlit's tests put the app in the place of `__main__`, which every process started later would run first."""
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main
 
 
 def _sentence(drawn: random.Random) -> list[str]:

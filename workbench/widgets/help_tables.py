@@ -35,7 +35,8 @@ IN_A_RUN = {
     "traces/TEST/": "What happened inside, as arrays",
     "beam_sizes/TEST.json": "What was measured by beam size",
     "contrast/": "What contrastive sets said of it",
-    "adequacy/TEST.json, alignment_error/TEST.json": "What these pages computed: may be removed",
+    "adequacy/TEST.json": "Coverage and its proxies, once they were computed: may be removed",
+    "alignment_error/TEST.json": "Alignment errors, once they were computed: may be removed",
     "scores/": "Counts for scores and measures of routing, kept for speed: may be removed",
     "known_scores/TEST.json": "BLEU as it was counted last: may be removed",
 }

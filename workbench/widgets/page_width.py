@@ -45,7 +45,7 @@ def measure() -> None:
     # A tuple: of a list Streamlit asks pandas what it is, and the first page would wait for that import.
     data = {"widths": tuple(WIDTHS), "width": page_width()}
     found = _ruler(key=_KEY, data=data, default={"width": USUAL_WIDTH}, on_width_change=_heard)
-    st.session_state[_WIDTH] = int(found.width)
+    st.session_state[_WIDTH] = int(found.get("width", USUAL_WIDTH))
 
 
 def page_width() -> int:

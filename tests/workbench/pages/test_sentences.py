@@ -22,7 +22,7 @@ def found(with_demo):
 
 def _diff_lines(at) -> list[str]:
     """The lines below the table as text, marks taken off."""
-    (body,) = [element.proto.body for element in at.get("html")]
+    (body,) = [body for element in at.get("html") if 'dir="auto"' in (body := element.proto.body)]
     return [html.unescape(re.sub(r"<[^>]+>", "", text)) for text in re.findall(r'<div dir="auto".*?</div>', body, re.S)]
 
 
