@@ -97,11 +97,20 @@ def save_state(
 def _drop_states(folder: Path, but: int) -> None:
     """Remove all but the newest whole states; each first leaves in one move, for half a state must not look whole."""
     kept = _whole(folder)[-but:]
-    for state in _states(folder):
-        if state not in kept:
-            dropped = state.with_name(f"{state.name}.old.part")
-            os.replace(state, dropped)
-            shutil.rmtree(dropped, ignore_errors=True)
+    try:
+        for state in _states(folder):
+            if state not in kept:
+                os.replace(state, state.with_name(f"{state.name}.old.part"))
+                _remove_dropped(folder)
+    except KeyboardInterrupt:
+        _remove_dropped(folder)
+        raise
+    _remove_dropped(folder)  # those of a process that was killed
+
+
+def _remove_dropped(folder: Path) -> None:
+    for dropped in folder.glob("step-*.old.part"):
+        shutil.rmtree(dropped, ignore_errors=True)
 
 
 def keep_checkpoint(folder: Path, system: System, step: int, training: TrainingConfig) -> None:

@@ -118,7 +118,6 @@ def test_the_installed_demo_runs_from_another_folder(installed, tmp_path):
     assert found.returncode == 0, found.stderr
     listed = _python(installed, tmp_path, "-m", "workbench.cli", "runs")
     assert [line.split()[0] for line in listed.stdout.splitlines()] == [
-        "demo/em-routing",
         "demo/future-cost-1",
         "demo/future-cost-2",
         "demo/transformer",

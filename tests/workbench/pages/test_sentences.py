@@ -20,9 +20,15 @@ def found(with_demo):
     return {name: run.translations("test") for name, run in zip(NAMES, runs_of(with_demo, *NAMES), strict=True)}
 
 
+def _body(at) -> str:
+    """What stands below the table; what else is HTML sets the margins of the page."""
+    (body,) = [body for element in at.get("html") if 'dir="auto"' in (body := element.proto.body)]
+    return body
+
+
 def _diff_lines(at) -> list[str]:
     """The lines below the table as text, marks taken off."""
-    (body,) = [body for element in at.get("html") if 'dir="auto"' in (body := element.proto.body)]
+    body = _body(at)
     return [html.unescape(re.sub(r"<[^>]+>", "", text)) for text in re.findall(r'<div dir="auto".*?</div>', body, re.S)]
 
 
@@ -59,7 +65,7 @@ def test_the_chosen_sentence_stands_below_with_all_its_texts(found):
     lines = _diff_lines(at)
     assert lines[:2] == [found["transformer"].test_set.sources[4], found["transformer"].test_set.references[4]]
     assert lines[2] == found["transformer"].hypotheses[4]
-    (body,) = [element.proto.body for element in open_page("sentences", sentence="4").get("html")]
+    body = _body(open_page("sentences", sentence="4"))
     assert "<ins" in body
     assert "<del" in body
     kept = html.unescape(re.sub(r"<[^>]+>", "", re.sub(r"<del.*?</del>", "", body)))
