@@ -1,12 +1,11 @@
 """The demo: a small experiment that is shipped, trained, translated, scored and traced in a few minutes.
 
-On CPUs each system has a process with one thread, as many at a time as there are processors: the same seed gives the
-same bytes on one machine. What is done already is passed over, so an interrupted demo goes on where it was.
+The same seed gives the same bytes on one machine and number of threads. What is done already is passed over, so an
+interrupted demo goes on where it was.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -40,21 +39,19 @@ def build(
     say: Say = print,
     show: Show | None = None,
     device: str = "cpu",
-    processes: int | None = None,
+    processes: int = 1,
     file: Path | None = None,
 ) -> list[Run]:
     """Build the whole demo below `root` and say the scores.
 
-    processes: at a time; without it one for each processor, or a single one on another device. file: another grid
-    that is named demo.
+    processes: that share its systems, and on a CPU the processors. file: another grid that is named demo.
     """
     from workbench.evaluation import score_table
     from workbench.experiments.launching import run_in_processes
 
     names = systems(file)
     if not complete(root, file):
-        most = (os.cpu_count() or 1) if device == "cpu" else 1
-        devices = [device] * min(processes or most, len(names))
+        devices = [device] * min(processes, len(names))
         run_in_processes(file or grid_file(), root, None, devices, say, show or (lambda *_: None))
     if not complete(root, file):
         raise RunError(f"another process builds the demo below {root}; start this again when it has ended")

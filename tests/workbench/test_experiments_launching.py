@@ -116,10 +116,12 @@ def test_a_process_that_fails_is_named_with_the_end_of_its_log(file, tmp_path):
         run_in_processes(file, tmp_path / "runs", None, ["cpu"], print, lambda *_: None, only=["plain.seed-1"])
 
 
-def test_a_worker_has_one_thread_on_a_cpu_and_sees_only_its_own_gpu(monkeypatch):
+def test_workers_share_the_processors_and_each_sees_only_its_own_gpu(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert worker_environment("cpu")["OMP_NUM_THREADS"] == "1"
+    threads = [worker_environment("cpu", workers)["OMP_NUM_THREADS"] for workers in (1, 2, 6, 9)]
+    assert threads == ["6", "3", "1", "1"]
     assert worker_environment("cuda:3")["CUDA_VISIBLE_DEVICES"] == "3"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,GPU-7f")  # what a scheduler lent us
     assert [worker_environment(f"cuda:{index}")["CUDA_VISIBLE_DEVICES"] for index in (0, 1)] == ["4", "GPU-7f"]

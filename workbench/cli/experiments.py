@@ -31,7 +31,7 @@ def experiment_run(
     minutes: Annotated[float | None, typer.Option(help="For each training, in this call")] = None,
     device: Device = "auto",
     only: Only = None,
-    processes: Annotated[int, typer.Option(min=1, help="On each device; a CPU process gets one thread")] = 1,
+    processes: Annotated[int, typer.Option(min=1, help="On each device; on a CPU they share its processors")] = 1,
     devices: Annotated[str | None, typer.Option(help="A process each, e.g. cuda:0,cuda:1 or cpu")] = None,
     launcher: Annotated[str, typer.Option(help="here, or submitit: a job for each cell, on a cluster")] = "here",
     cluster: Annotated[str | None, typer.Option(help="submitit: slurm or local; found out if not given")] = None,

@@ -21,9 +21,7 @@ from workbench.cli.shared import (
 def demo(
     root: RunsRoot = Path("runs"),
     device: Device = "cpu",
-    processes: Annotated[
-        int | None, typer.Option(min=1, help="Systems trained at a time; without it, one on each processor")
-    ] = None,
+    processes: Annotated[int, typer.Option(min=1, help="They share its systems, and a CPU's processors")] = 1,
 ) -> None:
     """Train, translate and trace the demo's systems on the controlled corpus; what is there already stays."""
     from workbench.demo import build

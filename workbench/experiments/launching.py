@@ -48,7 +48,7 @@ def run_in_processes(
     cell stays resumable. Raises RunError where workers failed.
     """
     experiment = read_experiment(file)
-    environments = [worker_environment(device) for device in devices]
+    environments = [worker_environment(device, len(devices)) for device in devices]
     check_systems(experiment)
     chosen = cells(experiment, root, only)
     prepare_data(experiment, root, files, say)
@@ -100,12 +100,13 @@ def _show_all(chosen: Sequence[Cell], show: Show) -> None:
         show(sum(total if whole else step for whole, (step, _), total in ended), sum(known), running)
 
 
-def worker_environment(device: str) -> dict[str, str]:
-    """A worker's environment: one thread on a CPU, where two processes with two threads each are slower than with one;
-    on CUDA only the device that is its own."""
+def worker_environment(device: str, workers: int = 1) -> dict[str, str]:
+    """A worker's environment: on a CPU its part of the processors, since threads that have to wait for each other are
+    slower than none; on CUDA only the device that is its own."""
     kind, _, index = device.partition(":")
     if kind == "cpu":
-        return {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+        threads = max(1, (os.cpu_count() or 1) // workers)
+        return {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}
     if kind != "cuda" or not (index or "0").isdigit():
         raise RunError(f"--devices {device!r}: name cpu, cuda or cuda:N")
     visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
