@@ -49,8 +49,10 @@ def _let_go(folder: Path, name: str) -> None:
 
 
 def _begun(job: jobs.Job) -> bool:
-    """Has its shell come to its command?"""
-    return bool(psutil.Process(job.process).children())
+    """Has its shell come to its command, and is that no longer a copy of the shell?"""
+    with contextlib.suppress(psutil.Error):
+        return any(child.cmdline()[:1] == [sys.executable] for child in psutil.Process(job.process).children())
+    return False
 
 
 def _group(job: jobs.Job) -> list[psutil.Process]:

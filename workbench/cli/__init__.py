@@ -66,6 +66,13 @@ SENTENCES = {
 ALLOCATING = {"train", "resume", "demo", "experiment", "bench", "bench-run", "translate", "evaluate"}
 
 
+def _leave_group() -> None:
+    """Processes that worked together part in order: one that ends with its group open may be aborted by its threads."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
 def main() -> None:
     """The `workbench` command."""
     from core_models.resources import allocator_settings
@@ -85,6 +92,8 @@ def main() -> None:
     except SystemExit as end:
         if end.code == 130:  # what typer makes of Ctrl-C
             typer.echo("\nstopped; nothing is half-written, and a run in training can be resumed", err=True)
+        if not end.code:
+            _leave_group()
         raise
     except OSError as error:
         if error.filename is None or os.environ.get("WORKBENCH_DEBUG"):
