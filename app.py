@@ -49,6 +49,7 @@ chosen = st.navigation({
         page("what_if", "What-if", "call_split"),
         page("future_cost", "Future cost", "query_stats"),
         page("routing", "Routing", "hub"),
+        page("past_future", "Past and future", "swap_horiz"),
     ],
     "Training": [page("curves", "Curves", "show_chart")],
     "Figures": [page("gallery", "Paper gallery", "auto_stories"), page("basket", "Basket", "shopping_basket")],

@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from core_models.heads import one_logit
 from core_models.mechanisms.base import Prediction
 from core_models.text.vocabulary import BOS, PAD
 
@@ -70,7 +71,7 @@ class BagOfWords:
         """Losses of the positions that are real [S, T], in row order, in nats: vectors [P, d], log_z [P] -> [P]."""
         wide = vectors.to(log_z.dtype)
         offsets = matrix.new_zeros(len(matrix)) if bias is None else bias
-        pad = wide @ matrix[PAD].to(wide.dtype) + offsets[PAD]
+        pad = one_logit(vectors, matrix[PAD]) + offsets[PAD]
         if self.bag.without_pad:
             log_z = log_z + torch.log1p(-torch.exp((pad - log_z).clamp(max=-1e-6)))
 
@@ -85,7 +86,7 @@ class BagOfWords:
         eps = self.bag.label_smoothing
         if eps:
             types = self.mask & self._new_types()
-            others = wide @ matrix.sum(0).to(wide.dtype) + offsets.sum() - pad - logits(types)
+            others = one_logit(vectors, matrix.sum(0)) + offsets.sum() - pad - logits(types)
             smooth = (len(matrix) - 1 - self._sums(types.long())[real]) * log_z - others
             negative = (1 - eps) * negative + eps / (len(matrix) - 2) * counts * smooth
         return negative / counts if self.bag.mean else negative

@@ -106,14 +106,14 @@ def writing(path: Path) -> Iterator[None]:
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """All tensors of a safetensors file; raises CheckpointError where it is missing or no such file."""
     if not path.is_file():
-        raise CheckpointError(f"{path}: there are no weights here; has the run been trained?")
+        raise CheckpointError(f"{path}: there are no weights here; train the run, or copy it again")
     try:
         with safe_open(path, framework="pt") as stored:
             return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(
             f"{path}: not a readable safetensors file ({error}); it may be cut short, or a pickle, which "
-            "this program never opens"
+            "this program never opens; copy it again"
         ) from None
 
 
@@ -132,7 +132,9 @@ def load_weights(path: Path, system: System) -> None:
     ]
     if problems:
         more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
-        raise CheckpointError(f"{path} does not fit the configuration beside it: {'; '.join(problems[:3])}{more}")
+        raise CheckpointError(
+            f"{path} does not fit the configuration beside it: {'; '.join(problems[:3])}{more}; copy both from one run"
+        )
     with torch.no_grad():
         for name, parameter in wanted.items():
             parameter.copy_(tensors[name])
@@ -192,7 +194,10 @@ def initialise_from(system: System, reference: str | Path, vocabularies: tuple[V
         if getattr(other, key) != getattr(system.config, key)
     ]
     if differing:
-        raise ConfigError(f"init_from {reference}: another architecture: {', '.join(differing)}")
+        raise ConfigError(
+            f"init_from {reference}: another architecture: {', '.join(differing)}; begin from a run that has the same, "
+            "or change this one"
+        )
     if side := other_vocabulary(folder, vocabularies):
         raise ConfigError(
             f"init_from {reference}: another {side} vocabulary, so its embeddings mean other pieces; train "
@@ -218,7 +223,9 @@ def average(references: list[Path], path: Path) -> None:
     for reference in references[1:]:
         tensors = read_tensors(reference)
         if tensors.keys() != sums.keys():
-            raise CheckpointError(f"{reference} holds other tensors than {references[0]}")
+            raise CheckpointError(
+                f"{reference} holds other tensors than {references[0]}; average checkpoints of one run"
+            )
         for name, tensor in tensors.items():
             sums[name] += tensor.double()
     write_tensors(path, {name: (tensor / len(references)).to(first[name].dtype) for name, tensor in sums.items()})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import reprlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -257,7 +258,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file") from None
+        raise ConfigError(f"{path}: there is no such file; check the path") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2020-13-45
@@ -265,6 +266,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: must be a mapping of keys to values, not {type(content).__name__}")
     return content
+
+
+def settings_in(text: str) -> list[str]:
+    """The parts of `key=value,key=value`; a comma within [brackets] separates nothing."""
+    return [part.strip() for part in re.split(r",(?![^\[\]]*\])", text) if part.strip()]
 
 
 def read_value(text: str, where: str) -> Any:

@@ -7,7 +7,7 @@ alone: which capsules stand for what is the mechanism's.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -16,6 +16,14 @@ from core_models.additive_energy import additive_energies
 from core_models.routing import Routing, squash, wide
 
 Agreement = Literal["paper", "bounded"]
+
+
+class How(TypedDict, total=False):
+    """How words are routed, for who hands it on; `route` says what each is, and what it is unless told."""
+
+    iterations: int
+    agreement: Agreement
+    detach: bool
 
 
 class Plan(NamedTuple):
@@ -54,7 +62,8 @@ def route(
 
     The history holds assignments [B, T, I, J] of every iteration: softmax over capsules, then the mask, so that padding
     sends nothing. The last update of Algorithm 1 would be read by nobody and is not made. `bounded` agreement is
-    tanh(.) / sqrt(D), as in the released code; `detach` lets gradients through the last iteration only.
+    tanh(.) / sqrt(D), as in the released code; `detach` lets gradients through the last iteration only: what it finds
+    of those before it is a constant.
     """
     if iterations < 1:
         raise ValueError(f"{iterations} iterations: the first one is uniform, so there is at least one")
@@ -64,17 +73,16 @@ def route(
     capsules, answer = plan.first[:, :, None], plan.answer[:, :, None]  # [B, J, 1, D], from now on [B, J, T, D]
     logits: Tensor | None = None
     for number in range(1, iterations):
-        if number > 1:
-            answer = capsules @ capsule_projection
-        update = additive_energies(guide[:, None] + answer, plan.projected, weight)  # [B, J, T, I] (Eq. 7)
-        if agreement == "bounded":
-            update = torch.tanh(update) * width**-0.5
-        logits = update if logits is None else logits + update
-        assignments = torch.softmax(logits, dim=1) * real
-        history.append(assignments.permute(0, 2, 3, 1))
-        if detach and number < iterations - 1:
-            assignments = assignments.detach()
-        capsules = squash(assignments @ plan.votes)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not (detach and number < iterations - 1)):
+            if number > 1:
+                answer = capsules @ capsule_projection
+            update = additive_energies(guide[:, None] + answer, plan.projected, weight)  # [B, J, T, I] (Eq. 7)
+            if agreement == "bounded":
+                update = torch.tanh(update) * width**-0.5
+            logits = update if logits is None else logits + update
+            assignments = torch.softmax(logits, dim=1) * real
+            history.append(assignments.permute(0, 2, 3, 1))
+            capsules = squash(assignments @ plan.votes)
     positions = capsules.expand(-1, -1, guide.shape[1], -1)
     return Routing(positions.transpose(1, 2), tuple(history))
 
@@ -86,14 +94,12 @@ def guided_routing(
     capsule_projection: Tensor,
     weight: Tensor,
     mask: Tensor,
-    iterations: int = 3,
-    agreement: Agreement = "paper",
-    detach: bool = False,
+    **how: Unpack[How],
 ) -> Routing:
     """Guided dynamic routing (Zheng 2019, Algorithm 1, Eq. 4 to 7) in one call: `plan`, then `route`.
 
     votes [B, I, J, D], guide [B, T, D], projections [D, D], weight [D], mask [B, I] -> capsules [B, T, J, D] and
-    assignments [iterations, B, T, I, J].
+    assignments [iterations, B, T, I, J]. how: the options of `route`.
     """
     made = plan(votes, vote_projection, capsule_projection, mask)
-    return route(guide, made, capsule_projection, weight, mask, iterations, agreement, detach)
+    return route(guide, made, capsule_projection, weight, mask, **how)

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from core_models.routing import wide
+
 # Numbers over the vocabulary that training keeps for its backward pass; more are computed a second time, in chunks.
 KEPT_LOGITS = 1 << 27
 # On a CPU a chunk of logits stays in the cache while it is made, exponentiated and summed.
@@ -100,6 +102,12 @@ def log_partition(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None) -
         vectors = vectors.to(torch.get_autocast_dtype(device))
     with torch.autocast(device, enabled=False):
         return _LogPartition.apply(vectors, matrix, bias, torch.is_grad_enabled())
+
+
+@wide
+def one_logit(vectors: Tensor, row: Tensor) -> Tensor:
+    """The same row for all positions: vectors [P, d], row [d] -> [P], never below float32, also under autocast."""
+    return vectors @ row
 
 
 def word_logits(vectors: Tensor, matrix: Tensor, words: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -2,7 +2,7 @@
 
 A layer's vectors go through the decoder's final norm and the output matrix as if the stack ended there (the logit lens:
 nostalgebraist 2020, "interpreting GPT: the logit lens"). Knows systems and traces, no architecture: a decoder that
-shows no layers has no lens.
+shows no layers has no lens. A prediction of bags of words says where in its ranking each word of the sentence stands.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from torch import Tensor
 
 from core_models.heads import logits
 from core_models.mechanisms.base import Place
+from core_models.text.vocabulary import PAD
 
 if TYPE_CHECKING:
     from core_models.assembly import Forced, System
+    from core_models.mechanisms.base import Prediction
     from core_models.traces import TraceWriter
 
 MEASURES = ("entropy", "rank", "best", "best_log_prob")
@@ -53,6 +55,23 @@ def _measures(energies: Tensor, words: Tensor) -> dict[str, Tensor]:
     }
 
 
+def bag_ranks(prediction: Prediction, matrix: Tensor, bias: Tensor | None, target: Tensor) -> Tensor:
+    """Which rank each word of a sentence has by the prediction at each of its positions: words [S, T] -> [S, T, T].
+
+    matrix, bias: the output's, for a prediction that has no matrix of its own. 1 is the most probable word, and equal
+    words share the better rank; padding is no word.
+    """
+    head, offsets = (matrix, bias) if prediction.matrix is None else (prediction.matrix, prediction.bias)
+    ranks = []
+    for vectors, words in zip(prediction.vectors, target, strict=True):  # [T, V] at once
+        energies = logits(vectors, head, offsets)
+        energies[:, PAD] = -torch.inf
+        chosen = energies[:, words].contiguous()  # [T, T]
+        ordered = energies.sort(dim=-1).values
+        ranks.append(1 + len(head) - torch.searchsorted(ordered, chosen, right=True))
+    return torch.stack(ranks)
+
+
 def layer_vectors(forced: Forced) -> list[Tensor] | None:
     """[S, T, d] of the embedding and each decoder layer, as the vocabulary head would read them; None without layers.
 
@@ -65,11 +84,16 @@ def layer_vectors(forced: Forced) -> list[Tensor] | None:
 
 
 def record(system: System, forced: Forced, target: Tensor, writer: TraceWriter) -> None:
-    """Write what is wanted of MEASURES ("target") and, as lens.NAME, of LENS_MEASURES ("layer", "target").
+    """Write what is wanted of MEASURES ("target") and, as lens.NAME, of LENS_MEASURES ("layer", "target"); of each
+    prediction of a bag, as NAME.rank ("target", "target_key"), the rank of every word at every position.
 
     target [S, T]: the words whose log_prob and rank are meant. The last layer of the lens is the system's own output.
     """
     matrix, bias = system.backbone.output_matrix
+    for prediction in forced.predictions:
+        if prediction.target != "word" and writer.wants(f"{prediction.name}.rank"):
+            ranks = bag_ranks(prediction, matrix, bias, target)
+            writer.record(f"{prediction.name}.rank", ("target", "target_key"), ranks)
 
     def measured(vectors: Tensor) -> dict[str, Tensor]:
         found = measures(vectors.flatten(0, 1), matrix, target.flatten(), bias)

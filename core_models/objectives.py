@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from core_models.bags import BagOfWords
-from core_models.heads import log_partition, word_logits
+from core_models.heads import log_partition, one_logit, word_logits
 from core_models.mechanisms.base import Prediction
 
 
@@ -49,7 +49,7 @@ def prediction_losses(
                 continue
             negative = log_z - word_logits(chosen, matrix, words[real], bias)
             if label_smoothing:
-                mean_logit = chosen.to(log_z.dtype) @ matrix.mean(0).to(log_z.dtype)
+                mean_logit = one_logit(chosen, matrix.mean(0))
                 if bias is not None:
                     mean_logit = mean_logit + bias.mean()
                 negative = (1 - label_smoothing) * negative + label_smoothing * (log_z - mean_logit)

@@ -1,8 +1,9 @@
-"""Where the readable data of the project lies: lexica, printed numbers, experiments.
+"""What the project finds around it: its folder of readable data, the processors, the C library's allocator.
 
 It knows the two places the folder can be in, and nothing about what is in it.
 """
 
+import os
 from pathlib import Path
 
 
@@ -18,6 +19,11 @@ def data_folder() -> Path:
             return folder
     places = " or ".join(str(folder) for folder in candidates)
     raise FileNotFoundError(f"no data folder with controlled/ in {places}: install the package again")
+
+
+def processors() -> int:
+    """How many processors this process may use: where the system says it those it was given, else all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def allocator_settings() -> dict[str, str]:

@@ -70,15 +70,21 @@ def squash(vectors: Tensor) -> Tensor:
 
 
 @wide
-def dynamic_routing(votes: Tensor, iterations: int = 3, mask: Tensor | None = None) -> Routing:
+def dynamic_routing(
+    votes: Tensor, iterations: int = 3, mask: Tensor | None = None, normalise_mass: bool = False
+) -> Routing:
     """Assignments follow the scalar product of output and vote (Dou 2019, Algorithm 1; Sabour 2017, Procedure 1).
 
     votes [..., L, N, D]; mask [..., L], False where an input is none: it sends nothing. Of `iterations`, the first is
     uniform and the others update. The text's "cosine" is the scalar product of a squashed and an unsquashed vector.
+    normalise_mass: multiply what each output receives by N / L. Else its length is about L / N, and a squashed vector
+    about that squared: where outputs are many, nearly nothing, with nearly no gradient.
     """
     _check(votes, iterations)
     real = None if mask is None else mask[..., None].to(votes.dtype)
     sent = votes if real is None else votes * real[..., None]
+    if normalise_mass:
+        sent = sent * (votes.shape[-2] / votes.shape[-3])
     uniform = votes.new_full((1, 1), 1 / votes.shape[-2]).expand(votes.shape[-3:-1])
     history = [uniform if real is None else uniform * real]
     capsules = squash(sent.sum(-3) / votes.shape[-2])  # all assignments are alike: no product
@@ -118,11 +124,12 @@ def em_routing(
     history = [uniform.expand(inputs, outputs)]
     # In logs, for an output that nobody chooses still has a mean: of the inputs that come nearest to choosing it. The
     # first assignments are alike for all outputs, so what is made of them stays [..., L, 1].
-    logs = uniform.log()
+    assigned, logs = uniform, uniform.log()
     active = activations.clamp(min=torch.finfo(votes.dtype).tiny).log()[..., None]
     for number, temperature in enumerate(temperatures):
         weights = (logs if renormalise else logs + active).expand(*active.shape[:-1], logs.shape[-1])
-        mass = weights.exp().sum(-2)  # [..., N]
+        sent = assigned if renormalise else assigned * activations[..., None]
+        mass = sent.expand(weights.shape).sum(-2)  # [..., N]
         shares = torch.softmax(weights, dim=-2)
         mean = _weighted(shares, votes)  # [..., N, D]
         distance = (votes - mean[..., None, :, :]).square()
@@ -136,7 +143,8 @@ def em_routing(
             prior = torch.nn.functional.logsigmoid(logit) - spread
             fit = _over_width(distance * (-0.5 / variance)[..., None, :, :])
             logs = torch.log_softmax(fit + prior[..., None, :], dim=-1)
-            history.append(logs.exp())
+            assigned = logs.exp()
+            history.append(assigned)
     activation = torch.sigmoid(logit)
     return Routing(activation[..., None] * mean, tuple(history), activation)
 

@@ -1,7 +1,7 @@
 """The catalogue: every named system of the papers as a configuration, and `build`, which makes a system of one.
 
-`name:key=value,key=value` changes a system: a key of the model (preset, norm, backbone, ...) or an option of the
-mechanism that has it. To add a mechanism, register its class in MECHANISMS and a system in SYSTEMS; another package
+`name:key=value,key=[value,value]` changes a system: a key of the model (preset, norm, backbone, ...) or an option of
+the mechanism that has it. To add a mechanism, register its class in MECHANISMS and a system in SYSTEMS; another package
 does so by entry points of the groups nmt_workbench.mechanisms (a class) and nmt_workbench.systems (an Entry).
 """
 
@@ -16,8 +16,8 @@ from torch import nn
 from core_models.assembly import System
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Transformer
-from core_models.config import ConfigError, ModelConfig, nearest, parse, read_value
-from core_models.mechanisms.base import Host, Mechanism, Place
+from core_models.config import ConfigError, ModelConfig, nearest, parse, read_value, settings_in
+from core_models.mechanisms.base import Host, Mechanism, Options, Place
 from core_models.mechanisms.future_cost import FutureCost
 from core_models.mechanisms.guided_capsules import GuidedCapsules
 from core_models.mechanisms.layer_aggregation import DynamicCombination, LinearCombination
@@ -105,7 +105,7 @@ def describe(name: str) -> ModelConfig:
     mechanisms = [
         {key: dict(options) for key, options in entry.items()} for entry in SYSTEMS[base].model.get("mechanisms", [])
     ]
-    for change in filter(None, changes.split(",")):
+    for change in settings_in(changes):
         key, sign, text = change.partition("=")
         if not sign:
             raise ConfigError(f"{name}: write key=value, not {change!r}")
@@ -127,6 +127,9 @@ def describe(name: str) -> ModelConfig:
             raise ConfigError(f"{name}: no part of this system has an option {key!r}; {nearest(key, known)}")
         for options in takers:
             options[key] = value
+    for entry in mechanisms:
+        for kind, options in entry.items():
+            _options(kind, options)
     return parse(ModelConfig, {**model, "mechanisms": mechanisms}, where=name)
 
 
@@ -151,6 +154,10 @@ def build(
     return System(config, backbone, _furnish(config, backbone.host()))
 
 
+def _options(kind: str, given: Mapping[str, Any]) -> Options:
+    return parse(MECHANISMS[kind].Options, given, where=f"mechanisms.{kind}")
+
+
 def _furnish(config: ModelConfig, host: Host) -> dict[str, Mechanism]:
     """Build the mechanisms in order and refuse what cannot work."""
     plugged_in()
@@ -159,7 +166,7 @@ def _furnish(config: ModelConfig, host: Host) -> dict[str, Mechanism]:
         kind, given = next(iter(entry.items()))
         if kind not in MECHANISMS:
             raise ConfigError(f"mechanisms: there is no {kind!r}; {nearest(kind, list(MECHANISMS))}")
-        options = parse(MECHANISMS[kind].Options, given or {}, where=f"mechanisms.{kind}")
+        options = _options(kind, given or {})
         try:
             mechanism = MECHANISMS[kind](host, options)  # type: ignore[arg-type]
         except ConfigError as error:
@@ -174,15 +181,17 @@ def _refuse(kind: str, mechanism: Mechanism, before: Mapping[str, Mechanism], ho
     lacking = [place.name for place in mechanism.places if place not in host.places]
     if lacking:
         raise ConfigError(f"{kind} stands on {', '.join(lacking)}, which {backbone} does not offer")
-    for place in mechanism.replaces:
-        changed = [name for name, earlier in before.items() if place in earlier.places]
-        if changed:
-            raise ConfigError(
-                f"{kind} replaces what stands on {place.name}, which {changed[0]} has changed before; put {kind} first"
-            )
     kinds = [type(earlier) for earlier in before.values()]
     if type(mechanism) in kinds and not getattr(mechanism, "repeats", False):
         raise ConfigError(f"{kind} is named twice; one system has one of it")
+    for place in mechanism.replaces:
+        changed = [name for name, earlier in before.items() if place in earlier.places]
+        if changed:
+            both = place in before[changed[0]].replaces
+            raise ConfigError(
+                f"{kind} replaces what stands on {place.name}, which {changed[0]} has changed before; "
+                + ("leave one of the two out" if both else f"put {kind} first")
+            )
 
 
 def parameters(system: System) -> dict[str, int]:

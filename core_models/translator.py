@@ -262,7 +262,8 @@ def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Transl
             first.target_vocabulary.digest,
         ):
             raise TranslatorError(
-                f"{other.folder} and {first.folder} have different vocabularies; an ensemble needs one"
+                f"{other.folder} and {first.folder} have different vocabularies; an ensemble needs one: train both on "
+                "the same prepared data"
             )
     return Translator(
         [one.system for one in opened], first.source_vocabulary, first.target_vocabulary, first.config.search

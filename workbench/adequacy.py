@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.evaluation import prepared_of, references
-from workbench.kept_results import ADEQUACY, keep
+from workbench.kept_results import ADEQUACY, digests, keep
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -117,10 +117,12 @@ def adequacy_table(runs: Sequence[Run], test: str, aligner: Aligner, samples: in
 
     from analyses import adequacy
 
+    of = {run.name: digests(run, test, ADEQUACY) for run in runs}
     sentences, tables = by_sentence(runs, test, aligner), []
     for run in runs:
         own = adequacy.intervals(sentences[run.name], samples).assign(n=len(sentences[run.name]))
-        keep(run, test, ADEQUACY, {"aligner": aligner.digest, "measures": own.to_dict("records")})
+        result = {"aligner": aligner.digest, "measures": own.to_dict("records")}
+        keep(run, test, ADEQUACY, of[run.name], result)
         tables.append(own.assign(system=run.name))
     whole = pd.concat(tables, ignore_index=True)
     return whole[["system", "measure", "score", "low", "high", "n"]]

@@ -10,7 +10,6 @@ It draws nothing. The manifest of a bundle has the same form and can be read as 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from filelock import FileLock
 from core_models.config import ConfigError, parse
 from workbench.recipe import Recipe
 from workbench.runs import RunError
+from workbench.whole_files import write_whole
 
 VERSION = 1
 _PATIENCE = 10.0  # seconds that a change waits for another one
@@ -102,9 +102,7 @@ def _changing(path: Path) -> Iterator[list[Recipe]]:
             before = list(recipes)
             yield recipes
             if recipes != before:
-                unfinished = path.with_name(f"{path.name}.part")
-                unfinished.write_text(json.dumps(content(recipes), indent=1), encoding="ascii")
-                os.replace(unfinished, path)
+                write_whole(path, json.dumps(content(recipes), indent=1))
     except OSError as error:
         said = (error.strerror or str(error)).lower()
         raise RunError(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shlex
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.evaluation import Step
 from workbench.runs import Run, RunError
 from workbench.translations import TestSet
+from workbench.whole_files import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,11 +69,9 @@ def measure(
     about = {"length_penalty": penalty, "short_words": short_words, "most_nodes": most_nodes, **said}
     path = run.results / "beam_sizes" / f"{test.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
     rows = json.loads(table.to_json(orient="records", double_precision=12))
     kept = {"test": test.name, "weights": weights, **about, "sizes": rows}
-    part.write_text(json.dumps(kept, indent=1), encoding="utf-8")
-    os.replace(part, path)
+    write_whole(path, json.dumps(kept, indent=1))
     if step is not None:
         step(len(wanted) + 1, len(wanted) + 1)
     return path

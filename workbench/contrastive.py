@@ -10,7 +10,6 @@ torch by itself.
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,6 +20,7 @@ from analyses.contrastive import Item, Scored
 from analyses.lines import digest
 from core_models.text.parallel import read_lines
 from workbench.runs import Run, RunError
+from workbench.whole_files import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,12 +181,9 @@ def measure(
             step(len(scored), len(items))
     path = run.results / FOLDER / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
     rows = [{"item": asdict(item), "scored": asdict(one)} for item, one in zip(items, scored, strict=True)]
     found = {"name": name, "origin": origin, "digest": digest_of(items), "weights": weights, "rows": rows}
-    part.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
-    os.replace(part, path)
-    return path
+    return write_whole(path, json.dumps(found, ensure_ascii=False))
 
 
 def _score(translator: Translator, items: Sequence[Item]) -> list[Scored]:

@@ -6,7 +6,7 @@ interrupted demo goes on where it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -29,9 +29,31 @@ def systems(file: Path | None = None) -> tuple[str, ...]:
     return tuple(read_experiment(file or grid_file()).systems)
 
 
+def grid_of(names: Sequence[str], root: Path, file: Path | None = None) -> Path:
+    """A grid of any systems of the catalogue beside the demo's own, by its recipe and on its text: a file in ROOT/demo.
+
+    file: another grid that is named demo. Raises ConfigError with the nearest known name for one that is none.
+    """
+    from core_models.config import write_yaml
+    from core_models.systems import describe
+    from workbench.experiments.grid import read_experiment
+
+    own = read_experiment(file or grid_file())
+    recipe = next(iter(own.systems.values())).partition(":")[2]
+    wanted = {name: f"{name}:{recipe}" for name in names}
+    for system in wanted.values():
+        describe(system)
+    written = root / own.name / f"{'+'.join(wanted)}.yaml"
+    written.parent.mkdir(parents=True, exist_ok=True)
+    write_yaml(written, {**own.model_dump(mode="json", exclude_defaults=True), "systems": wanted})
+    return written
+
+
 def complete(root: Path, file: Path | None = None) -> bool:
-    """Is the demo there, whole?"""
-    return all((root / "demo" / name / "traces" / "test" / "index.json").is_file() for name in systems(file))
+    """Is the demo there, whole, and of the weights that are there?"""
+    runs = [Run(root / "demo" / name, name) for name in systems(file)]
+    traced = all((run.results / "traces" / "test" / "index.json").is_file() for run in runs)
+    return traced and not any(run.outdated("test") for run in runs)
 
 
 def build(
@@ -56,6 +78,7 @@ def build(
     if not complete(root, file):
         raise RunError(f"another process builds the demo below {root}; start this again when it has ended")
     runs = [open_run(root / "demo" / name) for name in names]
+    wide = max(map(len, names))
     for row in score_table(runs, "test").itertuples():
-        say(f"{row.system:16} {row.metric:5} {row.score:6.2f}  [{row.low:.2f}, {row.high:.2f}]  {row.signature}")
+        say(f"{row.system:{wide}} {row.metric:5} {row.score:6.2f}  [{row.low:.2f}, {row.high:.2f}]  {row.signature}")
     return runs

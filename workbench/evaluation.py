@@ -61,7 +61,7 @@ def translate_test(
 
     Under `torchrun` the ranks share the batches; the files are those of one process with as many threads.
     """
-    weights = run.digest  # before they are read: training may go on meanwhile
+    made_by = run.made_by  # before they are read: training may go on meanwhile
     if translator is None:
         translator = _loaded(run, device)
     if trees and (search.get("finished") or translator.search.finished) == "stay":
@@ -74,9 +74,9 @@ def translate_test(
     if found is not None:
         changes = {key: value for key, value in search.items() if value is not None}
         settings = {**translator.search.model_dump(), **changes}
-        write_translations(run, test, found, settings, time.perf_counter() - began, truth, weights)
+        write_translations(run, test, found, settings, time.perf_counter() - began, truth, made_by)
     wait()
-    return run.translations(test.name)
+    return Translations(run.results / "translations" / test.name, run.typed)  # also where training has gone on
 
 
 def _loaded(run: Run, device: str) -> Translator:
@@ -193,13 +193,14 @@ def statistics_of_all(
     """`statistics` of every run; those not yet in a run's cache are extracted together, in so many processes."""
     from analyses.scores import cached_extract_all, preset
 
+    counted = runs if metric == "bleu" and counting == Counting() else ()
+    stamps = [known_scores.stamp(run, opened[run.name].test) for run in counted]  # before the texts are read
     folders = {run.name: run.statistics for run in runs}
     hypotheses = {name: translations.hypotheses for name, translations in opened.items()}
     towards, options = references(opened, counting.reference), preset(counting.preset).options(metric)
     found = cached_extract_all(folders, hypotheses, towards, metric, processes, **options)
-    if metric == "bleu" and counting == Counting():
-        for run in runs:
-            known_scores.keep(run, opened[run.name].test, found[run.name].total)
+    for run, stamp in zip(counted, stamps, strict=True):
+        known_scores.keep(run, opened[run.name].test, stamp, found[run.name].total)
     return found
 
 

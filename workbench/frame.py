@@ -139,6 +139,8 @@ def _sentence(count: int) -> int:
         before, after = number - 1, number + 1
         st.button("Previous", on_click=_go, args=(before,), disabled=before < 0, shortcut=PREVIOUS_KEY, key="previous")
         st.button("Next", on_click=_go, args=(after,), disabled=after > last, shortcut=NEXT_KEY, key="next")
+        somewhere = views.elsewhere(number, count)
+        st.button("Surprise me", on_click=_go, args=(somewhere,), disabled=last == 0, key="surprise")
     return number
 
 
@@ -250,9 +252,10 @@ def needs_runs(fewest: int = 1, translated: bool = True) -> Frame:
         st.stop()
     if translated and len(frame.tested) < fewest:
         waiting = [run for run in frame.chosen if run not in frame.tested]
-        test = frame.view.test or "test"
+        test = frame.view.test or next((name for run in waiting for name in run.translated()), "test")
         empty_runs(
-            f"This page needs {fewest} of the chosen runs to have translated the test set {test!r}. Translate it:",
+            f"This page needs {fewest} of the chosen runs to have translated the test set {test!r} with the weights "
+            "that they have now. Translate it:",
             waiting,
             f"workbench translate {{}} --test {shlex.quote(test)} --trees",
         )

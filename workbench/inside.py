@@ -32,6 +32,7 @@ ARRAYS = (
     "best_log_prob",
     "lens.*",
     "*.assignments",
+    "*.mass",
 )
 
 

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.file_digests import digest_of
 from workbench.runs import Run
+from workbench.whole_files import write_whole
 
 ADEQUACY, ALIGNMENT_ERROR = KINDS = ("adequacy", "alignment_error")
 
 
-def keep(run: Run, test: str, kind: str, result: dict[str, Any]) -> None:
-    """Keep a result (JSON) of one of KINDS; nothing is kept where runs are for reading only."""
+def keep(run: Run, test: str, kind: str, of: Mapping[str, str], result: Mapping[str, Any]) -> None:
+    """Keep a result (JSON) of one of KINDS; nothing is kept where runs are for reading only.
+
+    of: the `digests` as they were before anything was computed: what it is computed from may change meanwhile.
+    """
     path = _path(run, test, kind)
-    content = json.dumps({"of": _digests(run, test, kind), **result}, ensure_ascii=False, indent=1)
+    content = json.dumps({"of": dict(of), **result}, ensure_ascii=False, indent=1)
     with contextlib.suppress(OSError):
         path.parent.mkdir(exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_text(content, encoding="utf-8")
-        os.replace(part, path)
+        write_whole(path, content)
 
 
 def kept(run: Run, test: str, kind: str) -> dict[str, Any] | None:
@@ -35,7 +36,7 @@ def kept(run: Run, test: str, kind: str) -> dict[str, Any] | None:
         found = json.loads(_path(run, test, kind).read_bytes())
     except (OSError, ValueError, RecursionError):  # not there or damaged: to be computed again
         return None
-    same = isinstance(found, dict) and found.get("of") == _digests(run, test, kind)
+    same = isinstance(found, dict) and found.get("of") == digests(run, test, kind)
     return found if same else None
 
 
@@ -44,7 +45,7 @@ def paths(run: Run, test: str) -> list[Path]:
     return [_path(run, test, kind) for kind in KINDS]
 
 
-def _digests(run: Run, test: str, kind: str) -> dict[str, str]:
+def digests(run: Run, test: str, kind: str) -> dict[str, str]:
     """What a result is of: adequacy of translations, an alignment error of weights and forced references."""
     from analyses import lines
 
@@ -52,7 +53,7 @@ def _digests(run: Run, test: str, kind: str) -> dict[str, str]:
     texts = [found.test_set.sources, *found.test_set.all_references]
     if kind == ADEQUACY:
         return {"texts": lines.digest(*texts, found.hypotheses)}
-    return {"texts": lines.digest(*texts), "weights": digest_of(run.weights)}
+    return {"texts": lines.digest(*texts), "weights": run.digest}
 
 
 def _path(run: Run, test: str, kind: str) -> Path:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from workbench.file_digests import stamp_of
 from workbench.runs import Run
+from workbench.whole_files import write_whole
 
 
 def file_of(run: Run, test: str) -> Path:
@@ -25,29 +27,26 @@ def known(run: Run, test: str) -> float | None:
     """Corpus BLEU as `evaluation` counts it by default; None where it was not counted since the texts changed."""
     try:
         found = json.loads(file_of(run, test).read_bytes())
-        return float(found["bleu"]) if found["of"] == _stamp(run, test) else None
+        return float(found["bleu"]) if found["of"] == stamp(run, test) else None
     except (OSError, ValueError, TypeError, KeyError, RecursionError):  # not there, or damaged: counted again
         return None
 
 
-def keep(run: Run, test: str, bleu: float) -> None:
-    """Keep a score; nothing is kept where runs are for reading only."""
+def keep(run: Run, test: str, of: Mapping[str, object], bleu: float) -> None:
+    """Keep a score; nothing is kept where runs are for reading only. of: the `stamp` before the texts were read."""
     if known(run, test) == bleu:
         return
     path = file_of(run, test)
     with contextlib.suppress(OSError):
         path.parent.mkdir(exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_text(json.dumps({"of": _stamp(run, test), "bleu": bleu}), encoding="ascii")
-        os.replace(part, path)
+        write_whole(path, json.dumps({"of": dict(of), "bleu": bleu}))
 
 
-def _stamp(run: Run, test: str) -> dict[str, list[int] | str]:
-    """Size in bytes and time in nanoseconds of each text that BLEU is counted from, and who counts."""
+def stamp(run: Run, test: str) -> dict[str, list[int] | str]:
+    """The stamp of each text that BLEU is counted from, and who counts; of texts that are not there none."""
     folder = run.results / "translations" / test
     texts = [folder / "hypotheses.txt", *sorted(folder.glob("references*.txt"))]
-    found = {path.name: path.stat() for path in texts}
-    return {"sacrebleu": _counted_by(), **{name: [of.st_size, of.st_mtime_ns] for name, of in found.items()}}
+    return {"sacrebleu": _counted_by(), **{path.name: stamp_of(path) for path in texts if path.is_file()}}
 
 
 @cache

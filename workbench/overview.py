@@ -6,7 +6,6 @@ The pages Start and Runs show these; what a run holds is asked of `runs`, scores
 from __future__ import annotations
 
 import contextlib
-import os
 import platform
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from core_models.resources import processors
 from workbench import evaluation, known_scores
 from workbench.runs import Run, RunError
 from workbench.view import Known
@@ -84,7 +84,8 @@ def unscored(runs: Sequence[Run], test: str) -> list[Run]:
 
 def _scores(runs: Sequence[Run], test: str) -> dict[str, float]:
     """BLEU by run, as far as it is known; what is not is counted where all of it takes a moment."""
-    found = {run.name: bleu for run in runs if (bleu := known_scores.known(run, test)) is not None}
+    translated = [run for run in runs if test in run.tests()]
+    found = {run.name: bleu for run in translated if (bleu := known_scores.known(run, test)) is not None}
     unknown = []
     for run in unscored(runs, test):
         with contextlib.suppress(RunError):
@@ -125,8 +126,7 @@ def health() -> list[Health]:
 
 
 def _device() -> str:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    processor = f"CPU, {cores} cores"
+    processor = f"CPU, {processors()} cores"
     if "+cpu" in _version("torch") or not shutil.which("nvidia-smi"):
         return processor
     asked = subprocess.run(

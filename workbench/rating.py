@@ -26,6 +26,7 @@ from filelock import FileLock
 
 from analyses.ratings import QUALITIES
 from workbench.runs import Run, RunError
+from workbench.whole_files import write_whole
 
 FOLDER, STUDY = ".ratings", "study.json"
 _NAME = re.compile(r"\w[\w+-]*")
@@ -216,7 +217,7 @@ def save(study: Study, rater: str, given: Mapping[int, Mapping[str, Mark]]) -> N
             for sentence, by_letter in sorted(kept.items())
             for letter, mark in sorted(by_letter.items())
         ]
-        _write(study.folder / f"{rater}.csv", pd.DataFrame(rows, columns=list(_KEPT)).to_csv(index=False))
+        write_whole(study.folder / f"{rater}.csv", pd.DataFrame(rows, columns=list(_KEPT)).to_csv(index=False))
 
 
 def is_rated(study: Study, rater: str, item: Item, given: Mapping[int, Mapping[str, Mark]]) -> bool:
@@ -267,13 +268,7 @@ def read_table(file: Path | BinaryIO, name: str, columns: Sequence[str]) -> list
 def _write_study(study: Study) -> None:
     kept = {name.name: getattr(study, name.name) for name in fields(study) if name.name != "folder"}
     kept["items"] = [asdict(item) for item in study.items]
-    _write(study.folder / STUDY, json.dumps(kept, ensure_ascii=False, indent=1))
-
-
-def _write(path: Path, text: str) -> None:
-    part = path.with_suffix(".part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)
+    write_whole(study.folder / STUDY, json.dumps(kept, ensure_ascii=False, indent=1))
 
 
 @contextmanager

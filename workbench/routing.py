@@ -155,31 +155,11 @@ def route(
     """
     import torch
 
-    from core_models import routing
-
     mechanism: Any = translator.systems[0].mechanisms[kind]
-    options, given = mechanism.options, torch.from_numpy(np.ascontiguousarray(votes))
+    given = [torch.from_numpy(np.ascontiguousarray(one)) for one in (votes, active) if one is not None]
     with torch.inference_mode():
-        if active is None:
-            found = routing.dynamic_routing(given, options.iterations)
-        else:
-            rising = options.schedule == "rising"
-            temperature = options.inverse_temperature
-            found = routing.em_routing(
-                given,
-                torch.from_numpy(np.ascontiguousarray(active)),
-                mechanism.beta_a[side],
-                mechanism.beta_u[side],
-                options.iterations,
-                routing.schedule(temperature, options.iterations) if rising else temperature,
-                options.variance_floor,
-                normalise_mass=options.normalise_mass,
-                renormalise=options.renormalise,
-            )
-    shares = found.assignments.reshape(options.iterations, -1, *votes.shape[1:3])  # one iteration knows no positions
-    return shares.expand(
-        -1, len(votes), -1, -1
-    ).numpy(), None if found.activations is None else found.activations.numpy()
+        found = mechanism.route(*given, *mechanism.betas(side))
+    return found.assignments.numpy(), None if found.activations is None else found.activations.numpy()
 
 
 def _stored(run: Run, kind: str, side: str, given: Forced) -> TraceStore | None:

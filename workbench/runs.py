@@ -30,7 +30,7 @@ from core_models.config import (
     weights_path,
 )
 from core_models.traces import TraceStore
-from workbench.file_digests import digest_of
+from workbench.file_digests import digest_of, stamp_of
 from workbench.translations import RunError, Translations, read_records
 
 if TYPE_CHECKING:
@@ -90,9 +90,27 @@ class Run:
         """Tells versions of its weights apart; "" where there are none."""
         return digest_of(self.weights) if self.trained else ""
 
+    @property
+    def made_by(self) -> dict[str, Any]:
+        """What translations keep of the weights that made them; nothing where there are none."""
+        return {"weights_file": stamp_of(self.weights), "weights": self.digest} if self.trained else {}
+
     def is_of(self, digest: object) -> bool:
         """Was a result that was kept made with the weights as they are? One that does not say (None) counts as such."""
         return digest is None or digest == self.digest
+
+    def outdated(self, test: str) -> bool:
+        """Are there translations of a test set, made by other weights than there are now? It was trained on since, say.
+
+        The weights are read only where their file is another one than it was.
+        """
+        if not self.trained:  # whatever is there cannot be made again
+            return False
+        try:
+            made = Translations(self.results / "translations" / test).meta
+        except RunError:  # none, or damaged, which is said where they are opened
+            return False
+        return made.get("weights_file") != stamp_of(self.weights) and not self.is_of(made.get("weights"))
 
     @property
     def results(self) -> Path:
@@ -139,7 +157,11 @@ class Run:
         return list(read_records(path, tolerant=True)) if path.is_file() else []
 
     def tests(self) -> list[str]:
-        """Names of the test sets that this run has translated."""
+        """Names of the test sets that this run has translated, with the weights that it has now."""
+        return [name for name in self.translated() if not self.outdated(name)]
+
+    def translated(self) -> list[str]:
+        """Names of the test sets that this run has translated, whatever weights it had then."""
         found = (path.parent.name for path in (self.results / "translations").glob("*/meta.json"))
         return sorted(name for name in found if not name.startswith("."))  # a leading dot: not finished
 
@@ -151,11 +173,9 @@ class Run:
                 f"{self.name} was translated elsewhere and has no {test!r}, only: {known}; bring it in: "
                 + shlex.join(["workbench", "outside", "--test", test, "--source", "FILE", *place])
             )
+        self._refuse_outdated(test)
         if test not in self.tests():
-            raise RunError(
-                f"{self.name} has not translated {test!r}; do it: "
-                f"workbench translate {self.typed} --test {shlex.quote(test)}"
-            )
+            raise RunError(f"{self.name} has not translated {test!r}; do it: {self._translating(test)}")
         return Translations(self.results / "translations" / test, self.typed)
 
     def traces(self, test: str) -> TraceStore:
@@ -167,7 +187,18 @@ class Run:
                 f"{self.name} has no traces of {test!r} yet; make them: "
                 f"workbench trace {self.typed} --test {shlex.quote(test)}"
             )
+        self._refuse_outdated(test)
         return TraceStore(folder)
+
+    def _refuse_outdated(self, test: str) -> None:
+        if self.outdated(test):
+            raise RunError(
+                f"{self.name} translated {test!r} with other weights than it has now; do it again: "
+                + self._translating(test)
+            )
+
+    def _translating(self, test: str) -> str:
+        return f"workbench translate {self.typed} --test {shlex.quote(test)}"
 
     @property
     def statistics(self) -> Path:

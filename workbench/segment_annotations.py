@@ -15,6 +15,7 @@ import pandas as pd
 from analyses import segment_annotations
 from core_models.text.parallel import read_lines, split_lines
 from workbench.translations import RunError
+from workbench.whole_files import write_whole
 
 TABLES = (".csv", ".tsv")
 ENDINGS = (*TABLES, ".txt")
@@ -70,10 +71,7 @@ def save(root: Path, test: str, name: str, content: bytes, segments: int) -> Pat
     path = root / _FOLDER / test / f"{stem}{given.suffix.lower()}"
     _parsed(path.name, stem, split_lines(content, name), segments)
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".part")
-    unfinished.write_bytes(content)
-    os.replace(unfinished, path)
-    return path
+    return write_whole(path, content)
 
 
 def _parsed(name: str, stem: str, lines: list[str], segments: int) -> pd.DataFrame:

@@ -170,11 +170,11 @@ def write_translations(
     search: Mapping[str, Any],
     seconds: float,
     truth: Path | None = None,
-    weights: str = "",
+    made_by: Mapping[str, Any] | None = None,
 ) -> Translations:
     """Put translations of a test set beside the run, whole or not at all; traces of other ones go.
 
-    weights: the digest of those that made them (`Run.digest`).
+    made_by: what is kept of the weights that made them (`Run.made_by`).
     """
     meta = {
         "test": test.name,
@@ -182,7 +182,7 @@ def write_translations(
         "search": dict(search),
         "seconds": round(seconds, 3),
         "output_tokens": sum(len(translation.tokens) for translation in found),
-        "weights": weights,
+        **(made_by or {}),
     }
     with _alone(run):
         part = _begin(run, test, [translation.text for translation in found])
@@ -241,8 +241,8 @@ def _finish(run: Run, part: Path, meta: Mapping[str, Any]) -> Translations:
 
 def _forced(folder: Path) -> tuple[object, list[object]]:
     """What traces of translations depend on: the weights, and each translation piece by piece."""
-    with contextlib.suppress(OSError, ValueError, LookupError):  # damaged: as those of other weights
-        weights = json.loads((folder / "meta.json").read_bytes())["weights"]
+    with contextlib.suppress(OSError, ValueError, LookupError, AttributeError):  # damaged: as those of other weights
+        weights = json.loads((folder / "meta.json").read_bytes()).get("weights")
         return weights, [record["tokens"] for record in read_records(folder / "details.jsonl")]
     return None, []
 

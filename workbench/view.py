@@ -79,6 +79,13 @@ def _unknown(what: str, name: str, options: Sequence[str], instead: str = _DEFAU
     return f"There is no {what} {name!r} here; {hint}"
 
 
+def elsewhere(sentence: int, count: int) -> int:
+    """A sentence far from this one: so asked again and again, all are visited, in an order that is always the same."""
+    golden = round(count * (5**0.5 - 1) / 2)
+    stride = next(step for step in range(max(1, golden), count + 2) if math.gcd(step, count) == 1)
+    return (sentence + stride) % max(1, count)
+
+
 def endless(text: str) -> bool:
     """Is it a number that is infinite, `inf` or too large to be held, such as 1e999?"""
     try:

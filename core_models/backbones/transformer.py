@@ -6,7 +6,7 @@ Offers places to mechanisms and calls whoever stands there; knows no mechanism, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -92,6 +92,17 @@ class DecoderBlock(Block):
         self.cross_norm = nn.LayerNorm(config.width)
 
 
+def _reading(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], list[Tensor]]:
+    """Reads the layers that there are by now, each once through the norm."""
+    read: list[Tensor] = []
+
+    def layers_so_far() -> list[Tensor]:
+        read.extend(norm(h) for h in layers[len(read) :])
+        return list(read)
+
+    return layers_so_far
+
+
 class Transformer(nn.Module):
     """Encoder and decoder stacks with their embeddings.
 
@@ -150,10 +161,7 @@ class Transformer(nn.Module):
         x = self._embed(self.source_table, words, self.source_positions(0, words.shape[1]))
         layers, shares = [x], []
         view = View("encoder").show(mask=mask, words=words, embedded=x)
-
-        def read() -> list[Tensor]:
-            return [self.encoder_norm(h) for h in layers]
-
+        read = _reading(layers, self.encoder_norm)
         wanted = guests.wants("encoder.self_attention")
         for number, block in enumerate(self.encoder):
             x = guests.at(Place.ENCODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
@@ -259,10 +267,7 @@ class Transformer(nn.Module):
     def _decode(self, x: Tensor, view: View, guests: Guests, self_attention, cross_attention) -> Tensor:
         """The decoder stack over N positions; the two attentions are handed in, forced or stepping."""
         layers = [x]
-
-        def read() -> list[Tensor]:
-            return [self.decoder_norm(h) for h in layers]
-
+        read = _reading(layers, self.decoder_norm)
         for number, block in enumerate(self.decoder):
             x = guests.at(Place.DECODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
             x = block.leave(x, self_attention(number, block.enter(x, block.attention_norm)), block.attention_norm)

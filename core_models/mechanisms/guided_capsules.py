@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from core_models.backbones.dropout import Dropout
 from core_models.bags import Side, content_agreement, running_means
+from core_models.guided_routing import How
 from core_models.mechanisms.base import Bag, Host, Mechanism, Options, Own, Place, Prediction, View
 from core_models.mechanisms.guided_contents import AttentionContents, ClassifierContents, GuidedContents
 
@@ -36,6 +37,16 @@ RELEASED: Mapping[str, Any] = {
     "bca_target": "output",
     "bca_span": "strict_past",
     "bca_reduce": "mean",
+}
+
+# Options that are read only where another one has this value, or holds it.
+READ_WITH: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("iterations", "agreement", "detach"), ("routing", "guided")),
+    "attention_squash": ("routing", "attention"),
+    "hidden": ("combination", "feed_forward"),
+    **dict.fromkeys(("lambda_1", "bag", "bag_begins", "bag_loss", "bag_smoothing", "bag_head"), ("losses", "bow")),
+    **dict.fromkeys(("lambda_2", "bca_direction", "bca_target", "bca_span", "bca_reduce"), ("losses", "bca")),
+    "bca_detach_target": ("losses", "bca"),
 }
 
 
@@ -80,6 +91,11 @@ class GuidedCapsulesOptions(Options):
         released = isinstance(given, Mapping) and given.get("variant") == "released"
         return {**RELEASED, **given} if released else given
 
+    @field_validator("losses", mode="before")
+    @classmethod
+    def _one_loss(cls, given: Any) -> Any:
+        return (given,) if isinstance(given, str) else given
+
     @model_validator(mode="after")
     def _possible(self) -> GuidedCapsulesOptions:
         if self.capsules < 2:
@@ -94,7 +110,20 @@ class GuidedCapsulesOptions(Options):
                 f"redundant: capsules that take what is neither PAST nor FUTURE belong to guided routing, not to the "
                 f"{self.routing}; leave the option out"
             )
+        for option, (other, needed) in READ_WITH.items():
+            found = getattr(self, other)
+            held = found if isinstance(found, tuple) else (found,)
+            if needed not in held and self._is_set(option):
+                said = ", ".join(held) or "none"
+                raise ValueError(
+                    f"{option}: does nothing where {other} is {said}; leave it out, or give {needed} there"
+                )
         return self
+
+    def _is_set(self, option: str) -> bool:
+        """Has it another value than it has by itself?"""
+        usual = type(self).model_fields[option].default
+        return getattr(self, option) != (RELEASED.get(option, usual) if self.variant == "released" else usual)
 
 
 class GuidedCapsules(Mechanism):
@@ -131,16 +160,8 @@ class GuidedCapsules(Mechanism):
             return ClassifierContents(memory, guide, width, content)
         if options.routing == "attention":
             return AttentionContents(memory, guide, width, content, options.attention_squash)
-        return GuidedContents(
-            memory,
-            guide,
-            options.capsules,
-            width,
-            options.redundant is not False,
-            options.iterations,
-            options.agreement,
-            options.detach,
-        )
+        how = How(iterations=options.iterations, agreement=options.agreement, detach=options.detach)
+        return GuidedContents(memory, guide, options.capsules, width, options.redundant is not False, how)
 
     def _teachers(self, host: Host, content: int) -> None:
         """The maps that only the losses use: capsules to word vectors, and means to capsules or the other way."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from core_models.additive_energy import additive_energies
-from core_models.guided_routing import Agreement, Plan, plan, route
+from core_models.guided_routing import How, Plan, plan, route
 from core_models.mechanisms.base import Own
 from core_models.routing import squash, wide
 
@@ -29,21 +29,11 @@ class Contents(NamedTuple):
 class GuidedContents(nn.Module):
     """Capsules by guided dynamic routing; a group's capsules side by side are its content (Algorithm 1)."""
 
-    def __init__(
-        self,
-        memory: int,
-        guide: int,
-        capsules: int,
-        width: int,
-        redundant: bool,
-        iterations: int,
-        agreement: Agreement,
-        detach: bool,
-    ) -> None:
+    def __init__(self, memory: int, guide: int, capsules: int, width: int, redundant: bool, how: How) -> None:
         super().__init__()
         self.each = capsules // 2
         self.count = (3 if redundant else 2) * self.each
-        self.iterations, self.agreement, self.detach = iterations, agreement, detach
+        self.how = how
         self.vote = nn.Linear(memory, self.count * width, bias=False)  # W_j side by side
         self.query = nn.Linear(guide, width)  # W_z, and the bias of the whole agreement
         self.from_vote = nn.Parameter(torch.empty(width, width))  # W_v
@@ -64,9 +54,7 @@ class GuidedContents(nn.Module):
     def forward(self, guide: Tensor, mask: Tensor, own: Own) -> Contents:
         planned = Plan(*(own.sentence[name] for name in Plan._fields))
         query = self.query(guide)
-        routing = route(
-            query, planned, self.from_capsule, self.weight, mask, self.iterations, self.agreement, self.detach
-        )
+        routing = route(query, planned, self.from_capsule, self.weight, mask, **self.how)
         axes = ("target", "iteration", "source", "capsule")
         own.record("assignments", axes, lambda: routing.assignments.movedim(0, 2), sums_to_one="capsule")
         own.record(

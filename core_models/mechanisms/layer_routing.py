@@ -7,6 +7,8 @@ a layer into more or fewer pieces.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Literal
 
 import torch
@@ -16,6 +18,7 @@ from torch import Tensor, nn
 from core_models.config import ConfigError
 from core_models.mechanisms.base import Host, Own
 from core_models.mechanisms.layer_aggregation import Aggregation, AggregationOptions, Side
+from core_models.piecewise import in_pieces
 from core_models.routing import Routing, dynamic_routing, em_routing, schedule
 
 POSITIONS = {"encoder": "source", "decoder": "target"}
@@ -29,6 +32,7 @@ class RoutingOptions(AggregationOptions):
     votes: Literal["per_capsule", "concatenated"] = Field(
         "per_capsule", description="from its own F_l, or from all of them: the size that Table 1 prints"
     )
+    normalise_mass: bool = Field(False, description="times N / L, so that many capsules do not make it vanish")
 
 
 class LayerMaps(nn.Module):
@@ -79,14 +83,32 @@ class LayerRouting(Aggregation):
     def combined(self, side: Side, layers: Tensor, own: Own) -> Tensor:
         made, votes = self.combine[side](layers)
         own.record(f"{side}.votes", (POSITIONS[side], "layer", "capsule", "width"), votes)
-        routing = self.route(side, made, votes, own)
-        axes = (POSITIONS[side], "iteration", "layer", "capsule")
-        own.record(f"{side}.assignments", axes, lambda: _per_position(routing.assignments), sums_to_one="capsule")
-        if routing.activations is not None:
-            own.record(f"{side}.activations", (POSITIONS[side], "capsule"), routing.activations)
-        return routing.capsules.flatten(-2).to(layers.dtype)
+        given = (votes, *self.beside(side, made, own))
+        self._trace(side, given, own)
+        capsules = in_pieces(self._capsules, [one.flatten(0, 1) for one in given], self.betas(side))
+        return capsules.view_as(layers[..., 0, :]).to(layers.dtype)
 
-    def route(self, side: Side, made: Tensor, votes: Tensor, own: Own) -> Routing:
+    def _capsules(self, *given: Tensor) -> Tensor:
+        return self.route(*given).capsules.flatten(-2)
+
+    def _trace(self, side: Side, given: Sequence[Tensor], own: Own) -> None:
+        """The same once more, whole, if a trace wants it."""
+        route = cache(lambda: self.route(*given, *self.betas(side)))
+        axes = (POSITIONS[side], "iteration", "layer", "capsule")
+        own.record(f"{side}.assignments", axes, lambda: route().assignments.movedim(0, 2), sums_to_one="capsule")
+        if len(given) > 1:
+            own.record(f"{side}.activations", (POSITIONS[side], "capsule"), lambda: route().activations)
+
+    def beside(self, side: Side, made: Tensor, own: Own) -> tuple[Tensor, ...]:
+        """What is routed beside the votes, of each position."""
+        return ()
+
+    def betas(self, side: Side) -> tuple[Tensor, ...]:
+        """What is the same at all positions."""
+        return ()
+
+    def route(self, votes: Tensor, *others: Tensor) -> Routing:
+        """Route votes [..., L, N, D] with what `beside` and `betas` give."""
         raise NotImplementedError
 
 
@@ -95,8 +117,8 @@ class DynamicRouting(LayerRouting):
 
     Options = RoutingOptions
 
-    def route(self, side: Side, made: Tensor, votes: Tensor, own: Own) -> Routing:
-        return dynamic_routing(votes, self.options.iterations)
+    def route(self, votes: Tensor, *others: Tensor) -> Routing:
+        return dynamic_routing(votes, self.options.iterations, normalise_mass=self.options.normalise_mass)
 
 
 class EMRoutingOptions(RoutingOptions):
@@ -105,7 +127,6 @@ class EMRoutingOptions(RoutingOptions):
     variance_floor: float = Field(
         0.01, gt=0, description="votes of few layers often nearly agree: at 1e-6 their gradients keep it from training"
     )
-    normalise_mass: bool = Field(False, description="times N / L, so that many capsules do not make it vanish")
     renormalise: bool = Field(False, description="as released codes of others do: input activations lose their effect")
 
 
@@ -134,27 +155,27 @@ class EMRouting(LayerRouting):
             self.beta_a[side] = nn.Parameter(torch.zeros(capsules))
             self.beta_u[side] = nn.Parameter(torch.zeros(capsules))
 
-    def route(self, side: Side, made: Tensor, votes: Tensor, own: Own) -> Routing:
-        options = self.options
+    def beside(self, side: Side, made: Tensor, own: Own) -> tuple[Tensor, ...]:
+        """Activations of the layers, [S, N, L]."""
         heard = self.heard[side](made) if side in self.heard else made
-        activations = torch.sigmoid((heard * self.active[side]).sum(-1))  # [S, N, L]
+        activations = torch.sigmoid((heard * self.active[side]).sum(-1))
         own.record(f"{side}.inputs_active", (POSITIONS[side], "layer"), activations)
+        return (activations,)
+
+    def betas(self, side: Side) -> tuple[Tensor, ...]:
+        return self.beta_a[side], self.beta_u[side]
+
+    def route(self, votes: Tensor, *others: Tensor) -> Routing:
+        options = self.options
         temperature: float | list[float] = options.inverse_temperature
         if options.schedule == "rising":
             temperature = schedule(options.inverse_temperature, options.iterations)
         return em_routing(
             votes,
-            activations,
-            self.beta_a[side],
-            self.beta_u[side],
-            options.iterations,
-            temperature,
-            options.variance_floor,
+            *others,
+            iterations=options.iterations,
+            inverse_temperature=temperature,
+            variance_floor=options.variance_floor,
             normalise_mass=options.normalise_mass,
             renormalise=options.renormalise,
         )
-
-
-def _per_position(assignments: Tensor) -> Tensor:
-    """[iterations, S, N, L, capsules] -> [S, N, iterations, L, capsules]"""
-    return assignments.movedim(0, 2)

@@ -15,7 +15,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,6 +41,7 @@ _UNFINISHED = ".unfinished"
 _ROOMS = ("vocabulary", "train", "dev", "tests")
 _CHUNK = 20_000  # sentences that are segmented at once
 _TEST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+Report = Callable[[int, int, str], None]  # (pairs done, in all, what of the work)
 _NAMED_LINES = 10  # of the lines that were left out, so many are named
 
 
@@ -155,17 +156,21 @@ def prepare(
     truths: Mapping[str, Path] | None = None,
     character_coverage: float = 1.0,
     seed: int = 1,
+    report: Report | None = None,
 ) -> Prepared:
     """Train the vocabulary, binarise train and dev and lay the test sets beside them.
 
     pieces: of the joint vocabulary, or of each side's. max_length: pieces a sentence; a pair with a longer side, or an
     empty one, is left out of train and dev and counted in the manifest. truths: test name -> its `.jsonl` file.
+    report: called with the pairs done, those in all and what is done.
     A call that fails or is interrupted leaves an earlier preparation as it was.
     """
     folder, truths = Path(folder), truths or {}
     sets = {"dev": dev, **(tests or {})}
     _check(train, dev, sets, truths)
     _check_place(folder)
+    say = report or (lambda done, total, note: None)
+    say(0, len(train), "vocabulary")
     vocabularies = _train_vocabularies(train, pieces, kind, joint, character_coverage, seed)
     with _built_aside(folder) as made:
         for name, vocabulary in zip(("joint",) if joint else SIDES, vocabularies, strict=True):
@@ -182,7 +187,7 @@ def prepare(
             },
             "max_length": max_length,
             "splits": {
-                name: _binarise(made / name, text, vocabularies[0], vocabularies[-1], max_length)
+                name: _binarise(made / name, text, vocabularies[0], vocabularies[-1], max_length, say)
                 for name, text in (("train", train), ("dev", dev))
             },
             "tests": {name: _write_test(made / "tests", name, text, truths.get(name)) for name, text in sets.items()},
@@ -259,7 +264,12 @@ def _train_vocabularies(
 
 
 def _binarise(
-    folder: Path, text: ParallelText, source_vocabulary: Vocabulary, target_vocabulary: Vocabulary, max_length: int
+    folder: Path,
+    text: ParallelText,
+    source_vocabulary: Vocabulary,
+    target_vocabulary: Vocabulary,
+    max_length: int,
+    say: Report,
 ) -> dict[str, Any]:
     vocabularies, lines = (source_vocabulary, target_vocabulary), (text.sources, text.targets or [])
     writers = [SideWriter(folder, side, len(v), max_length) for side, v in zip(SIDES, vocabularies, strict=True)]
@@ -278,6 +288,7 @@ def _binarise(
         for side, writer in enumerate(writers):
             writer.append([ids[side][i] for i in kept], [chunk[side][i] for i in kept])
         kept_rows.append(start + kept)
+        say(start + len(chunk[0]), len(text), text.name)
     digests = {side: writer.close() for side, writer in zip(SIDES, writers, strict=True)}
     if sum(map(len, kept_rows)) == 0:
         raise TextError(

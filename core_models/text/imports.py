@@ -43,7 +43,7 @@ def _load_records(name_or_path: str, split: str, configuration: str | None) -> A
         import datasets
     except ImportError as error:
         raise TextError(
-            "Hugging Face sets need the `datasets` library: run `pip install nmt-workbench[datasets]`."
+            "Hugging Face sets need the `datasets` library: run `pip install 'nmt-workbench[datasets]'`."
         ) from error
     folder = Path(name_or_path)
     try:

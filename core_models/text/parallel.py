@@ -63,7 +63,7 @@ def split_lines(content: bytes, where: str | Path) -> list[str]:
     """The lines of UTF-8 text that was read elsewhere, from standard input for instance; see `read_lines`."""
     text = _decode(where, content)
     if not text:  # nothing, or nothing but a byte-order mark
-        raise TextError(f"{where}: the file is empty.")
+        raise TextError(f"{where}: the file is empty: copy it again, or name another.")
     lines = text.split("\n")
     if len(lines) == 1 and "\r" in lines[0].rstrip("\r"):
         raise TextError(
@@ -162,7 +162,7 @@ def check_documents(documents: Sequence[str], where: str) -> None:
     number = 1
     for identifier, run in itertools.groupby(documents):
         if not identifier.strip():
-            raise TextError(f"{where}:{number}: no document id; every sentence needs one.")
+            raise TextError(f"{where}:{number}: no document id; give every sentence one.")
         if identifier in begun:
             raise TextError(
                 f"{where}:{number}: document {identifier!r} begins again (its first run began at line "
@@ -190,13 +190,13 @@ def _read_bytes(path: Path) -> bytes:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
             return file.read()
     except FileNotFoundError:
-        raise TextError(f"{path}: no such file.") from None
+        raise TextError(f"{path}: no such file; check the path.") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise TextError(f"{path}: not a whole gzip file ({error}); fetch or compress it again.") from error
     except IsADirectoryError:
         raise TextError(f"{path}: a folder, not a file; name the file in it.") from None
     except OSError as error:
-        raise TextError(f"{path}: cannot be read ({error.strerror or error}).") from None
+        raise TextError(f"{path}: cannot be read ({error.strerror or error}); check its permissions.") from None
 
 
 def _decode(where: str | Path, content: bytes) -> str:

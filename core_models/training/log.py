@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core_models.checkpoint import writing
+from core_models.config import CONFIG, ConfigError
 from core_models.training.update import Update
 
 
@@ -116,5 +117,8 @@ def _open_board(folder: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise ImportError("training.tensorboard needs the extra: pip install nmt-workbench[tensorboard]") from None
+        raise ConfigError(
+            "training.tensorboard: TensorBoard is not installed; install it (pip install 'nmt-workbench[tensorboard]') "
+            f"or set tensorboard: false in {folder / CONFIG}, then go on: workbench resume {folder}"
+        ) from None
     return SummaryWriter(str(folder / "tensorboard"))

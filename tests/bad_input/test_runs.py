@@ -47,7 +47,7 @@ def _without_digests(run: Path) -> None:
 RUNS = {
     "missing weights": (
         lambda run: (run / "weights.safetensors").unlink(),
-        "weights.safetensors: there are no weights here",
+        "weights.safetensors: there are no weights here; train the run, or copy it again",
     ),
     "cut weights": (
         lambda run: _cut(run / "weights.safetensors", 1000),
@@ -55,7 +55,7 @@ RUNS = {
     ),
     "weights of another system": (
         lambda run: _tensors(run, lambda t: {"x": torch.zeros(2), **t}),
-        "x belongs to another system",
+        "x belongs to another system; copy both from one run",
     ),
     "weights of another shape": (
         lambda run: _tensors(run, lambda t: {**t, sorted(t)[0]: torch.zeros(7, 7)}),
@@ -63,7 +63,7 @@ RUNS = {
     ),
     "a pickle for weights": (
         lambda run: (run / "weights.safetensors").write_bytes(pickle.dumps([1])),
-        "or a pickle, which this program never opens",
+        "or a pickle, which this program never opens; copy it again",
     ),
     "a folder for weights": (
         lambda run: _folder(run / "weights.safetensors"),
@@ -110,6 +110,19 @@ RUNS = {
     "an unknown mechanism": (
         lambda run: _change(run / "config.yaml", "- future_cost:", "- future_cots:"),
         "there is no 'future_cots'; did you mean 'future_cost'?",
+    ),
+    "two mechanisms in each other's way": (
+        lambda run: _change(
+            run / "config.yaml", "  mechanisms:\n", "  mechanisms:\n  - em_routing: {}\n  - linear_combination: {}\n"
+        ),
+        "replaces what stands on ENCODER_STACK_OUTPUT, which em_routing has changed before; leave one of the two out",
+    ),
+    "a mechanism on a backbone without its place": (
+        lambda run: (
+            _change(run / "config.yaml", "backbone: transformer", "backbone: rnnsearch"),
+            _change(run / "config.yaml", "  mechanisms:\n", "  mechanisms:\n  - em_routing: {}\n"),
+        ),
+        "em_routing on rnnsearch: there is no stack of layers in this encoder that could be aggregated",
     ),
     "two mechanisms in one": (
         lambda run: _change(run / "config.yaml", "- future_cost:", "- coverage: {}\n    future_cost:"),
@@ -192,7 +205,7 @@ def test_an_ensemble_of_different_vocabularies_is_refused(run, refused):
     _without_digests(other)
     write_weights(other / "weights.safetensors", build(describe("future-cost-2:preset=tiny"), 38))
     said = refused("translate", "runs/one", "runs/other", "--ensemble", "--input", "in.txt")
-    assert "runs/other and runs/one have different vocabularies; an ensemble needs one" in said
+    assert "runs/other and runs/one have different vocabularies; an ensemble needs one: train both on the same" in said
 
 
 def test_a_source_of_5000_words_is_translated_or_refused_with_its_length(run, prepared, refused, done):
@@ -208,8 +221,9 @@ def test_a_source_of_5000_words_is_translated_or_refused_with_its_length(run, pr
 
 def test_init_from_another_architecture_is_refused_before_a_run_is_begun(run, prepared, refused):
     begin = ("train", "transformer:preset=tiny,norm=post", "--data", prepared.folder, "--out", "new", "--init-from")
-    assert "init_from runs/one: another architecture: norm (pre there, post here)" in refused(*begin, "runs/one")
-    assert "runs/none/config.yaml: there is no such file" in refused(*begin, "runs/none")
+    said = refused(*begin, "runs/one")
+    assert "init_from runs/one: another architecture: norm (pre there, post here); begin from a run that has" in said
+    assert "runs/none/config.yaml: there is no such file; check the path" in refused(*begin, "runs/none")
 
 
 def test_a_run_whose_data_was_prepared_again_otherwise_is_not_resumed(run, texts, refused):

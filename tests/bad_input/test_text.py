@@ -66,7 +66,7 @@ TEXTS = {
     "UTF-16 without its mark": ({"x.en": _joined(SOURCES).decode().encode("utf-16-le")}, (), "x.en:1: a NUL at byte 2"),
     "a NUL": ({"x.de": _with(9, "der\0Hund", TARGETS)}, (), "x.de:9: a NUL at byte 4 of the line"),
     "old Macintosh": ({"x.en": _joined(SOURCES, "\r")}, (), "x.en: its lines end in bare carriage returns"),
-    "an empty file": ({"x.de": b""}, (), "x.de: the file is empty"),
+    "an empty file": ({"x.de": b""}, (), "x.de: the file is empty: copy it again, or name another"),
     "only empty lines": (
         {"x.en": b"\n" * 36, "x.de": b" \n" * 36},
         (),
@@ -97,7 +97,7 @@ TEXTS = {
     "a sentence of no document": (
         {"x.docids": _with(8, "", IDS)},
         (),
-        "x.docids:8: no document id; every sentence needs one",
+        "x.docids:8: no document id; give every sentence one",
     ),
     "too few document ids": (
         {"x.docids": _joined(IDS[:-3])},

@@ -21,7 +21,7 @@ COMBINATIONS = [
     "future-cost-2:backbone=rnnsearch,embedding=32,tied_head=false",
     "linear-combination:form=matrix_dense,encoder_layers=3,decoder_layers=2",
     "dynamic-combination:form=per_layer,norm=post,encoder_layers=2,decoder_layers=2",
-    "dynamic-routing:capsules=8,votes=concatenated,include_embedding=true,encoder_layers=2,decoder_layers=3",
+    "dynamic-routing:votes=concatenated,include_embedding=true,normalise_mass=true,encoder_layers=2,decoder_layers=3",
     "em-routing:capsules=16,inputs=own,schedule=rising,normalise_mass=true,norm=post,encoder_layers=3,decoder_layers=2",
     "em-routing:votes=concatenated,side=decoder,residual=true,encoder_layers=2,decoder_layers=2",
     "gdr-bow-bca:variant=released,norm=post",

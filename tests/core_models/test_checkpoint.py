@@ -16,8 +16,8 @@ from core_models.checkpoint import (
     write_tensors,
     write_weights,
 )
-from core_models.config import ConfigError, RunConfig
-from core_models.systems import build, describe
+from core_models.config import WEIGHTS, ConfigError, RunConfig
+from core_models.systems import build, catalogue, describe
 from core_models.text.vocabulary import Vocabulary
 from core_models.translator import TranslatorError, load
 from tests.core_models.conftest import lay_out_run
@@ -88,7 +88,7 @@ def damage(path, how):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("missing", "there are no weights here; has the run been trained"),
+        ("missing", "there are no weights here; train the run, or copy it again"),
         ("truncated", "not a readable safetensors file .* cut short"),
         ("cut in the tensors", "not a readable safetensors file"),
         ("empty", "not a readable safetensors file"),
@@ -173,6 +173,22 @@ def test_init_from_copies_what_fits_and_names_the_rest(prepared, tmp_path):
     unmatched = initialise_from(system, baseline, vocabularies(prepared))
     stored = read_tensors(baseline / "weights.safetensors")
     assert set(unmatched) == {name for name in before if name.startswith(("mechanisms.", "backbone.decoder.2."))}
+    for name, parameter in system.named_parameters():
+        assert torch.equal(parameter, before[name] if name in unmatched else stored[name]), name
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_law_5_holds_for_every_system(prepared, tmp_path, name):
+    """From its bare backbone it takes all but what mechanisms add, which is named; from the other one nothing."""
+    system = build(f"{name}:preset=tiny", len(prepared.source_vocabulary))
+    own, other = sorted(("transformer", "rnnsearch"), key=lambda backbone: backbone != system.config.backbone)
+    before = {name: parameter.clone() for name, parameter in system.named_parameters()}
+    with pytest.raises(ConfigError, match=rf"another architecture: backbone \({other} there, {own} here\)"):
+        initialise_from(system, lay_down(prepared, tmp_path / "other", other), vocabularies(prepared))
+    assert all(torch.equal(parameter, before[name]) for name, parameter in system.named_parameters())
+    bare = lay_down(prepared, tmp_path / "bare", own)
+    unmatched, stored = initialise_from(system, bare, vocabularies(prepared)), read_tensors(bare / WEIGHTS)
+    assert set(unmatched) == {name for name in before if name.startswith("mechanisms.")}
     for name, parameter in system.named_parameters():
         assert torch.equal(parameter, before[name] if name in unmatched else stored[name]), name
 

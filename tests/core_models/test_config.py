@@ -42,6 +42,11 @@ def test_every_system_is_described_and_built(name):
             {"mechanisms": ({"future_cost": {"model": 2, "weight": 0.7, "tied_head": False}},)},
         ),
         ("future-cost-1:backbone=rnnsearch,width=32", {"backbone": "rnnsearch", "width": 32}),
+        (
+            "gdr:losses=[bow,bca], redundant=false,width=32",
+            {"width": 32, "mechanisms": ({"guided_capsules": {"losses": ["bow", "bca"], "redundant": False}},)},
+        ),
+        ("gdr-bow:losses=[]", {"mechanisms": ({"guided_capsules": {"losses": []}},)}),
     ],
 )
 def test_a_change_goes_where_its_key_belongs(name, keys):
@@ -66,6 +71,12 @@ def test_changing_a_system_leaves_the_catalogue_alone():
         ("transformer:tiny", "write key=value, not 'tiny'"),
         ("transformer:width=65,preset=tiny", "heads: 2 does not divide the width 65"),
         ("transformer:norm=middle", r"norm: input should be 'pre' or 'post' \(given: 'middle'\)"),
+        ("gdr:losses=[bow,bca", r"gdr:losses=\[bow,bca: losses=\[bow: the value is not readable as YAML"),
+        (
+            "gdr:losses=[bow,bac]",
+            r"mechanisms.guided_capsules: losses: input should be 'bow' or 'bca' \(given: 'bac'\)",
+        ),
+        ("em-routing:iterations=0", r"mechanisms.em_routing: iterations: input should be greater than 0 \(given: 0\)"),
     ],
 )
 def test_a_wrong_name_or_key_is_answered_with_the_nearest(name, message):

@@ -6,7 +6,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from core_models import heads
-from core_models.heads import log_partition, logits, word_logits
+from core_models.heads import log_partition, logits, one_logit, word_logits
 from core_models.mechanisms.base import Prediction
 from core_models.objectives import prediction_losses
 
@@ -160,3 +160,10 @@ def test_losses_of_low_precision_vectors_are_summed_in_float32():
     vectors = torch.randn(3, 3, 4).to(torch.bfloat16)
     loss = prediction_losses([Prediction("main", vectors)], torch.randn(6, 4), None, WORDS, MASK)["main"]
     assert loss.dtype == torch.float32
+
+
+def test_one_row_for_all_positions_is_float32_under_autocast():
+    vectors, row = torch.randn(5, 64), torch.randn(64)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = one_logit(vectors, row)
+    torch.testing.assert_close(found, (vectors.double() @ row.double()).float(), rtol=1e-5, atol=1e-5)

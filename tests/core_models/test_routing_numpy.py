@@ -20,15 +20,16 @@ def softmax(values):
     return powers / powers.sum()
 
 
-def by_agreement(votes, iterations):
+def by_agreement(votes, iterations, normalise_mass):
     """Dou 2019, Algorithm 1, of one position: votes [L, N, D] -> capsules [N, D], assignments [iterations, L, N]."""
     inputs, outputs, _ = votes.shape
+    times = outputs / inputs if normalise_mass else 1
     logits, history = np.zeros((inputs, outputs)), []
     for iteration in range(iterations):
         assigned = np.stack([softmax(row) for row in logits])
         history.append(assigned)
         capsules = np.stack(
-            [squash(sum(assigned[i, n] * votes[i, n] for i in range(inputs))) for n in range(outputs)]
+            [squash(times * sum(assigned[i, n] * votes[i, n] for i in range(inputs))) for n in range(outputs)]
         )  # fmt: skip
         if iteration < iterations - 1:
             for i, n in itertools.product(range(inputs), range(outputs)):
@@ -70,11 +71,12 @@ SHAPES = [(1, 3, 2), (6, 8, 1), (4, 5, 3), (3, 1, 4)]
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("iterations", [1, 2, 3, 5])
-def test_dynamic_routing(shape, iterations):
+@pytest.mark.parametrize("normalise_mass", [False, True])
+def test_dynamic_routing(shape, iterations, normalise_mass):
     votes = np.random.default_rng(iterations).normal(size=(4, *shape))
-    found = dynamic_routing(torch.tensor(votes), iterations)
+    found = dynamic_routing(torch.tensor(votes), iterations, normalise_mass=normalise_mass)
     for position, vote in enumerate(votes):
-        capsules, history = by_agreement(vote, iterations)
+        capsules, history = by_agreement(vote, iterations, normalise_mass)
         # squash has 1e-8 under its root, for the gradient's sake; it moves a length by less than 1e-8 of itself here
         np.testing.assert_allclose(found.capsules[position].numpy(), capsules, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(found.assignments[:, position].numpy(), history, rtol=1e-6, atol=1e-7)

@@ -89,3 +89,14 @@ def routed_run(demo_runs, tmp_path_factory) -> Run:
     train(run, device="cpu")
     evaluation.translate_test(run, *evaluation.test_set(run, "test"))
     return open_run(folder)
+
+
+@pytest.fixture(scope="session")
+def guided_run(demo_runs, tmp_path_factory) -> Run:
+    """A hardly trained run of gdr-bow-bca on the demo's data, its test set translated."""
+    folder = tmp_path_factory.mktemp("guided") / "demo" / "gdr-bow-bca"
+    training = {"max_steps": 2, "warmup": 1, "batch_tokens": 256, "learning_rate": 0.01}
+    run = new_run(folder, "gdr-bow-bca:preset=tiny", demo_runs / "demo" / "data", training, {"max_length": 12})
+    train(run, device="cpu")
+    evaluation.translate_test(run, *evaluation.test_set(run, "test"))
+    return open_run(folder)

@@ -10,6 +10,7 @@ from core_models.checkpoint import write_weights
 from core_models.config import read_yaml, write_yaml
 from core_models.systems import build, describe
 from workbench.bench.ours import measure, multiply_adds
+from workbench.bench.profile import profile
 from workbench.bench.shape import FIRST_WORD, Shape, decoding_batches, training_pairs
 from workbench.bench.trained import measure_trained
 from workbench.runs import open_run
@@ -43,6 +44,20 @@ def test_multiply_adds_of_decoding_are_those_counted_by_hand():
     )
     found = multiply_adds(name, Shape())["decode_multiply_adds"]
     assert found == pytest.approx((read + written) / longest, rel=0.01)
+
+
+def test_a_profile_shares_all_of_the_time_and_counts_the_calls():
+    """The decoder's two layers and the encoder's one have three and two normalisations, and each side a last one."""
+    config = describe("transformer:preset=tiny")
+    rows = profile("transformer:preset=tiny", SHAPE, threads=1, fewest=0.0)
+    for work in ("training", "decoding"):
+        assert sum(row["share"] for row in rows if row["work"] == work) == pytest.approx(1)
+    trained = {row["operator"]: row["calls"] for row in rows if row["work"] == "training"}
+    norms = 2 * config.encoder_layers + 3 * config.decoder_layers + 2
+    assert trained["aten::native_layer_norm"] == norms * (SHAPE.warmup + SHAPE.steps)
+    few = profile("transformer:preset=tiny", SHAPE, threads=1, fewest=0.2)
+    assert {row["work"] for row in few if row["operator"] == "others"} == {"training", "decoding"}
+    assert len(few) <= 2 * (5 + 1)
 
 
 def test_a_measurement_has_every_number():

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from core_models.config import ConfigError
 from tests.workbench.conftest import SYSTEMS, demo_grid
 from workbench import demo
 from workbench.experiments.grid import cells, read_experiment
@@ -131,6 +132,22 @@ def test_a_demo_of_which_only_another_test_set_was_translated_goes_on(copied_run
     demo.build(copied_runs, say=lambda _: None, file=grid_of(demo_runs))
     assert open_run(run).tests() == ["dev", "test"]
     assert demo.complete(copied_runs, grid_of(demo_runs))
+
+
+def test_another_system_joins_the_demo_by_its_recipe_and_on_its_text(copied_runs, demo_runs):
+    own = grid_of(demo_runs)
+    grid = demo.grid_of(["em-routing"], copied_runs, own)
+    before = _bytes(copied_runs)
+    demo.build(copied_runs, say=lambda _: None, file=grid)
+    added, first = (open_run(f"demo/{name}", copied_runs) for name in ("em-routing", "transformer"))
+    assert added.mechanisms == {"em_routing"}
+    assert added.config.training == first.config.training
+    assert added.translations("test").test_set.sources == first.translations("test").test_set.sources
+    assert added.config.model.width == first.config.model.width
+    after = _bytes(copied_runs)
+    _same(before, {name: content for name, content in after.items() if name in before})
+    with pytest.raises(ConfigError, match=r"there is no system 'em-rooting'; .*em-routing"):
+        demo.grid_of(["em-rooting"], copied_runs)
 
 
 def test_a_demo_that_another_process_is_at_is_named(copied_runs, demo_runs):

@@ -171,7 +171,11 @@ def test_every_drawing_has_its_case():
     routed = {"routing-maps", "routing-curves", "routing-along"}  # pages/test_routing.py
     routed |= {"routing-corpus", "routing-learned", "routing-health"}  # test_routing_measured.py
     varied = {"ablation", "ablation-cost"}  # test_ablation.py
-    assert set(load()) == {*CASES, *alike, *inside, *attributed, *widened, *wrong, *printed, *rated, *routed, *varied}
+    parted = {"past-future", "past-future-strip", "past-future-lines"}  # pages/test_past_future.py
+    parted |= {"past-future-course", "flip-times", "overlap", "past-future-truth", "under-translation"}
+    true = {"true-choices"}  # test_true_choices.py
+    elsewhere = (true, alike, inside, attributed, widened, wrong, printed, rated, routed, varied, parted)
+    assert set(load()) == set(CASES).union(*elsewhere)
 
 
 @pytest.mark.parametrize("name", list(CASES))

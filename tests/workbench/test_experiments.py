@@ -1,10 +1,12 @@
 """Grids of runs: nothing is done twice, time that runs out is taken up again, what is missing stands in the table."""
 
+import os
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from filelock import FileLock
@@ -16,7 +18,7 @@ from workbench.experiments.running import run_experiment
 from workbench.experiments.tables import cell_table
 from workbench.experiments.text import prepare_data
 from workbench.runs import RunError, open_run
-from workbench.training import finished
+from workbench.training import finished, train
 
 GRID = {
     "name": "grid",
@@ -97,6 +99,47 @@ def test_a_grid_is_run_once_and_stopped_training_is_taken_up(tmp_path, files):
     assert partial[partial.system == "plain"].score.notna().all()
     run_experiment(experiment, root, None, said.append, device="cpu")
     assert "future_cost.gate" in future.traces("first").names
+
+
+def test_a_cell_that_was_trained_on_is_translated_and_traced_again(tmp_path, files):
+    """Its translations would be those of weights that are gone."""
+    experiment = read_experiment(_write(tmp_path, systems={"future": GRID["systems"]["future"]}))
+    root = tmp_path / "runs"
+    run_experiment(experiment, root, files, print, device="cpu")
+    (cell,) = cells(experiment, root)
+    first = {name: open_run(cell.folder).translations(name).meta["weights"] for name in ("first", "second")}
+
+    config = cell.folder / "config.yaml"
+    config.write_text(config.read_text().replace("max_steps: 4", "max_steps: 6"))
+    assert cell.state == "begun"
+    train(open_run(cell.folder), device="cpu")
+    run = open_run(cell.folder)
+    assert (cell.state, run.tests()) == ("trained", [])
+    assert cell_table(experiment, root).state.tolist() == ["trained"]
+    for look in (run.translations, run.traces):
+        with pytest.raises(RunError, match=r"other weights than it has now; do it again: workbench translate .*first"):
+            look("first")
+
+    run_experiment(experiment, root, None, print, device="cpu")
+    assert cell.state == "done"
+    assert {name: run.translations(name).meta["weights"] for name in first} == dict.fromkeys(first, run.digest)
+    assert run.digest not in first.values()
+    forced = [record["token_log_probs"] for record in run.translations("first").details]
+    traced = [run.traces("first").array("log_prob", row).values for row in range(len(forced))]
+    for one, other in zip(traced, forced, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-3, atol=2e-3)  # traces are float16
+
+
+def test_a_copied_run_keeps_its_translations(tmp_path, files):
+    """The file of the weights is another one, what is in it is the same; without weights nothing can be outdated."""
+    experiment = read_experiment(_write(tmp_path, systems={"plain": GRID["systems"]["plain"]}))
+    run_experiment(experiment, tmp_path / "runs", files, print, device="cpu")
+    (cell,) = cells(experiment, tmp_path / "runs")
+    copied = open_run(shutil.copytree(cell.folder, tmp_path / "copied"))
+    os.utime(copied.weights, (1.0, 1.0))
+    assert copied.tests() == ["first", "second"]
+    copied.weights.unlink()
+    assert copied.tests() == ["first", "second"]
 
 
 def test_several_seeds_are_runs_of_their_own(tmp_path):

@@ -117,7 +117,7 @@ def test_a_process_that_fails_is_named_with_the_end_of_its_log(file, tmp_path):
 
 
 def test_workers_share_the_processors_and_each_sees_only_its_own_gpu(monkeypatch):
-    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(6)), raising=False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     threads = [worker_environment("cpu", workers)["OMP_NUM_THREADS"] for workers in (1, 2, 6, 9)]

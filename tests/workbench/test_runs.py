@@ -195,12 +195,13 @@ def test_new_translations_take_the_traces_of_the_old_ones_away(run):
 
 @pytest.mark.parametrize("changed", ["weights", "pieces"])
 def test_traces_go_where_other_weights_or_other_pieces_say_the_same(run, changed):
-    write_translations(run, _test_set("one"), [_translation("eins")], {}, 0.0, weights="before")
+    write_translations(run, _test_set("one"), [_translation("eins")], {}, 0.0, made_by={"weights": "before"})
     traces = run.folder / "traces" / "test"
     traces.mkdir(parents=True)
     (traces / "index.json").write_text('{"format": 1, "arrays": {}}')
     again = _translation("eins") if changed == "weights" else replace(_translation("eins"), tokens=["ei", "ns"])
-    write_translations(run, _test_set("one"), [again], {}, 0.0, weights="after" if changed == "weights" else "before")
+    made_by = {"weights": "after" if changed == "weights" else "before"}
+    write_translations(run, _test_set("one"), [again], {}, 0.0, made_by=made_by)
     with pytest.raises(RunError, match="has no traces"):
         run.traces("test")
 

@@ -1,5 +1,6 @@
 """The query string of a view: round trips, unknown keys, invalid values and their defaults."""
 
+from itertools import pairwise
 from urllib.parse import parse_qs, urlencode
 
 import pytest
@@ -85,3 +86,13 @@ def test_the_first_six_of_more_runs_are_shown():
 def test_without_runs_there_is_nothing_to_look_at():
     assert from_query({}, []) == (ViewState(), [])
     assert from_query({"runs": ["gone"], "sentence": ["3"]}, [])[0] == ViewState()
+
+
+@given(st.integers(1, 400))
+def test_surprises_visit_every_sentence_once_before_the_first_comes_again(count):
+    order = [0]
+    while (sentence := view.elsewhere(order[-1], count)) != order[0]:
+        order.append(sentence)
+    assert sorted(order) == list(range(count))
+    if count > 10:
+        assert all(count / 4 < abs(after - before) for before, after in pairwise(order))

@@ -80,6 +80,7 @@ def main() -> None:
     if (
         sys.platform == "linux"
         and ALLOCATING.intersection(sys.argv[1:2])
+        and "--help" not in sys.argv
         and "MALLOC_TRIM_THRESHOLD_" not in os.environ
     ):
         os.execve(
@@ -88,7 +89,7 @@ def main() -> None:
             {**os.environ, **allocator_settings()},
         )
     try:
-        app()
+        app(prog_name="workbench")  # not of the module that it was started again as
     except SystemExit as end:
         if end.code == 130:  # what typer makes of Ctrl-C
             typer.echo("\nstopped; nothing is half-written, and a run in training can be resumed", err=True)

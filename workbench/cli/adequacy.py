@@ -46,3 +46,16 @@ def adequacy(
     found, origin = aligner_of(opened, test, aligner)
     typer.echo(f"aligner {found.digest}, {origin}", err=True)
     print_table(adequacy_table(opened, test, found, samples))
+
+
+@app.command("true-choices")
+def true_choices(
+    runs: RunPaths,
+    test: TestName = "test",
+    by: Annotated[str | None, typer.Option(help="Split by distance, for one")] = None,
+) -> None:
+    """Of the controlled corpus: how many pronouns are right, and how often a first word gets what it forces."""
+    from workbench.runs import open_runs
+    from workbench.true_choices import choices_table
+
+    print_table(choices_table(open_runs(runs), test, by))

@@ -75,6 +75,29 @@ def _small(name: str) -> str:
     return f"{name}{',' if ':' in name else ':'}preset=small"
 
 
+@app.command("bench-profile")
+def bench_profile(
+    system: Annotated[str, typer.Argument(help="A system of the catalogue")] = "transformer",
+    precision: Annotated[str, typer.Option(help="float32 or bfloat16")] = "float32",
+    device: Device = "cpu",
+    threads: Threads = 0,
+) -> None:
+    """Which operators the time of training steps and of beam search goes to, on the shape of `workbench bench`."""
+    import pandas as pd
+
+    from core_models.devices import check_device
+    from workbench.bench.profile import profile
+    from workbench.bench.shape import Shape
+
+    check_device(device)
+    if precision not in ("float32", "bfloat16"):
+        refuse(f"--precision {precision}: choose float32 or bfloat16")
+    few = Shape(steps=4, warmup=1, sentences=40, repeats=1)
+    print_table(
+        pd.DataFrame(profile(_small(system) if "preset=" not in system else system, few, precision, device, threads))
+    )
+
+
 @app.command("bench-run")
 def bench_run(
     run: RunPath,

@@ -17,6 +17,7 @@ from workbench.cli.shared import (
     app,
     need_folder,
     pairs,
+    print_aligned,
     print_table,
     refuse,
 )
@@ -146,12 +147,14 @@ def runs_command(root: RunsRoot = Path("runs")) -> None:
             "folder",
             err=True,
         )
+    rows = []
     for run in found:
         if run.problem:
-            typer.echo(f"{run.name:40} broken: {run.problem}")
+            rows.append([run.name, f"broken: {run.problem}"])
         else:
             state = "outside" if run.outside else "trained" if run.trained else "not trained"
-            typer.echo(f"{run.name:40} {run.system:40} {state:12} tests: {', '.join(run.tests()) or 'none'}")
+            rows.append([run.name, run.system, state, f"tests: {', '.join(run.tests()) or 'none'}"])
+    print_aligned(rows)
 
 
 @app.command()
@@ -161,13 +164,12 @@ def systems(
     """List the catalogue; change any of them as NAME:key=value,key=value."""
     from core_models.systems import SYSTEMS, build, catalogue, parameters
 
+    rows = []
     for name in catalogue():
-        entry = SYSTEMS[name]
         counts = parameters(build(name)) if sizes else {}
-        typer.echo(
-            f"{name:16} {entry.title:26} {entry.paper:34}"
-            + "".join(f" {key.replace('_', ' ')} {value:,}" for key, value in counts.items())
-        )
+        counted = [f"{key.replace('_', ' ')} {value:,}" for key, value in counts.items()]
+        rows.append([name, SYSTEMS[name].title, SYSTEMS[name].paper, *counted])
+    print_aligned(rows)
 
 
 @app.command()

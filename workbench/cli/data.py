@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from workbench.cli.shared import (
+    bar,
     data_app,
     refuse,
 )
@@ -67,19 +68,20 @@ def data_prepare(
             refuse(f"--test {one!r}: write NAME=SOURCE,TARGET or NAME=FILE.tsv")
         tests[name] = _read_text(files, name)
     source_language, _, target_language = languages.partition("-")
-    prepared = prepare(
-        out,
-        _read_text(train, "train"),
-        _read_text(dev, "dev"),
-        tests,
-        pieces,
-        kind,
-        joint,
-        source_language,
-        target_language,
-        max_length,
-        seed=seed,
-    )
+    texts = _read_text(train, "train"), _read_text(dev, "dev"), tests
+    with bar("preparing") as show:
+        prepared = prepare(
+            out,
+            *texts,
+            pieces,
+            kind,
+            joint,
+            source_language,
+            target_language,
+            max_length,
+            seed=seed,
+            report=show,
+        )
     for name, split in prepared.manifest["splits"].items():
         typer.echo(
             f"{name}: {split['sentences']} sentences, {split['source_tokens']} + {split['target_tokens']} pieces, "
@@ -96,15 +98,26 @@ def data_import(
     name: Annotated[str, typer.Argument(help="sacrebleu:wmt14, or a Hugging Face data set by name or local path")],
     pair: Annotated[str, typer.Option(help="e.g. en-de")],
     out: Annotated[Path, typer.Option(help="Prefix of the files to write")],
-    split: str = "train",
+    split: Annotated[str, typer.Option(help="Of a Hugging Face set")] = "train",
+    configuration: Annotated[
+        str | None, typer.Option(help="Of a Hugging Face set: its own name for a variant, e.g. de-en of wmt14")
+    ] = None,
+    documents: Annotated[
+        str | None, typer.Option(help="Of a Hugging Face set: the column that says which document a record is of")
+    ] = None,
 ) -> None:
     """Write a test set of sacreBLEU or a translation set of Hugging Face `datasets` as plain parallel text."""
     from core_models.text.imports import import_huggingface, import_sacrebleu
     from core_models.text.parallel import write_lines
 
-    source, _, target = pair.partition("-")
+    source, sign, target = pair.partition("-")
+    if not (source and sign and target):
+        refuse(f"--pair {pair!r}: write SOURCE-TARGET, such as en-de")
     kind, _, test_set = name.partition(":")
-    text = import_sacrebleu(test_set, pair) if kind == "sacrebleu" else import_huggingface(name, source, target, split)
+    if kind == "sacrebleu":
+        text = import_sacrebleu(test_set, pair)
+    else:
+        text = import_huggingface(name, source, target, split, configuration, documents)
     out.parent.mkdir(parents=True, exist_ok=True)
     for language, lines in ((source, text.sources), (target, text.targets), ("docids", text.documents)):
         if lines is not None:

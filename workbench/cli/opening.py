@@ -19,15 +19,19 @@ from workbench.cli.shared import (
 
 @app.command()
 def demo(
+    systems: Annotated[
+        list[str] | None, typer.Argument(help="Others of the catalogue, by the demo's recipe; none: its own three")
+    ] = None,
     root: RunsRoot = Path("runs"),
     device: Device = "cpu",
     processes: Annotated[int, typer.Option(min=1, help="They share its systems, and a CPU's processors")] = 1,
 ) -> None:
     """Train, translate and trace the demo's systems on the controlled corpus; what is there already stays."""
-    from workbench.demo import build
+    from workbench.demo import build, grid_of
 
+    file = grid_of(systems, root) if systems else None
     with bar("demo") as show:
-        build(root, say=typer.echo, show=show, device=device, processes=processes)
+        build(root, say=typer.echo, show=show, device=device, processes=processes, file=file)
 
 
 @app.command("app")
@@ -62,7 +66,7 @@ def app_command(
     arguments = [
         sys.executable,
         "-m",
-        "streamlit",
+        "workbench.serving",
         "run",
         str(app_file()),
         "--server.address",

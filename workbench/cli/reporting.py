@@ -57,8 +57,8 @@ def report(
     """
     from workbench.drawing import Request
     from workbench.export import report as reports
-    from workbench.export.files import write
     from workbench.runs import open_runs
+    from workbench.whole_files import write_whole
 
     if out.suffix.lower() not in (".html", ".htm"):
         refuse(f"{out}: a report is an .html file; give it this ending")
@@ -71,7 +71,7 @@ def report(
     if not basket:
         drawn, left_out = reports.usual_figures(Request(tuple(opened), test, sentence))
     typer.echo("".join(f"left out: {said}\n" for said in left_out), nl=False, err=True)
-    typer.echo(write(out, reports.report(title, opened, test, drawn, left_out).encode()))
+    typer.echo(write_whole(out, reports.report(title, opened, test, drawn, left_out)))
 
 
 def _drawn(basket: Path | None, root: Path, settings: list[str] | None) -> list[Drawn]:

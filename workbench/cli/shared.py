@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -138,6 +138,17 @@ def print_table(table: Any) -> None:
         drawn.add_row(*row)
     needed = 1 + sum(width + 3 for width in widths)  # a column has a rule and two blanks
     Console(width=max(Console().width, needed), markup=False, emoji=False).print(drawn)
+
+
+def print_aligned(rows: Sequence[Sequence[str]]) -> None:
+    """Rows of texts; a column begins at one place in all of them, after the longest text that has another behind it."""
+    widths: dict[int, int] = {}
+    for row in rows:
+        for place, text in enumerate(row[:-1]):
+            widths[place] = max(widths.get(place, 0), len(text))
+    for row in rows:
+        *before, last = row
+        typer.echo("  ".join([*(text.ljust(widths[place]) for place, text in enumerate(before)), last]))
 
 
 def refuse(message: str) -> NoReturn:

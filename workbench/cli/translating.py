@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,11 @@ from workbench.cli.shared import (
     refuse,
 )
 from workbench.ranks import own_device, rank, world
+
+if TYPE_CHECKING:
+    from core_models.translator import Translation, Translator
+
+    Lists = list[list[Translation]]
 
 
 @app.command()
@@ -59,36 +64,62 @@ def translate(
         return
     _refuse_beside("--input", trees=trees)
     if samples:
-        narrowed = {
-            "beam": beam is not None,
-            "length_penalty": length_penalty is not None,
-            "n_best": n_best is not None,
-        }
+        narrowed = {name: changes[name] is not None for name in ("beam", "length_penalty", "n_best")}
         _refuse_beside("--samples", prefix=prefix, search=search, **narrowed)
+    assert input is not None  # there is no --test
+    _check_file(runs, input, output, samples, ensemble)
+    lines = _lines(input)
+    translator = _loaded(runs, device)
+    if samples:
+        lists: Lists | None = translator.sample(lines, samples, temperature, seed=seed)
+    else:
+        lists = _searched(translator, lines, prefix, changes)
+    if lists is not None:
+        one_each = (samples or changes["n_best"] or translator.search.n_best) == 1
+        _write(_texts(lists, one_each), output)
+
+
+def _check_file(runs: list[Path], input: Path, output: Path | None, samples: int, ensemble: bool) -> None:
+    """Refuses what could not be read, translated or written, before anything is translated."""
     if world() > 1 and (samples or str(input) == "-"):
         refuse("--samples and standard input are for one process: start it without torchrun")
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         refuse(f"--output {output}: name a file in a folder that is there; nothing was translated yet")
-    import core_models
-    from core_models.text.parallel import read_lines, write_lines
-    from workbench.evaluation import translate_lines
-
     if len(runs) > 1 and not ensemble:
         refuse("several runs translate one file only as an --ensemble")
     _require_models(runs)
-    lines = _standard_input() if str(input) == "-" else read_lines(input)  # type: ignore[arg-type]
-    translator = core_models.load(runs[0] if len(runs) == 1 else list(runs), own_device(device))
-    if samples:
-        lists = translator.sample(lines, samples, temperature, seed=seed)
-    else:
-        found = translate_lines(translator, lines, prefix=prefix, **changes)
-        if found is None:
-            return
-        lists = [[one, *one.n_best] for one in found]
-    if (samples or changes["n_best"] or translator.search.n_best) == 1:
-        texts = [one.text for (one,) in lists]
-    else:  # a search may find fewer than asked for, so each line says whose it is
-        texts = [f"{number}\t{one.score:.4f}\t{one.text}" for number, several in enumerate(lists) for one in several]
+
+
+def _lines(input: Path) -> list[str]:
+    from core_models.text.parallel import read_lines
+
+    return _standard_input() if str(input) == "-" else read_lines(input)
+
+
+def _loaded(runs: list[Path], device: str) -> Translator:
+    import core_models
+
+    return core_models.load(runs[0] if len(runs) == 1 else list(runs), own_device(device))
+
+
+def _searched(translator: Translator, lines: list[str], prefix: str | None, changes: dict[str, Any]) -> Lists | None:
+    """The best of each sentence, with the others that were asked for; None on all processes but the first."""
+    from workbench.evaluation import translate_lines
+
+    found = translate_lines(translator, lines, prefix=prefix, **changes)
+    return None if found is None else [[one, *one.n_best] for one in found]
+
+
+def _texts(lists: Lists, one_each: bool) -> list[str]:
+    if one_each:
+        return [one.text for (one,) in lists]
+    # A search may find fewer than asked for, so each line says whose it is.
+    return [f"{number}\t{one.score:.4f}\t{one.text}" for number, several in enumerate(lists) for one in several]
+
+
+def _write(texts: list[str], output: Path | None) -> None:
+    from core_models.text.parallel import write_lines
+
     if output is None:
         typer.echo("\n".join(texts))
     else:

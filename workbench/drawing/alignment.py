@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.inside import gold_links
 from workbench.inside import layers_and_heads, opened, stamp
-from workbench.kept_results import ALIGNMENT_ERROR, keep
+from workbench.kept_results import ALIGNMENT_ERROR, digests, keep
 from workbench.runs import Run, RunError
+from workbench.true_links import has_truth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,12 +65,6 @@ def gold(request: Request) -> tuple[GoldLinks, str]:
     records = request.runs[0].translations(request.test).truth or []
     sets: list[set[Link]] = [{(int(i), int(j)) for i, j in record["alignment"]} for record in records]
     return GoldLinks(sets, sets, 0, True), "gold links are the truth of the controlled corpus"
-
-
-def has_truth(run: Run, test: str) -> bool:
-    """Does the test set say itself which words belong together?"""
-    truth = run.translations(test).truth or [{}]
-    return "alignment" in truth[0]
 
 
 @lru_cache(maxsize=3)
@@ -196,24 +191,26 @@ def _looks(request: Request, found: list[_Aligned]) -> dict:
     return styles(request) if len(found) == len(request.runs) else {}
 
 
-def _keep(request: Request, found: list[_Aligned], curves: pd.DataFrame) -> None:
-    """Keep the error of the links by argmax beside each run, where each run is one line."""
+def _keep(request: Request, of: list[dict[str, str]], found: list[_Aligned], curves: pd.DataFrame) -> None:
+    """Keep the error of the links by argmax beside each run, where each run is one line; of: their digests."""
     if len(found) != len(request.runs):
         return
     layer, head = (str(request.options.get(name, "mean")) for name in ("layer", "head"))
     by_argmax = curves[curves["threshold"].isna()].set_index("system")["aer"]
-    for run, one in zip(request.runs, found, strict=True):
+    links = Path(str(request.options["links"])).name
+    for run, own, one in zip(request.runs, of, found, strict=True):
         result = {"aer": float(by_argmax[one.name]), "sentences": len(one.weights), "layer": layer, "head": head}
-        keep(run, request.test, ALIGNMENT_ERROR, {**result, "links": Path(str(request.options["links"])).name})
+        keep(run, request.test, ALIGNMENT_ERROR, own, {**result, "links": links})
 
 
 @drawing("alignment-error", options=_OPTIONS)
 def _alignment_error(request: Request) -> Figure:
     from workbench.figures.alignment_error import alignment_error
 
+    of = [digests(run, request.test, ALIGNMENT_ERROR) for run in request.runs]
     found = _aligned(request)
     curves = _curves(found)
-    _keep(request, found, curves)
+    _keep(request, of, found, curves)
     caption = (
         "A link wherever a weight is at least the threshold; dotted: one link a target word, to the source word that "
         f"it attends to most. Precision is of possible links, recall of sure ones. {_said(request, found)}"

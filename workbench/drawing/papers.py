@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from workbench.figures.grammar import Figure
+    from workbench.papers.contents import Column, Row, Table
     from workbench.papers.presets import Preset
-    from workbench.papers.reading import Column, Row, Table
 
 # Units of the speeds that Zheng 2019 prints as such: what others print can be said in them too.
 _TIMES: dict[str | None, str] = {
@@ -31,7 +31,7 @@ _TIMES: dict[str | None, str] = {
 def _paper_table(request: Request) -> Figure:
     from workbench.figures.papers import paper_table
     from workbench.papers import presets
-    from workbench.papers.beside import ours
+    from workbench.papers.ours import ours
     from workbench.papers.reading import library
 
     preset, table = _asked(request)

@@ -14,14 +14,14 @@ from workbench.routing import kind_of, routed, routings
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     import pandas as pd
 
     from workbench.figures.grammar import Figure
 
-__all__ = ["assignments", "layer_names", "printed_curve", "routed"]
+__all__ = ["assignments", "layer_names", "printed_curve", "routed", "rows_of"]
 _WHICH = ("target", "text", "side", "position", "iteration")
 
 
@@ -34,6 +34,11 @@ def layer_names(run: Run, count: int) -> list[str]:
     """1, 2, … or with the embedding first."""
     embedded = any(options.get("include_embedding") for options in routings(run).values())
     return ["embedding", *map(str, range(1, count))] if embedded else [str(layer + 1) for layer in range(count)]
+
+
+def rows_of(names: Sequence[list[str]]) -> list[str]:
+    """The layers of several runs, the embedding first where one of them has it: what their rows stand at."""
+    return sorted({name for own in names for name in own}, key=lambda name: 0 if name == "embedding" else int(name))
 
 
 def side_of(request: Request) -> str:
@@ -129,18 +134,19 @@ def _routing_maps(request: Request) -> Figure:
     limit = float(request.options.get("limit", 8.0))
     if not limit > 1:
         raise RunError(f"limit {limit:g}: write a number above 1, of even shares")
-    tables: list[pd.DataFrame] = []
-    layers: list[str] = []
+    made: list[tuple[list[str], list[pd.DataFrame]]] = []
     said = ""
     for run, name, looked, array in _passes(request):
         said = _said(looked, request)
-        layers = max(layers, layer_names(run, array.shape[2]), key=len)
-        tables += _maps(request, name, array, _position(looked, request), difference)
+        tables = _maps(request, name, array, _position(looked, request), difference)
+        made.append((layer_names(run, array.shape[2]), tables))
+    layers = rows_of([own for own, _ in made])
+    placed = [table.assign(layer=table["layer"] + layers.index(own[0])) for own, tables in made for table in tables]
     what = "growth of the share since the iteration before" if difference else "share of a layer's vote"
     natural = request.options.get("order") == "natural"
     sorting = "number" if natural else "the layer that sends them most in the last iteration, then by how much"
     return routing_maps(
-        pd.concat(tables, ignore_index=True),
+        pd.concat(placed, ignore_index=True),
         layers,
         limit,
         difference,

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core_models.resources import processors
 from workbench.experiments.grid import Cell, cells, read_experiment
 from workbench.experiments.running import check_systems, run_experiment
 from workbench.experiments.text import Say, prepare_data
@@ -105,15 +106,13 @@ def worker_environment(device: str, workers: int = 1) -> dict[str, str]:
     slower than none; on CUDA only the device that is its own."""
     kind, _, index = device.partition(":")
     if kind == "cpu":
-        threads = max(1, (os.cpu_count() or 1) // workers)
+        threads = max(1, processors() // workers)
         return {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}
     if kind != "cuda" or not (index or "0").isdigit():
-        raise RunError(f"--devices {device!r}: name cpu, cuda or cuda:N")
+        raise RunError(f"device {device!r}: name cpu, cuda or cuda:N")
     visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     if visible and int(index or 0) >= len(visible):
-        raise RunError(
-            f"--devices {device}: CUDA_VISIBLE_DEVICES shows {len(visible)} devices, cuda:0 the first of them"
-        )
+        raise RunError(f"device {device}: CUDA_VISIBLE_DEVICES shows {len(visible)} devices, cuda:0 the first of them")
     return {**os.environ, "CUDA_VISIBLE_DEVICES": visible[int(index or 0)] if visible else index or "0"}
 
 
@@ -181,7 +180,7 @@ def submit(
     try:
         import submitit
     except ImportError:
-        raise RunError("--launcher submitit needs the extra: pip install nmt-workbench[cluster]") from None
+        raise RunError("--launcher submitit needs the extra: pip install 'nmt-workbench[cluster]'") from None
     experiment = read_experiment(file)
     check_systems(experiment)
     waiting = [cell for cell in cells(experiment, root, only) if cell.state != "done"]

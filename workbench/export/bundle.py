@@ -20,6 +20,7 @@ from workbench.export.tex import document
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
 from workbench.figures.grammar import Figure
 from workbench.recipe import Drawn, commit, portable
+from workbench.whole_files import replacing, write_whole
 
 # Names of `theme.PAPER_WIDTHS` for a column and for the page; EMNLP and NAACL use the style of ACL.
 VENUES = {
@@ -49,7 +50,7 @@ def write_bundle(drawn: Sequence[Drawn], out: str | Path, venue: str = "ACL") ->
         return _into(drawn, out, venue)
     with tempfile.TemporaryDirectory() as folder:
         inside = _into(drawn, Path(folder), venue)
-        with files.replacing(out) as unfinished, ZipFile(unfinished, "w", ZIP_DEFLATED) as archive:
+        with replacing(out) as unfinished, ZipFile(unfinished, "w", ZIP_DEFLATED) as archive:
             for path in inside:
                 # The date of a ZipInfo is fixed: the same figures give the same bytes.
                 entry = ZipInfo(f"{out.stem}/{path.name}")
@@ -75,8 +76,8 @@ def _into(drawn: Sequence[Drawn], folder: Path, venue: str) -> list[Path]:
     manifest = json.dumps(_manifest(drawn, written, venue), ensure_ascii=False, indent=1)
     return [
         *(path for paths in written for path in paths),
-        files.write(folder / _MANIFEST, manifest.encode()),
-        files.write(folder / _README, _readme(drawn, venue).encode()),
+        write_whole(folder / _MANIFEST, manifest),
+        write_whole(folder / _README, _readme(drawn, venue)),
     ]
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from workbench.figures import theme
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
 from workbench.figures.grammar import Figure
 from workbench.figures.matplotlib_renderer import paper_settings, to_matplotlib
+from workbench.whole_files import replacing, write_whole
 
 DRAWN = (".pdf", ".svg", ".png")
 WRITTEN = (".csv", ".json")
@@ -33,10 +32,10 @@ def save(figure: Figure, path: str | Path, width: str | float | None = None, gre
     path = Path(path)
     ending = path.suffix.lower()
     if ending == ".csv":
-        return write(path, _csv(figure))
+        return write_whole(path, _csv(figure))
     if ending == ".json":
         made = {**spec.to_spec(figure), "table_sha256": table_digest(figure), "versions": versions()}
-        return write(path, json.dumps(made, ensure_ascii=False, indent=1).encode())
+        return write_whole(path, json.dumps(made, ensure_ascii=False, indent=1))
     if ending not in DRAWN:
         raise ValueError(f"{path.name}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}; choose one")
     missing = missing_glyphs(figure)
@@ -56,7 +55,7 @@ def bundle(figure: Figure, folder: str | Path, width: str | float | None = None,
         raise MissingGlyphs(missing)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [save(figure, folder / f"{figure.name}{ending}", width, grey) for ending in (*DRAWN, *WRITTEN)]
-    return [*paths, write(folder / f"{figure.name}.tex", tex_snippet(figure).encode())]
+    return [*paths, write_whole(folder / f"{figure.name}.tex", tex_snippet(figure))]
 
 
 def tex_snippet(figure: Figure) -> str:
@@ -124,30 +123,4 @@ def _draw(figure: Figure, path: Path, ending: str, width: str | float | None, gr
     dpi = theme.RESOLUTION_DPI if ending == ".png" else theme.RASTER_DPI
     with replacing(path) as unfinished, paper_settings():
         canvas.savefig(unfinished, format=ending[1:], dpi=dpi, metadata=metadata)
-    return path
-
-
-class replacing:
-    """A file beside `path` that takes its place when all went well, and vanishes when not."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> str:
-        # With the permissions of any new file. Asking for the mask of a process changes it for its other threads too.
-        self.unfinished = str(self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}"))
-        os.close(os.open(self.unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        return self.unfinished
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            os.unlink(self.unfinished)
-            return
-        os.replace(self.unfinished, self.path)
-
-
-def write(path: Path, content: bytes) -> Path:
-    """Write a file, whole or not at all."""
-    with replacing(path) as unfinished:
-        Path(unfinished).write_bytes(content)
     return path

@@ -145,6 +145,8 @@ def _axis(values: Sequence[Any], option: str) -> tuple[dict[Any, float], Axis]:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, tuple):  # a list of losses
+        return "+".join(map(str, value)) or "none"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

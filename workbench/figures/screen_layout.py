@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import count, pairwise
 
 from workbench.figures import theme
 from workbench.figures.axes import cut_to, ems, lines, plotly_lines
@@ -75,8 +75,11 @@ def bar_key(heat: Heat) -> BarKey:
 def least_width(figure: Figure) -> int:
     """The width below which texts of the figure would stand on each other, however it is laid out."""
     figure = replace(figure, columns=1)
-    left, right = _left(figure, USUAL_WIDTH // 2), _right(figure)
-    return math.ceil(left + right + _room_wanted(figure))
+    beside = _right(figure) + math.ceil(_room_wanted(figure))
+    width = beside + _left(figure, USUAL_WIDTH // 2)
+    while (wider := beside + _left(figure, width)) > width:  # a wider page shows more of the texts beside a panel
+        width = wider
+    return width
 
 
 def lay_out(figure: Figure, width: int) -> Layout:
@@ -190,8 +193,8 @@ def _bars(figure: Figure) -> dict[BarKey, tuple[int, int, int]]:
             rows.setdefault(bar_key(heat), []).append(number)
     placed: dict[BarKey, tuple[int, int, int]] = {}
     for key, own in rows.items():
-        slot = sum(first <= max(own) and min(own) <= last for _, first, last in placed.values())
-        placed[key] = slot, min(own), max(own)
+        taken = {slot for slot, first, last in placed.values() if first <= max(own) and min(own) <= last}
+        placed[key] = next(slot for slot in count() if slot not in taken), min(own), max(own)
     return placed
 
 

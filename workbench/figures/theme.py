@@ -19,6 +19,7 @@ BLACK = "#000000"
 NEUTRAL = "#777777"
 PAST = "#0072B2"
 FUTURE = "#E69F00"
+REDUNDANT = "#D9D9D9"
 
 # Widths in inches; check the author kit of the year before a submission.
 PAPER_WIDTHS = {

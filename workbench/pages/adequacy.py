@@ -3,6 +3,7 @@
 import streamlit as st
 
 from workbench import frame
+from workbench.true_links import has_truth
 from workbench.widgets import adequacy_tables, figure_view
 
 frame.heading(
@@ -14,6 +15,9 @@ if here.tested[0].translations(here.view.test).test_set.references is None:
     frame.empty(f"{here.view.test} has no references, and these measures need them.")
     st.stop()
 figure_view.show("adequacy", here.request())
+if has_truth(here.tested[0], here.view.test):
+    st.subheader("Against the truth")
+    figure_view.show("true-choices", here.request([run for run in here.tested if has_truth(run, here.view.test)]))
 st.subheader("Sentences")
 with frame.sentences_for_errors():
     adequacy_tables.show_sentences(here)

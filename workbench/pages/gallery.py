@@ -18,6 +18,8 @@ with frame.sentences_for_errors():
     paper, table = papers[preset.paper], preset.table
     st.caption(frame.as_typed(f"{', '.join(paper.heading.authors)}. {paper.heading.title}. {paper.heading.venue} "
                               f"{paper.heading.year}."))  # fmt: skip
+    if paper.heading.left_out:
+        st.caption(frame.as_typed(f"Out of scope here: {paper.heading.left_out}."))
     st.subheader(frame.as_typed(f"{preset.title}: {preset.what}"))
     if table is not None:
         st.caption(frame.as_typed(table.data))

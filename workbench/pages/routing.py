@@ -40,7 +40,9 @@ side = right.segmented_control(
 able = [run for run in here.tested if routed(run, side)]
 if not able:
     frame.empty(
-        f"None of the chosen runs routes the layers of its {side}. Train one, on the data of a run that is there:",
+        f"None of the chosen runs routes the layers of its {side}. Choose one, add one to the demo, or train one on "
+        "the data of a run that is there:",
+        f"workbench demo em-routing --runs {shlex.quote(str(here.root))}\n"
         "workbench train em-routing:preset=small,capsules=8 --data DATA --out "
         f"{shlex.quote(str(here.root))}/em-routing --set keep_every=100",
     )

@@ -50,6 +50,18 @@ st.text(
 )
 if demo.complete(here.root):
     st.text("The demo is built.")
+    more = st.expander("Add another system to it, trained by the same recipe", key="more", on_change="rerun")
+    if more.open:
+        from core_models.systems import catalogue  # takes PyTorch
+
+        with more, frame.sentences_for_errors():
+            there = {run.name for run in here.runs if "test" in run.tests()}
+            absent = [name for name in catalogue() if f"demo/{name}" not in there]
+            chosen = st.selectbox("System", absent, key="another")
+            if chosen is not None:
+                add = ("demo", chosen, "--runs", str(here.root))
+                job_view.offer(here.root / jobs.FOLDER, add, "Train, translate and trace it", f"Demo: {chosen}")
+                st.code(shlex.join(["workbench", *add]), language="bash")
 else:
     build = ("demo", "--runs", str(here.root))
     with frame.sentences_for_errors():

@@ -1,33 +1,24 @@
-"""What of ours stands beside the rows of a printed table: from runs, benches and experiments, and how it differs.
+"""A printed table beside ours: in short, line by line with what differs, and where ours is from.
 
-Ours comes from other data than the paper's, so each number keeps its run, bench or experiment, its data, test set and
-signature, and says where language pair or way of counting are not the printed ones. Nothing is shown that was not
-computed from a run. It knows the papers' tables and who has a number, and draws nothing.
+Ours comes from other data than the paper's, so each line says where language pair or way of counting are not the
+printed ones. It knows the papers' tables and the numbers that `ours` found; it measures and draws nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from core_models.resources import data_folder
-from workbench import buckets, evaluation
 from workbench.evaluation import METRIC_NAMES
-from workbench.experiments.grid import read_experiment
-from workbench.papers import measured
-from workbench.papers.measured import Record
-from workbench.papers.presets import columns_with_values, rows_of, settings_of
-from workbench.papers.reading import Column, Row, Table
-from workbench.runs import Run, RunError
+from workbench.papers.contents import Column, Row, Table
+from workbench.papers.measured import Record, records
+from workbench.papers.ours import SPEEDS, measures
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NOT_HERE = "not run here"
 SEE_OWN = "see the paper's own row"
-OURS = ["row", *measured.FIELDS]
 MEASURE_NAMES = {
     **METRIC_NAMES,
     "parameters": "Parameters (M)",
@@ -42,163 +33,8 @@ MEASURE_NAMES = {
     "entropy": "Entropy (nats)",
     "diversity": "Diversity (1 − cosine)",
 }
-SPEEDS = ("train-speed", "decode-speed")
-LENGTHS = "length-scores"  # the drawing of tables whose curves by length stand beside ours by length
 _CASE = {"mixed": "case-sensitive", "lc": "case-insensitive"}
-_MADE_BY = {
-    "aer": "workbench figure alignment-error --run {} --test TEST --set links=FILE",
-    "cdr": "workbench adequacy {} --test TEST",
-    "entropy": "workbench trace {} --test TEST --names '*.assignments'",
-}
-_SCORES = ".scores.csv"
-
-
-def ours(table: Table, runs: Sequence[Run], test: str, results: Path | None = None) -> pd.DataFrame:
-    """What of ours stands in the rows of a table, of the measures that it prints: columns `OURS`; row is a row's key.
-
-    A row has what the given runs of its system have; sizes and speeds that they have not are those of benches, speeds
-    in the runs' logs come after these, and scores that no run has are those of experiments (both from `results`, the
-    project's unless told). low and high: 95 % bootstrap. Raises RunError where a run lacks the test set.
-    """
-    import pandas as pd
-
-    results = results or data_folder() / "experiments" / "results"
-    found: list[Record] = []
-    covered: set[tuple[str, str]] = set()
-    for one_kind in (
-        _of_runs(table, runs, test),
-        _of_benches(table, results),
-        _speeds_of_runs(table, runs, test),
-        _of_experiments(table, results),
-    ):
-        new = [one for one in one_kind if (one["row"], one["measure"]) not in covered]
-        covered |= {(one["row"], one["measure"]) for one in new}
-        found += new
-    return pd.DataFrame(found, columns=OURS).astype({"score": float, "low": float, "high": float})
-
-
-def measures(table: Table) -> list[str]:
-    """The measures that a table prints, or draws by length, and that can be had of a run."""
-    columns = table.columns if table.drawing == LENGTHS else columns_with_values(table)
-    return list(dict.fromkeys(column.measure for column in columns if column.measure))
-
-
-def _wanted(table: Table, row: Row) -> frozenset[str]:
-    """The measures of a row: those that are printed there."""
-    if table.drawing == LENGTHS:
-        return frozenset(measures(table))
-    return frozenset(column.measure for column in table.columns if column.measure and column.key in row.values)
-
-
-def _in_rows(table: Table, rows: Sequence[Row], records: Sequence[Record]) -> Iterator[Record]:
-    """Records in those of the rows that print their measure (of their iteration)."""
-    for row in rows:
-        for one in records:
-            if one["measure"] in _wanted(table, row) and one.get("iteration") == row.iteration:
-                yield {**one, "row": row.key}
-
-
-def _of_runs(table: Table, runs: Sequence[Run], test: str) -> Iterator[Record]:
-    for run in runs:
-        if rows := rows_of(table, run.system):
-            wanted = frozenset().union(*(_wanted(table, row) for row in rows))
-            base = _base_run(table, rows[0], runs)
-            scored = _by_length(table, run, test) if table.drawing == LENGTHS else _scores(run, test, wanted)
-            yield from _in_rows(table, rows, [*scored, *measured.of_run(run, base, test, wanted)])
-
-
-def _base_run(table: Table, row: Row, runs: Sequence[Run]) -> Run | None:
-    base = table.baseline_of(row)
-    return next((run for run in runs if base is not None and base in rows_of(table, run.system)), None)
-
-
-def _scores(run: Run, test: str, wanted: frozenset[str]) -> Iterator[Record]:
-    scored = [metric for metric in METRIC_NAMES if metric in wanted]
-    if scored:
-        own = measured.place(run, test)
-        for score in _records(evaluation.score_table([run], test, scored)):
-            yield {**score, **own, "measure": score["metric"]}
-
-
-def _by_length(table: Table, run: Run, test: str) -> Iterator[Record]:
-    known = {one.name for one in fields(buckets.Grouping)}
-    grouping = buckets.Grouping(**{name: str(value) for name, value in table.options.items() if name in known})
-    own = measured.place(run, test)
-    for metric in measures(table):
-        found, _, said = buckets.tables([run], test, grouping, metric)
-        own["signature"] = evaluation.statistics(run, run.translations(test), metric).signature
-        for row in _records(found[found["n"] > 0]):
-            yield {**row, **own, "measure": metric, "part": f"{said} {row['bucket']}"}
-
-
-def _speeds_of_runs(table: Table, runs: Sequence[Run], test: str) -> Iterator[Record]:
-    for run in runs:
-        rows = rows_of(table, run.system)
-        base = _base_run(table, rows[0], runs) if rows else None
-        if base is not None:
-            yield from _in_rows(table, rows, list(measured.speeds_of_run(run, base, test, frozenset(SPEEDS))))
-
-
-def _of_benches(table: Table, results: Path) -> Iterator[Record]:
-    wanted = frozenset(measure for measure in measures(table) if measure not in METRIC_NAMES)
-    engines = measured.benches(results) if wanted else []
-    for engine in engines:
-        if rows := rows_of(table, engine["system"]):
-            base = _base_engine(table, rows[0], engine, engines)
-            yield from _in_rows(table, rows, list(measured.of_bench(engine, base, wanted)))
-
-
-def _base_engine(table: Table, row: Row, engine: Record, engines: Sequence[Record]) -> Record | None:
-    """The engine of the row's baseline that was measured with this one, in the same size."""
-    base = table.baseline_of(row)
-    alike = (other for other in engines if other["conditions"] == engine["conditions"])
-    own = settings_of(engine["system"])
-    same_size = (other for other in alike if settings_of(other["system"]) <= own)
-    return next((other for other in same_size if base is not None and base in rows_of(table, other["system"])), None)
-
-
-def _of_experiments(table: Table, results: Path) -> Iterator[Record]:
-    import pandas as pd
-
-    wanted = [measure for measure in measures(table) if measure in METRIC_NAMES]
-    for path in sorted(results.glob(f"*{_SCORES}")) if wanted and table.drawing != LENGTHS else ():
-        name = path.name.removesuffix(_SCORES)
-        systems, languages = _experiment(results.parent / f"{name}.yaml")
-        try:
-            scores = pd.read_csv(path)
-            for score in _records(scores[scores["metric"].isin(wanted)]):
-                system = str(systems.get(score["system"], score["system"]))
-                seeds = f"{score['seeds']} seed{'s' if score['seeds'] > 1 else ''}"
-                own = {"system": system, "where": f"experiment {name}, {seeds}", "data": name, "languages": languages}
-                record = {**score, **own, "measure": score["metric"]}
-                yield from _in_rows(table, rows_of(table, system), [record])
-        except (KeyError, TypeError, ValueError) as error:
-            raise RunError(
-                f"{path}: not the scores of an experiment ({error}); write them again: workbench experiment table"
-            ) from None
-
-
-def _experiment(grid: Path) -> tuple[dict[str, str], str]:
-    """The systems of an experiment by their names, and its language pair."""
-    if not grid.is_file():
-        return {}, ""
-    found = read_experiment(grid)
-    return found.systems, found.data.languages
-
-
-def _records(table: pd.DataFrame) -> list[Record]:
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
-
-
-def to_make(table: Table, runs: Sequence[Run], test: str, found: pd.DataFrame) -> dict[str, list[Run]]:
-    """Commands ({} for the run) that compute what runs of the table's systems lack, and for which runs."""
-    having = {(one["where"], one["measure"]) for one in _records(found)}
-    lacking = {}
-    for measure, command in _MADE_BY.items():
-        able = [run for run in runs if any(measure in _wanted(table, row) for row in rows_of(table, run.system))]
-        if without := [run for run in able if (f"run {run.name}", measure) not in having]:
-            lacking[command.replace("TEST", test)] = without
-    return lacking
+_LINE = ["row", "measure", "ours", "low", "high", "printed", "where", "ran as", "data", "test", "differs", "signature"]
 
 
 def printed(table: Table, found: pd.DataFrame) -> pd.DataFrame:
@@ -229,12 +65,9 @@ def beside(table: Table, found: pd.DataFrame) -> pd.DataFrame:
     order = measures(table)
     lines = []
     for row in table.rows:
-        mine = sorted(_records(found[found["row"] == row.key]), key=lambda one: order.index(one["measure"]))
+        mine = sorted(records(found[found["row"] == row.key]), key=lambda one: order.index(one["measure"]))
         lines += [{"row": row.label, **_said(table, row, one)} for one in mine]
     return pd.DataFrame(lines, columns=_LINE)
-
-
-_LINE = ["row", "measure", "ours", "low", "high", "printed", "where", "ran as", "data", "test", "differs", "signature"]
 
 
 def _said(table: Table, row: Row, one: Record) -> dict[str, Any]:
@@ -309,7 +142,7 @@ def _absent(table: Table, row: Row) -> str:
 def origins(found: pd.DataFrame) -> str:
     """Where numbers of ours are from, in words: run, bench or experiment, system, data, test set, measures."""
     told: dict[tuple[str, ...], list[str]] = {}
-    for one in _records(found):
+    for one in records(found):
         key = (
             f"{one['where']} ({one['system']})",
             f"data {one['data']}",

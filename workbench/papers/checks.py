@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from core_models.config import ConfigError
-from workbench.papers.reading import REFERENCE, Check, Paper, resolve
+from workbench.papers.contents import REFERENCE, Check, Paper, resolve
 
 if TYPE_CHECKING:
     import pandas as pd

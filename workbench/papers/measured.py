@@ -19,6 +19,7 @@ from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
 
 # part: of the test set, iteration: of a routing; how: what a reader must know of how it was measured.
 FIELDS = ["measure", "score", "low", "high", "n", "signature", "system", "where", "data", "test", "languages", "how",
@@ -34,6 +35,11 @@ _BENCHED = {
     "decode_ratio": "decode-speed",
 }
 _ALIKE = ("backbone", "preset", "width", "embedding")  # what a system and its baseline have in common
+
+
+def records(table: pd.DataFrame) -> list[Record]:
+    """The rows of a table."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def place(run: Run, test: str) -> Record:

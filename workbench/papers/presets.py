@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from core_models.config import settings_in
 from workbench.papers.checks import check_table
-from workbench.papers.reading import Case, Check, Column, Paper, Row, Table, resolve
+from workbench.papers.contents import Case, Check, Column, Paper, Row, Table, resolve
 from workbench.runs import Run
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def settings_of(system: str) -> set[str]:
 
 
 def _parts(settings: str) -> set[str]:
-    return {part.strip() for part in settings.split(",") if part.strip()}
+    return set(settings_in(settings))
 
 
 def in_row_order(table: Table, runs: Sequence[Run]) -> list[Run]:

@@ -10,10 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from core_models.config import ConfigError
+from core_models.config import ConfigError, settings_in
 from workbench.ablation import Settings, of_description
+from workbench.papers.contents import Row, Table
 from workbench.papers.presets import cited_as
-from workbench.papers.reading import Row, Table, library
+from workbench.papers.reading import library
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +85,7 @@ def _tables() -> Iterator[tuple[str, Table]]:
 
 
 def _sets(row: Row, option: str) -> bool:
-    return any(part.partition("=")[0].strip() == option for part in row.settings.split(","))
+    return any(part.partition("=")[0].strip() == option for part in settings_in(row.settings))
 
 
 def _value(row: Row, option: str, settings: Mapping[str, Settings]) -> Any:

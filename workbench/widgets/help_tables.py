@@ -31,7 +31,8 @@ IN_A_RUN = {
     ".training.lock": "Held by the process that trains the run; empty otherwise",
     ".translations.lock": "Held by the process that writes translations; empty otherwise",
     "checkpoints/": "Weights of single steps; RUN@step names one",
-    "translations/TEST/": "Texts, a line a sentence; how each came about; beam trees",
+    "translations/TEST/": "Texts, a line a sentence; how each came about; beam trees; shown while its weights are the "
+    "ones that made them",
     "traces/TEST/": "What happened inside, as arrays",
     "beam_sizes/TEST.json": "What was measured by beam size",
     "contrast/": "What contrastive sets said of it",

@@ -1,4 +1,4 @@
-"""Controls of the pages Attention and Tokens: which translation is looked into, and which map of its attention."""
+"""Controls of the pages inside one sentence: which translation is looked into, where in it, and which attention."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from analyses.sentences import Difference
 from workbench import frame
 from workbench.inside import TARGETS, layers_and_heads, look
 from workbench.runs import Run
+from workbench.widgets import word_diff
 
 PARTS = {"cross": "Target → source", "encoder": "Source → source", "decoder": "Target → target"}
 LAYERS = {"mean": "Mean", "rollout": "Rollout", "each": "Each"}
@@ -41,6 +43,27 @@ def tokens(run: Run, here: frame.Frame, translation: dict[str, object], side: st
     chosen, text = str(translation.get("target", "own")), str(translation.get("text", ""))
     looked = look(run, here.view.test, here.view.sentence, chosen, text)
     return list(looked.source if side == "encoder" else looked.target)
+
+
+def slider(place, label: str, key: str, options: list[str], names: dict[str, str], usual: str | None = None) -> str:
+    """A slider over names; one that the URL or the sentence before left outside of them goes back to the usual one, the
+    first unless told."""
+    usual = options[0] if usual is None else usual
+    if st.session_state.get(key) not in (None, *options):
+        st.session_state[key] = usual
+    return place.select_slider(
+        label, options, usual, format_func=lambda name: names.get(name, name), key=key, bind="query-params"
+    )
+
+
+def marked(tokens: Sequence[str], place: int, decoder: bool) -> None:
+    """The sentence with the position marked; in the decoder only the prefix, for the rest is not written yet."""
+    before, after = " ".join(tokens[:place]), "" if decoder else " ".join(tokens[place + 1 :])
+    pieces = [Difference(True, f"{before} ", f"{before} ")] if before else []
+    pieces.append(Difference(False, "", tokens[place]))
+    pieces += [Difference(True, f" {after}", f" {after}")] if after else []
+    label, note = ("target prefix", "marked: predicted next") if decoder else ("source", "marked: position t")
+    word_diff.show([word_diff.html_line(label, pieces, note)])
 
 
 def attention(runs: Sequence[Run]) -> dict[str, object]:

@@ -17,8 +17,9 @@ from workbench.figures.grammar import Figure
 from workbench.frame import Frame, as_typed, empty, empty_runs, sentences_for_errors
 from workbench.kept_results import paths
 from workbench.papers import beside, presets
+from workbench.papers.contents import Paper, Table
+from workbench.papers.ours import OURS, SPEEDS, ours, to_make
 from workbench.papers.presets import Preset
-from workbench.papers.reading import Paper, Table
 from workbench.recipe import figure_command, recipe_of
 from workbench.runs import Run
 from workbench.widgets import figure_view
@@ -80,13 +81,13 @@ def choose(papers: Mapping[str, Paper]) -> Preset:
 
 @st.cache_data(max_entries=16, show_spinner="Scoring")
 def _ours(key: tuple[tuple[object, ...], ...], table: str, test: str, _table: Table, _runs: list[Run]) -> pd.DataFrame:
-    return beside.ours(_table, _runs, test)
+    return ours(_table, _runs, test)
 
 
 def show_table(preset: Preset, table: Table, here: Frame) -> None:
     """What is printed beside ours; printed numbers keep their digits."""
     runs, test = presets.in_row_order(table, here.tested), here.view.test
-    found = pd.DataFrame(columns=beside.OURS)
+    found = pd.DataFrame(columns=OURS)
     with sentences_for_errors():
         found = _ours(_stamps(runs, test), f"{preset.paper}/{table.id}", test, table, runs)
     rows = beside.printed(table, found)
@@ -118,7 +119,7 @@ def show_table(preset: Preset, table: Table, here: Frame) -> None:
         st.caption(as_typed(" ".join(notes)))
     if len(found):
         _show_ours(preset, table, found)
-    for command, without in beside.to_make(table, runs, test, found).items():
+    for command, without in to_make(table, runs, test, found).items():
         empty_runs("Not computed of these runs yet; what is printed here can be had of them:", without, command)
 
 
@@ -160,7 +161,7 @@ def show_dots(preset: Preset, table: Table, here: Frame) -> None:
                        default=scored or list(known), key=place, persist_state="session")  # fmt: skip
     if columns:
         options = {"paper": preset.paper, "table": table.id, "columns": columns}
-        if any(column.measure in beside.SPEEDS for column in table.columns if column.key in columns):
+        if any(column.measure in SPEEDS for column in table.columns if column.key in columns):
             options["relative"] = True
         runs = [run for run in presets.in_row_order(table, here.tested) if presets.rows_of(table, run.system)]
         _show_dots(here.request(runs, **options))

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import streamlit as st
 
-from analyses.sentences import Difference
 from workbench import ablation, frame
 from workbench.drawing import Request
 from workbench.drawing.routing import assignments
@@ -20,7 +19,7 @@ from workbench.evaluation import METRIC_NAMES
 from workbench.inside import look
 from workbench.routing import checkpoints
 from workbench.runs import Run
-from workbench.widgets import figure_view, inside_controls, sentence_texts, word_diff
+from workbench.widgets import figure_view, inside_controls, sentence_texts
 
 ORDERS = {"sorted": "By layer", "natural": "By number"}
 FORMULAS = {"corrected": "Corrected", "printed": "As printed"}
@@ -67,34 +66,17 @@ def _scrub(
     left, right = st.columns([2, 5])
     first = 2 if maps.get("difference") else 1
     steps = ["all", *map(str, range(first, iterations + 1))]
-    iteration = _slider(left, "Iteration r", "iteration", steps, {"all": "all"})
+    iteration = inside_controls.slider(left, "Iteration r", "iteration", steps, {"all": "all"})
     names = {str(place): f"{place}  {token}" for place, token in enumerate(tokens)}
-    position = _slider(right, "Position t", "position", ["mean", *names], {"mean": "mean over all", **names})
+    position = inside_controls.slider(
+        right, "Position t", "position", ["mean", *names], {"mean": "mean over all", **names}
+    )
     if position != "mean":
-        _marked(tokens, int(position), request.options.get("side", "encoder") == "decoder")
+        inside_controls.marked(tokens, int(position), request.options.get("side", "encoder") == "decoder")
     chosen = {name: value for name, value in (("iteration", iteration), ("position", position))
               if value not in ("all", "mean")}  # fmt: skip
     for name, others in (("routing-maps", maps), ("routing-curves", curves), ("routing-along", {})):
         figure_view.show(name, replace(request, options={**request.options, **chosen, **others}))
-
-
-def _slider(place, label: str, key: str, options: list[str], names: dict[str, str]) -> str:
-    """A slider over names; one that the URL or the sentence before left outside of them goes back to the first."""
-    if st.session_state.get(key) not in (None, *options):
-        st.session_state[key] = options[0]
-    return place.select_slider(
-        label, options, options[0], format_func=lambda name: names.get(name, name), key=key, bind="query-params"
-    )
-
-
-def _marked(tokens: Sequence[str], place: int, decoder: bool) -> None:
-    """The sentence with the position marked; in the decoder only the prefix, for the rest is not written yet."""
-    before, after = " ".join(tokens[:place]), "" if decoder else " ".join(tokens[place + 1 :])
-    pieces = [Difference(True, f"{before} ", f"{before} ")] if before else []
-    pieces.append(Difference(False, "", tokens[place]))
-    pieces += [Difference(True, f" {after}", f" {after}")] if after else []
-    label, note = ("target prefix", "marked: predicted next") if decoder else ("source", "marked: position t")
-    word_diff.show([word_diff.html_line(label, pieces, note)])
 
 
 def _sentences(usual: int) -> dict[str, object]:

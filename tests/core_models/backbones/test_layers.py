@@ -186,6 +186,26 @@ def test_additive_attention_is_bahdanaus_formula():
     assert weights[1, 2:].abs().sum() == 0
 
 
+def test_the_recurrent_decoder_is_two_gru_cells_with_attention_between_them():
+    """Conditional GRU, written out over one sentence with PyTorch's cells; s_0 is of the mean annotation."""
+    system = random_system("rnnsearch")
+    backbone: RNNSearch = system.backbone
+    batch = collate(random_sentences([4], 1), random_sentences([5], 2))
+    encoded, attention = system.encode(batch), backbone.attention
+    memory = encoded.sentence["backbone"]["memory"][0]
+    before, after = pytorch_cell(backbone.word_unit, 64, 64), pytorch_cell(backbone.context_unit, 128, 64)
+    state, rows = torch.tanh(backbone.first_state(memory.mean(0))), []
+    for word in backbone.target_table.weight[batch.target_in[0]]:
+        query = before(word[None], state[None])[0]
+        energy = torch.cat([attention.energy(torch.tanh(attention.query(query) + attention.keys(h))) for h in memory])
+        context = torch.softmax(energy, 0) @ memory
+        state = after(context[None], query[None])[0]
+        summed = backbone.read_state(state) + backbone.read_word(word) + backbone.read_context(context)
+        rows.append(torch.tanh(summed))
+    ours = system(encoded, batch.target_in, batch.target_mask).main.vectors[0]
+    torch.testing.assert_close(ours, torch.stack(rows), atol=1e-9, rtol=0)
+
+
 @pytest.mark.parametrize("backbone", ["transformer", "rnnsearch"])
 def test_tying_shares_what_it_names(backbone):
     tables = {

@@ -83,7 +83,10 @@ def by_the_equations(system, batch, symbol: int) -> tuple[torch.Tensor, torch.Te
     return states, torch.stack(futures)
 
 
-@pytest.mark.parametrize(("options", "symbol"), [("", EOS), (",first_symbol=bos", BOS), (",backbone=rnnsearch", EOS)])
+@pytest.mark.parametrize(
+    ("options", "symbol"),
+    [("", EOS), (",first_symbol=bos", BOS), (",backbone=rnnsearch", EOS), (",main_tanh_head=true", EOS)],
+)
 def test_model_2_is_the_printed_equations(options, symbol):
     system = random_system(f"future-cost-2:weight=0.7{options}")
     cost, (matrix, bias) = system.mechanisms["future_cost"], system.backbone.output_matrix
@@ -93,6 +96,8 @@ def test_model_2_is_the_printed_equations(options, symbol):
         states, futures = by_the_equations(system, batch, symbol)
         gates = torch.sigmoid(torch.cat([states, futures], dim=-1) @ cost.gate.weight[0])
         fused = states + gates[:, None] * futures
+        if cost.main_head is not None:  # Eq. 6
+            fused = torch.tanh(fused @ cost.main_head.weight.T)
         torch.testing.assert_close(
             log_probs(system, batch)[0], torch.log_softmax(fused @ matrix.T + bias, -1), atol=1e-9, rtol=0
         )

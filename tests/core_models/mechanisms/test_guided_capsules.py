@@ -53,7 +53,7 @@ def by_the_equations(system, batch):
     guide = contents.query(mechanism.query_norm(z))
     parts = (votes, contents.from_vote, contents.from_capsule, contents.weight)
     votes, from_vote, from_capsule, weight = (part.numpy() for part in parts)
-    bounded = contents.agreement == "bounded"
+    bounded = contents.how["agreement"] == "bounded"
     capsules = torch.stack(
         [
             torch.tensor(by_the_algorithm(votes, one, from_vote, from_capsule, weight, 3, bounded)[0])
@@ -214,6 +214,14 @@ def test_agreement_begins_at_the_size_of_capsules():
         ("gdr-bow:capsules=0", "capsules: 0, but a bag of words is predicted from capsules; give at least 2"),
         ("gdr:capsules=5", "capsules: 5 cannot be halved into PAST and FUTURE; give an even number"),
         ("transformer:losses=bow", "no part of this system has an option 'losses'"),
+        (
+            "clf-bow-bca:iterations=5",
+            "iterations: does nothing where routing is classifier; leave it out, or give guided",
+        ),
+        ("gdr:attention_squash=true", "attention_squash: does nothing where routing is guided"),
+        ("gdr:lambda_1=0.5", "lambda_1: does nothing where losses is none; leave it out, or give bow"),
+        ("gdr-bow:variant=released,bca_span=inclusive", "bca_span: does nothing where losses is bow"),
+        ("gdr:combination=gate,hidden=64", "hidden: does nothing where combination is gate"),
     ],
 )
 def test_what_cannot_be_is_refused(system, said):

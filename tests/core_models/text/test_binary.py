@@ -196,3 +196,14 @@ def test_opening_reads_the_manifest_only(tmp_path):
     grown = int(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout)
     kilobytes = grown if sys.platform == "linux" else grown / 1024
     assert kilobytes < 1024
+
+
+def test_a_preparation_says_how_far_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(binary, "_CHUNK", 64)
+    told = []
+    prepare(tmp_path / "prepared", TRAIN, DEV, pieces=40, report=lambda *far: told.append(far))
+    assert told == [
+        (0, 200, "vocabulary"),
+        *((done, 200, "train") for done in (64, 128, 192, 200)),
+        (20, 20, "dev"),
+    ]

@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 from core_models.text import imports
 from core_models.text.parallel import ParallelText, TextError
+from workbench import cli
 
 PAIRS = [("a house", "ein Haus"), ("two\nlines", "zwei\r\nZeilen"), ("a\u2028b", "c")]
 
@@ -43,6 +45,22 @@ def test_a_set_saved_to_disk_with_documents(datasets, tmp_path):
         imports.import_huggingface(tmp_path / "saved", "en", "fr", "dev")
 
 
+def test_the_command_takes_a_configuration_and_a_column_of_documents(datasets, tmp_path):
+    """A folder as on the hub: its README names the files of each configuration."""
+    folder = tmp_path / "set"
+    folder.mkdir()
+    configs = "".join(f"- config_name: {name}\n  data_files: {name}.jsonl\n" for name in ("de-en", "fr-en"))
+    (folder / "README.md").write_text(f"---\nconfigs:\n{configs}---\n", encoding="utf-8")
+    for name in ("de-en", "fr-en"):
+        records = [{"translation": dict.fromkeys(name.split("-"), f"{name} {row}"), "talk": row} for row in (1, 2)]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+    asked = ["data", "import", str(folder), "--pair", "en-de", "--out", str(tmp_path / "out" / "text")]
+    done = CliRunner().invoke(cli.app, [*asked, "--configuration", "de-en", "--documents", "talk"])
+    assert done.exit_code == 0, f"{done.output}\n{done.exception!r}"
+    found = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").iterdir()}
+    assert found == {"text.en": "de-en 1\nde-en 2\n", "text.de": "de-en 1\nde-en 2\n", "text.docids": "1\n2\n"}
+
+
 def test_an_absent_split_is_named(datasets, tmp_path):
     folder = _huggingface_folder(tmp_path, [{"translation": {"en": "a", "de": None}}])
     with pytest.raises(TextError, match="split 'dev'"):
@@ -53,7 +71,7 @@ def test_an_absent_split_is_named(datasets, tmp_path):
 
 def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)  # what Python itself does with a module that is barred
-    with pytest.raises(TextError, match=r"pip install nmt-workbench\[datasets\]"):
+    with pytest.raises(TextError, match=r"pip install 'nmt-workbench\[datasets\]'"):
         imports.import_huggingface("wmt14", "de", "en", "test")
 
 

@@ -1,7 +1,10 @@
 """The log of a training: what is read back, and its mirror in TensorBoard read by TensorBoard itself."""
 
+import sys
+
 import pytest
 
+from core_models.config import ConfigError
 from core_models.training.fit import chosen_precision
 from core_models.training.log import TrainingLog, read_events
 
@@ -26,6 +29,12 @@ def test_tensorboard_reads_the_values_that_were_logged(tmp_path):
     board = event_accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert [(event.step, event.value) for event in board.Scalars("train/main_loss")] == [(10, 2.5)]
     assert [(event.step, event.value) for event in board.Scalars("valid/main_loss")] == [(10, 2.25)]
+
+
+def test_without_tensorboard_it_is_said_how_to_go_on(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)  # what Python does with a module that is barred
+    with pytest.raises(ConfigError, match=r"pip install 'nmt-workbench\[tensorboard\]'.*then go on: workbench resume"):
+        TrainingLog(tmp_path, 0, tensorboard=True)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])

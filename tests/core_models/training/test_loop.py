@@ -70,6 +70,25 @@ def test_two_accumulated_halves_are_one_whole_batch(prepared, new_run, monkeypat
     torch.testing.assert_close(halves, whole, atol=1e-6, rtol=0)
 
 
+def test_a_step_of_a_clipped_gradient_is_as_long_as_the_clip_allows(prepared, new_run, monkeypatch):
+    """SGD without momentum moves the weights by rate x clip; what is logged is the norm before clipping."""
+    monkeypatch.setattr(torch.optim, "AdamW", lambda parameters, lr, **_: torch.optim.SGD(parameters, lr))
+    text = prepared.split("train")
+    batch = collate([text.source(row) for row in range(20)], [text.target(row) for row in range(20)])
+
+    def after(name: str, **settings) -> tuple[torch.Tensor, float]:
+        run = new_run(name, f"transformer:{EXACT}", max_steps=1, warmup=0, **settings)
+        weights = weights_after_one_step(run, [batch], monkeypatch)
+        return weights, events(run, "train")[0]["gradient_norm"]
+
+    first, _ = after("still", learning_rate=1e-15)
+    (free, norm), (clipped, told) = (after(f"clip-{clip}", learning_rate=0.5, clip=clip) for clip in (0, 0.01))
+    assert told == pytest.approx(norm)
+    assert norm > 0.1
+    assert float((free - first).norm()) == pytest.approx(0.5 * norm)
+    assert float((clipped - first).norm()) == pytest.approx(0.5 * 0.01, rel=1e-3)
+
+
 class Interrupted(Exception):
     pass
 

@@ -1,8 +1,10 @@
 """A training that is killed and started again ends where one that never was does, to the last bit and line."""
 
 import json
+import pickle
 import random
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -178,6 +180,26 @@ def test_settings_of_the_optimiser_that_were_changed_since_hold_and_its_moments_
     assert {name: again.param_groups[0][name] for name in changed} == changed
     for old, new in zip(optimizer.state.values(), again.state.values(), strict=True):
         assert all(torch.equal(old[name], new[name]) for name in old)
+
+
+class Payload:
+    """A pickle of it makes a file when it is opened."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("write", [partial(pickle.dump, protocol=2), torch.save], ids=["pickle", "torch.save"])
+def test_a_pickle_in_place_of_the_optimisers_tensors_is_refused_unopened(tmp_path, write):
+    save_state(tmp_path, *small(), Progress(step=5), random={"cpu": torch.get_rng_state()[None]})
+    with (tmp_path / "step-000005" / "optimizer.pt").open("wb") as file:
+        write({"optimizer": Payload(tmp_path / "ran")}, file)
+    with pytest.raises(CheckpointError, match="step-000005: this state cannot be read"):
+        load_state(latest_state(tmp_path), *small())
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_state_that_cannot_be_read_says_how_to_go_on(tmp_path):

@@ -15,7 +15,8 @@ from workbench.drawing import Request
 from workbench.export.bundle import write_bundle
 from workbench.export.latex import beside_latex, score_table_latex
 from workbench.export.tex import comment, document, packages, remarks, tex_text
-from workbench.papers.beside import beside, origins, ours
+from workbench.papers.beside import beside, origins
+from workbench.papers.ours import ours
 from workbench.papers.reading import library
 from workbench.recipe import Drawn, Recipe
 

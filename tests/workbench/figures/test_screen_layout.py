@@ -26,8 +26,8 @@ def curves(columns: int = 1, names: tuple[str, ...] = SYSTEMS) -> Figure:
     return Figure("curves", "How the loss falls while the systems are trained", panels, columns=columns)
 
 
-def maps(tokens: int, columns: int) -> Figure:
-    words = [f"word{index}" for index in range(tokens)]
+def maps(tokens: int, columns: int, word: str = "word") -> Figure:
+    words = [f"{word}{index}" for index in range(tokens)]
     heat = heat_of(np.eye(tokens), words, words, label="P")
     panel = Panel((heat,), token_axis(words, "source"), token_axis(words, "target", reversed=True), height=1.5)
     return Figure("maps", "Maps", (panel,) * columns, columns=columns)
@@ -66,7 +66,9 @@ def test_a_legend_takes_one_row_where_all_names_fit_and_one_for_each_where_no_tw
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("figure", [curves(4), maps(8, 3), maps(30, 2), sentence(12)], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "figure", [curves(4), maps(8, 3), maps(30, 2), maps(40, 1, 10 * "世界"), sentence(12)], ids=lambda one: one.name
+)
 def test_panels_move_below_each_other_before_their_labels_touch(figure, width):
     layout = lay_out(figure, width)
     columns = layout.figure.columns
@@ -127,6 +129,16 @@ def test_every_scale_has_a_bar_of_its_own_within_the_right_margin():
         layout = lay_out(figure, 960)
         assert [slot for slot, _, _ in layout.bars.values()] == slots
         assert layout.right >= screen_layout.BAR_ROOM * (max(slots) + 1)
+
+
+def test_bars_beside_the_same_rows_never_stand_on_each_other():
+    one, both, other = (
+        Panel((heat_of(np.eye(2), role=role, limits=limits, label=role),))
+        for role, limits in (("probability", (0.0, 1.0)), ("signed", (-1.0, 1.0)), ("relative", (1 / 8, 8.0)))
+    )
+    layout = lay_out(Figure("three", "Three", (one, both, other, both), columns=2), 1200)
+    assert len(layout.heights) == 2
+    assert list(layout.bars.values()) == [(0, 0, 0), (1, 0, 1), (0, 1, 1)]
 
 
 def test_texts_are_cut_and_broken_to_the_room_they_have():

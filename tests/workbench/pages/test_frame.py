@@ -37,6 +37,7 @@ PAGES = (
     "beam_sizes",
     "future_cost",
     "routing",
+    "past_future",
     "curves",
     "gallery",
     "basket",
@@ -50,6 +51,20 @@ def test_without_runs_a_page_says_so_and_gives_the_command(page, runs_root):
     assert any("no run" in text for text in texts(at))
     assert f"workbench demo --runs {runs_root}" in codes(at)
     assert not at.sidebar.multiselect
+
+
+def test_translations_that_other_weights_made_are_to_be_made_again(with_demo):
+    run, other = runs_of(with_demo, "transformer", "future-cost-1")
+    run.weights.unlink()
+    shutil.copy(other.weights, run.weights)
+    (run.folder / "translations" / "test").rename(run.folder / "translations" / "second")
+    at = open_page("scores", runs=["demo/transformer"])
+    assert any("with the weights that they have now" in text for text in texts(at))
+    assert codes(at) == [f"workbench translate {run.folder} --test second --trees"]
+    assert not charts(at)
+    table = open_page("runs", runs=["demo/transformer", "demo/future-cost-1"]).dataframe[0].value.set_index("run")
+    assert (table.loc["demo/transformer", "tests"], table.loc["demo/future-cost-1", "tests"]) == ("", "test")
+    assert table["bleu"].notna().to_dict() == {name: name != "demo/transformer" for name in table.index}
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -5,6 +5,7 @@ import pytest
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts, traces
 from tests.workbench.papers.written_runs import written_run
 from workbench.papers import beside, presets
+from workbench.papers.ours import ours
 from workbench.papers.reading import library
 
 
@@ -49,7 +50,7 @@ def test_ours_stands_beside_with_run_data_test_set_and_metric(with_runs):
     at = open_page("gallery", paper="duan-2020", table="Table 1", runs=["plain", "second"])
     lines = at.dataframe[1].value
     shown = lines[lines["measure"] == "BLEU"].set_index("row")
-    wanted = beside.ours(library()["duan-2020"].table("table-1"), with_runs, "test")
+    wanted = ours(library()["duan-2020"].table("table-1"), with_runs, "test")
     wanted = wanted[wanted["measure"] == "bleu"].set_index("row")
     for label, key in (("Trans.base", "transformer"), ("+Model II", "model-2")):
         row = shown.loc[label]
@@ -63,6 +64,13 @@ def test_ours_stands_beside_with_run_data_test_set_and_metric(with_runs):
     assert any("paper-table" in code and "paper=" in code and "table-1" in code for code in commands)
     assert any(code.startswith("workbench figure scores") for code in commands)  # the same kind of figure, of our runs
     assert not at.error
+
+
+@pytest.mark.parametrize(("paper", "left_out"), [("zheng-2019", True), ("duan-2020", False)])
+def test_what_of_a_paper_is_out_of_scope_is_said(runs_root, paper, left_out):
+    captions = [element.value.replace("\\", "") for element in open_page("gallery", paper=paper).caption]
+    said = [caption for caption in captions if caption.startswith("Out of scope here: ")]
+    assert ["layer-wise" in caption and "dynamic decoder" in caption for caption in said] == [True] * left_out
 
 
 def test_another_paper_begins_with_its_first_table(runs_root):

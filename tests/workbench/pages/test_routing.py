@@ -9,6 +9,7 @@ import core_models
 from analyses import routing
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
 from workbench.drawing import Request, draw
+from workbench.drawing.routing import rows_of
 from workbench.runs import Run, RunError, open_run
 
 
@@ -159,4 +160,11 @@ def test_the_other_sections_of_the_page(both):
 def test_the_page_without_a_run_that_routes_says_how_to_train_one(with_demo):
     alone = open_page("routing", runs=["demo/transformer"])
     assert any("None of the chosen runs routes the layers of its encoder" in text for text in texts(alone))
-    assert any(code.startswith("workbench train em-routing") for code in codes(alone))
+    assert any("workbench train em-routing" in code and "workbench demo em-routing" in code for code in codes(alone))
+
+
+def test_layers_of_several_runs_stand_at_rows_of_their_own_names():
+    """One run routes the embedding too, the other has one layer more."""
+    rows = rows_of([["embedding", "1", "2"], ["1", "2", "3"]])
+    assert rows == ["embedding", "1", "2", "3"]
+    assert rows_of([["1", "2"], ["1", "2"]]) == ["1", "2"]

@@ -29,6 +29,10 @@ def test_it_counts_what_is_loaded_and_names_the_machine_when_asked(with_demo):
     assert "CPU" in machine["Device"]
     assert "The demo is built." in texts(at)
     assert not at.button(key="previous").value
+    at.session_state["more"] = True
+    at.run().selectbox(key="another").select("em-routing").run()
+    assert f"workbench demo em-routing --runs {with_demo}" in codes(at)
+    assert not {*demo.systems()} & {*at.selectbox(key="another").options}
 
 
 def test_the_demo_is_started_found_again_after_a_reload_and_cancelled(runs_root):

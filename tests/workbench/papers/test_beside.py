@@ -10,8 +10,9 @@ from sacrebleu.metrics import BLEU
 from core_models.traces import TraceArray, write_traces
 from tests.workbench.papers.written_runs import written_run
 from workbench import adequacy
-from workbench.kept_results import ADEQUACY, ALIGNMENT_ERROR, keep, kept
-from workbench.papers.beside import NOT_HERE, SEE_OWN, beside, ours, printed, relative, to_make
+from workbench.kept_results import ADEQUACY, ALIGNMENT_ERROR, digests, keep, kept
+from workbench.papers.beside import NOT_HERE, SEE_OWN, beside, printed, relative
+from workbench.papers.ours import ours, to_make
 from workbench.papers.reading import library
 from workbench.runs import RunError
 
@@ -203,7 +204,7 @@ def test_an_alignment_error_is_kept_of_the_weights_it_was_measured_with(results,
     run = written_run(tmp_path / "runs", "rnn", "rnnsearch:preset=tiny", prepared)
     run.weights.write_bytes(b"weights")
     result = {"aer": 0.25, "sentences": 15, "layer": "mean", "head": "mean", "links": "gold.txt"}
-    keep(run, "test", ALIGNMENT_ERROR, result)
+    keep(run, "test", ALIGNMENT_ERROR, digests(run, "test", ALIGNMENT_ERROR), result)
     table = _table("zheng-2018", "table-4")
     line = beside(table, ours(table, [run], "test", results)).set_index("row").loc["Base"]
     assert (line["ours"], line["printed"], line["measure"]) == (25.0, "39.73", "AER (%)")

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from core_models.config import ConfigError
 from workbench.papers.checks import check_table, evaluate
-from workbench.papers.reading import Paper, library
+from workbench.papers.contents import Paper
+from workbench.papers.reading import library
 
 # The section of the paper's specification (A to E) and the file that holds what is labelled so.
 SECTIONS = {"A": "zheng-2019", "B": "dou-2019", "C": "duan-2020", "D": "zheng-2018", "E": "yang-2019"}

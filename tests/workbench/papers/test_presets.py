@@ -10,7 +10,7 @@ from tests.workbench.papers.written_runs import written_run
 from workbench import cli
 from workbench.drawing import Request, draw
 from workbench.papers import presets
-from workbench.papers.beside import ours
+from workbench.papers.ours import ours
 from workbench.papers.reading import library
 from workbench.runs import RunError
 

@@ -1,0 +1,163 @@
+"""PAST, FUTURE and REDUNDANT mass of source words along a translation: flips, and what is left (Zheng 2019).
+
+mass[T, I, G]: how much of source word i is in each group when target word t is predicted, groups in the order GROUPS
+(without REDUNDANT there are two). Of routing and of a classifier it sums to one over groups, of two attentions over
+source words. Steps count from 1. Knows arrays and words; where links between words come from is the caller's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from analyses.alignment import Link
+from analyses.attention import word_numbers
+from analyses.significance import DEFAULT_SEED, percentile_interval, resampled_sums
+
+GROUPS = ("past", "future", "redundant")
+PAST, FUTURE, REDUNDANT = range(len(GROUPS))
+
+
+def group_mass(assignments: np.ndarray, groups: int) -> np.ndarray:
+    """What each group gets: assignments[..., J], a group's capsules side by side -> [..., groups].
+
+    Raises ValueError where the capsules are not as many in each group.
+    """
+    shares = np.asarray(assignments, dtype=np.float64)
+    if shares.shape[-1] % groups:
+        raise ValueError(f"{shares.shape[-1]} capsules cannot be dealt to {groups} groups of one size")
+    return shares.reshape(*shares.shape[:-1], groups, -1).sum(-1)
+
+
+def of_words(
+    mass: np.ndarray, targets: Sequence[str], sources: Sequence[str], distribution: str | None = "group"
+) -> np.ndarray:
+    """Mass of pieces as mass of words: mass[T, I, G] of target and source pieces.
+
+    The mean over a target word's pieces. Over those of a source word the mean too, for each has a distribution over
+    groups of its own; the sum where the mass is a distribution over the "source".
+    """
+    values = np.asarray(mass, dtype=np.float64)
+    if values.shape[:2] != (len(targets), len(sources)):
+        raise ValueError(f"A mass {values.shape} is not of {len(targets)} target and {len(sources)} source pieces.")
+    down, across = (np.eye(numbers[-1] + 1)[numbers] for numbers in (word_numbers(targets), word_numbers(sources)))
+    down = down / down.sum(axis=0)
+    if distribution != "source":
+        across = across / across.sum(axis=0)
+    return np.einsum("ta,tig,ib->abg", down, values, across)
+
+
+def past_share(mass: np.ndarray) -> np.ndarray:
+    """PAST / (PAST + FUTURE) of each word at each step: [..., I, G] -> [..., I]; a half where there is neither."""
+    past, future = (np.asarray(mass[..., group], dtype=np.float64) for group in (PAST, FUTURE))
+    both = past + future
+    return np.divide(past, both, out=np.full_like(both, 0.5), where=both > 0)
+
+
+def flips(mass: np.ndarray) -> np.ndarray:
+    """The first step from which PAST stays above FUTURE, of each source word: [T, I, G] -> [I]; NaN: it never does."""
+    above = np.asarray(mass[..., PAST]) > np.asarray(mass[..., FUTURE])
+    stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
+    return np.where(stays[-1], stays.argmax(axis=0) + 1.0, np.nan)
+
+
+def left_over(mass: np.ndarray) -> np.ndarray:
+    """FUTURE mass of each source word at the last step, where </s> is predicted: [T, I, G] -> [I].
+
+    The paper claims that none is left (section 4.3, footnote 7).
+    """
+    return np.asarray(mass[-1, :, FUTURE], dtype=np.float64)
+
+
+def written_at(links: Iterable[Link], words: int) -> np.ndarray:
+    """The step at which the last counterpart of each source word is written: links (source, target), from 0 -> [words].
+
+    NaN for a word without counterpart.
+    """
+    steps = np.full(words, np.nan)
+    for i, j in links:
+        steps[i] = np.fmax(steps[i], j + 1.0)
+    return steps
+
+
+def flip_table(masses: Sequence[np.ndarray], links: Sequence[Iterable[Link]]) -> pd.DataFrame:
+    """A row a source word that has a counterpart: sentence, word, flip, written (steps), distance (flip - written).
+
+    Of a word that is written at step 5, a distance of 0 says that it is past as it is predicted, and 1 that it is one
+    step later. NaN: it never flips for good. masses[T, I, G] of each sentence; its links (source, target).
+    """
+    tables = []
+    for sentence, (mass, own) in enumerate(zip(masses, links, strict=True)):
+        written = written_at(own, mass.shape[1])
+        words = np.flatnonzero(~np.isnan(written))
+        found = pd.DataFrame({"word": words, "flip": flips(mass)[words], "written": written[words]})
+        tables.append(found.assign(sentence=sentence))
+    columns = ["sentence", "word", "flip", "written"]
+    whole = pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns, dtype=float)
+    return whole.assign(distance=whole["flip"] - whole["written"])
+
+
+def distribution(distances: np.ndarray, reach: int = 8) -> pd.DataFrame:
+    """How the distances are spread: distance (-reach to reach; the ends take what lies beyond), n, share of all.
+
+    The last row, of distance NaN, counts those that are NaN. Without any distance the shares are NaN.
+    """
+    values = np.asarray(distances, dtype=np.float64)
+    known = np.clip(values[~np.isnan(values)], -reach, reach).round().astype(int)
+    counts = [*np.bincount(known + reach, minlength=2 * reach + 1).tolist(), int(np.isnan(values).sum())]
+    table = pd.DataFrame({"distance": [*range(-reach, reach + 1), np.nan], "n": counts})
+    return table.assign(share=table["n"] / (len(values) or np.nan))
+
+
+def remainders(masses: Sequence[np.ndarray], ends: Sequence[int]) -> pd.DataFrame:
+    """What of FUTURE is left in each sentence, a row each: sentence, words, left (mass of all words), mean (of a word),
+    most (mass of the word with most), word (its place).
+
+    masses[T, I, G]; ends: how many source words count (</s> behind them is no word). A sentence without words has NaN.
+    """
+    rows = []
+    for sentence, (mass, words) in enumerate(zip(masses, ends, strict=True)):
+        left = left_over(mass)[:words]
+        if not len(left):
+            rows.append((sentence, 0, np.nan, np.nan, np.nan, -1))
+            continue
+        rows.append((sentence, words, left.sum(), left.mean(), left.max(), int(left.argmax())))
+    return pd.DataFrame(rows, columns=["sentence", "words", "left", "mean", "most", "word"])
+
+
+def course(masses: Sequence[np.ndarray], bins: int = 10, samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
+    """The mean mass of a source word over the relative position t / T (`along`), by side: the names of its groups."""
+    groups = GROUPS[: masses[0].shape[-1]]
+    means = {name: [np.asarray(mass[..., group]).mean(1) for mass in masses] for group, name in enumerate(groups)}
+    return along(means, [len(mass) for mass in masses], bins, samples, seed)
+
+
+def along(
+    sides: Mapping[str, Sequence[np.ndarray]],
+    lengths: Sequence[int],
+    bins: int = 10,
+    samples: int = 1000,
+    seed: int = DEFAULT_SEED,
+) -> pd.DataFrame:
+    """What steps say over their relative position t / T in equal bins: side, place (the middle of the bin), value, low,
+    high (95 % bootstrap over sentences), n steps.
+
+    sides: of each sentence the values of its first steps; lengths: T of each. Bins without a step are left out.
+    """
+    rows = []
+    for side, found in sides.items():
+        sums = np.zeros((len(lengths), 2, bins))
+        for sentence, (values, length) in enumerate(zip(found, lengths, strict=True)):
+            places = -(-np.arange(1, len(values) + 1) * bins // length) - 1
+            np.add.at(sums[sentence, 0], places, values)
+            np.add.at(sums[sentence, 1], places, 1)
+        total, drawn = sums.sum(0), resampled_sums(sums.reshape(len(sums), -1), samples, seed).reshape(-1, 2, bins)
+        for place in np.flatnonzero(total[1]):
+            there = drawn[drawn[:, 1, place] > 0, :, place]
+            interval = percentile_interval(there[:, 0] / there[:, 1])
+            rows.append(
+                (side, (place + 0.5) / bins, total[0, place] / total[1, place], *interval, int(total[1, place]))
+            )
+    return pd.DataFrame(rows, columns=["side", "place", "value", "low", "high", "n"])

@@ -1,0 +1,15 @@
+"""The width of a page before the browser has said it."""
+
+import pytest
+
+from workbench.figures.screen_layout import USUAL_WIDTH
+from workbench.widgets.page_width import WIDTHS, remembered
+
+
+@pytest.mark.parametrize("cookie", ["", "761", "1e3", "-280", "0", "760; path=/", "９６０"])
+def test_a_cookie_that_says_no_width_of_ours_says_nothing(cookie):
+    assert remembered(cookie) == USUAL_WIDTH
+
+
+def test_a_page_is_taken_to_be_as_wide_as_the_last_one():
+    assert [remembered(str(width)) for width in WIDTHS] == WIDTHS

@@ -1,0 +1,102 @@
+"""The command line where something is wrong: one sentence that names it and says what to do, exit code 2."""
+
+import sys
+
+import pytest
+
+from workbench import cli
+
+
+def refused(capsys, monkeypatch, *arguments: object) -> str:
+    """What a command says that must be answered with one sentence and exit code 2."""
+    monkeypatch.setattr(sys, "argv", ["workbench", *map(str, arguments)])
+    monkeypatch.setenv(
+        "MALLOC_TRIM_THRESHOLD_", "1"
+    )  # else main would start itself again with the allocator's settings
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    said = capsys.readouterr().err.strip()
+    assert stopped.value.code == 2, said
+    assert "Traceback" not in said
+    assert said.startswith("workbench: ")
+    return said
+
+
+def test_an_analysis_of_sentences_names_annotations_that_do_not_fit(copied_runs, capsys, monkeypatch):
+    file = copied_runs / "annotations" / "test" / "domain.txt"
+    file.parent.mkdir(parents=True)
+    file.write_text("news\n" * 29, encoding="utf-8")
+    said = refused(capsys, monkeypatch, "analyse", "sentences", "--run", copied_runs / "demo" / "transformer")
+    assert "domain" in said
+    assert "29" in said
+    assert said.endswith("; mend or remove it")
+
+
+WRONG = [
+    (("train", "tranformer", "--data", "DATA", "--out", "OUT"), "did you mean 'transformer'"),
+    (("train", "transformer", "--data", "DATA", "--out", "OUT", "--set", "max_epoch=3"), "did you mean 'max_epochs'"),
+    (("train", "transformer", "--data", "DATA", "--out", "OUT", "--set", "max_epochs"), "write key=value"),
+    (("train", "transformer", "--data", "DATA", "--out", "OUT", "--set", "max_epochs=[1"), "--set"),
+    (("train", "transformer", "--data", "NOWHERE", "--out", "OUT"), "there is no such folder"),
+    (("train", "transformer", "--data", "DATA", "--out", "RUN"), "a run is here already"),
+    (("resume", "NOWHERE"), "no run here"),
+    (("average", "NOWHERE"), "no checkpoints to average"),
+    (("average", "RUN", "--last", "0"), "at least one"),
+    (("translate", "RUN"), "either --test NAME or --input FILE"),
+    (("translate", "RUN", "--test", "wmt"), "no test set 'wmt'; there is dev, test"),
+    (("translate", "RUN", "--input", "NOWHERE"), "no such file"),
+    (("translate", "RUN", "RUN", "--input", "FILE"), "only as an --ensemble"),
+    (("translate", "RUN@7", "--input", "FILE"), "has no checkpoint '7'; it has: step-"),
+    (("evaluate", "RUN", "--metrics", "bleau"), "there is no metric 'bleau'; did you mean 'bleu'"),
+    (("evaluate", "RUN", "RUN"), "named twice"),
+    (("compare", "RUN", "RUN2", "--method", "t-test"), "choose bootstrap, randomization, sign"),
+    (("compare", "RUN", "RUN2", "--baseline", "nobody"), "'nobody' is not among the runs compared"),
+    (("translate", "RUN", "--test", "test", "--prefix", "der"), "--prefix would change nothing beside --test"),
+    (("translate", "RUN", "--input", "FILE", "--trees"), "--trees would change nothing beside --input"),
+    (
+        ("translate", "RUN", "--input", "FILE", "--samples", "2", "--beam", "3", "--n-best", "2"),
+        "--beam, --n-best would change nothing beside --samples",
+    ),
+    (("adequacy", "RUN", "--aligner", "FILE"), "in.txt: no aligner can be read here"),
+    (("aligner", "--source", "BLANK", "--target", "FILE", "--out", "a.npz"), "no sentence has words on both sides"),
+    (("analyse", "sentences", "--run", "RUN", "--set", "metric=ter"), "there is no option 'metric'; there is metrics"),
+    (("analyse", "sentences", "--run", "RUN", "--set", "metrics=bleau"), "Did you mean 'bleu'?"),
+    (("bench", "--csv", "no/x.csv"), "--csv no/x.csv: there is no folder no"),
+    (("bench-run", "RUN", "--test", "test", "--csv", "no/x.csv"), "--csv no/x.csv: there is no folder no"),
+    (("trace", "RUN", "--test", "wmt"), "workbench translate"),
+    (("trace", "RUN", "--sentences", "a-b"), "write numbers from 0"),
+    (("trace", "RUN", "--sentences", "999"), "has sentences 0 to"),
+    (("figure", "length-score", "--run", "RUN"), "did you mean 'length-scores'"),
+    (("figure", "length-scores", "--run", "RUN", "--out", "f.doc"), "a figure is written as .pdf"),
+    (("figure", "length-scores", "--run", "RUN", "--set", "scheme=gdp"), "Unknown bucket preset 'gdp'"),
+    (("figure", "beam-tree", "--run", "RUN", "--set", "colour=red"), "colour"),
+    (("figure", "scores"), "no run is chosen"),
+    (("figure", "f.pdf", "--rerun", "--sentence", "3"), "beside it give --out, --width"),
+    (("data", "prepare", "--train", "FILE", "--dev", "FILE", "--out", "OUT"), "write SOURCE,TARGET or FILE.tsv"),
+    (("experiment", "run", "NOWHERE"), "there is no such file"),
+    (("experiment", "run", "FILE", "--launcher", "submitit", "--processes", "2"), "are for this machine"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), WRONG, ids=[" ".join(arguments[:2] + arguments[-2:]) for arguments, _ in WRONG]
+)
+def test_what_is_wrong_is_answered_with_one_sentence_and_exit_code_2(
+    demo_runs, tmp_path, capsys, monkeypatch, arguments, message
+):
+    (tmp_path / "in.txt").write_text("a\n")
+    (tmp_path / "blank.txt").write_text(" \n")
+    demo = demo_runs / "demo"
+    places = {
+        "DATA": demo / "data",
+        "OUT": tmp_path / "out",
+        "RUN": demo / "transformer",
+        "RUN2": demo / "future-cost-1",
+        "RUN@7": f"{demo / 'transformer'}@7",
+        "NOWHERE": tmp_path / "nowhere",
+        "FILE": tmp_path / "in.txt",
+        "BLANK": tmp_path / "blank.txt",
+    }
+    monkeypatch.chdir(tmp_path)
+    assert message in refused(capsys, monkeypatch, *(places.get(argument, argument) for argument in arguments))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["blank.txt", "in.txt"], "nothing was written"

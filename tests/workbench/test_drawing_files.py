@@ -1,0 +1,25 @@
+"""Every drawing of runs is a vector file on paper too, written by the command that its page prints."""
+
+import shlex
+
+import pytest
+
+from tests.workbench.test_drawing import CASES, SHORT
+from workbench import cli
+from workbench.drawing import Request, draw
+from workbench.recipe import figure_command
+from workbench.runs import open_run
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_the_printed_command_writes_what_the_page_shows_without_bitmaps(name, demo_runs, tmp_path):
+    chosen, options, _, _ = CASES[name]
+    runs = tuple(open_run(f"demo/{short}", demo_runs) for short in SHORT)[chosen]
+    request = Request(runs, sentence=4, options=options)
+    shown, words = set(draw(name, request).table.series), shlex.split(figure_command(name, request))
+    assert words[:3] == ["workbench", "figure", name]
+    words[words.index("--out") + 1] = str(tmp_path / "figure.svg")
+    cli.app(words[1:], standalone_mode=False)
+    drawn = (tmp_path / "figure.svg").read_text(encoding="utf-8")
+    assert "<image" not in drawn
+    assert [series for series in SHORT if series in shown and series not in drawn] == []

@@ -1,0 +1,251 @@
+"""PAST and FUTURE of a run over a test set, live or from a stored trace: RESULTS/scores/past-future-KEY.npz.
+
+Masses and attention are reduced to words, ranks of bags to overlap rates, a few sentences at a time; what is left is
+small and kept beside the run. Of a run without guided capsules there is its attention alone. Knows runs and traces,
+no figure; torch comes with the first measurement.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analyses import attention, overlap, past_future
+from analyses.alignment import Link, from_attention
+from analyses.attention import END, joined
+from workbench.runs import Run, RunError
+from workbench.whole_files import replacing
+
+if TYPE_CHECKING:
+    from core_models.traces import Trace, TraceStore
+    from core_models.translator import Translator
+
+MECHANISM = "guided_capsules"
+MASS, ASSIGNMENTS = f"{MECHANISM}.mass", f"{MECHANISM}.assignments"
+CROSS = "decoder.cross_attention"
+RANKS = ("past_bag.rank", "future_bag.rank")
+TARGETS = {"own": "the runs' own translations", "reference": "the references"}
+AT_ONCE = 16  # sentences whose arrays are held
+_FORMAT = 1
+_ARRAYS = ("mass", "attention", "past_overlap", "future_overlap")
+
+
+def options_of(run: Run) -> dict[str, Any] | None:
+    """The options of a run's guided capsules, as its configuration has them; None where it has none."""
+    entries = [] if run.outside else run.config.model.mechanisms
+    return next((options or {} for entry in entries for kind, options in entry.items() if kind == MECHANISM), None)
+
+
+def guided(runs: Sequence[Run]) -> list[Run]:
+    """The runs that separate PAST and FUTURE."""
+    return [run for run in runs if options_of(run) is not None]
+
+
+def require_guided(run: Run) -> None:
+    """Raises RunError where a run does not separate PAST and FUTURE."""
+    if options_of(run) is None:
+        raise RunError(f"{run.name} separates no PAST and FUTURE; choose a run of gdr, clf or attn")
+
+
+def has_bags(run: Run) -> bool:
+    """Does it predict bags of words, from which overlap rates are made?"""
+    return "bow" in (options_of(run) or {}).get("losses", ())
+
+
+@dataclass(frozen=True, eq=False)
+class Sentence:
+    """One forced sentence by words, </s> among them where it was written.
+
+    mass [T, I, G] (G = 0 without guided capsules); attention [layers, T, I], a mean over heads (no layer without
+    attention); past_overlap, future_overlap: rates of the steps of pieces, empty without bags of words.
+    """
+
+    row: int
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    mass: np.ndarray
+    attention: np.ndarray
+    past_overlap: np.ndarray
+    future_overlap: np.ndarray
+
+    @property
+    def source_words(self) -> int:
+        """How many there are without the end."""
+        return len(self.source) - (self.source[-1] == END)
+
+    @property
+    def target_words(self) -> int:
+        return len(self.target) - (self.target[-1] == END)
+
+    @property
+    def words(self) -> tuple[int, int]:
+        """How many of the source and of the target there are without the ends."""
+        return self.source_words, self.target_words
+
+    def attended(self) -> set[Link]:
+        """A link for each target word, to the source word attended to most on average; ends have none."""
+        if not len(self.attention):
+            return set()
+        return from_attention(self.attention.mean(0)[: self.target_words, : self.source_words])
+
+
+def references_of(run: Run, test: str) -> list[str]:
+    """The references of a test set; raises RunError where it has none."""
+    found = run.translations(test).test_set.references
+    if found is None:
+        raise RunError(f"the test set {test!r} has no references that could be forced; take the runs' own translations")
+    return found
+
+
+def measured(run: Run, test: str, target: str, sentences: int | None = None) -> list[Sentence]:
+    """The first so many sentences of a test set (None: all), their own translations or references forced; those that
+    are empty are left out. Kept beside the run; from its stored trace where that has the own translations.
+
+    Raises RunError, and what loading does.
+    """
+    given = _given(run, test, target, sentences)
+    if not given:
+        raise RunError(f"{run.name}: there is nothing of {test!r} that could be forced; translate it again")
+    path = run.statistics / f"past-future-{_key(run, target, given)}.npz"
+    found = _read(path)
+    if found is None:
+        store = _stored(run, test, given) if target == "own" else None
+        found = list(_live(run, target, given) if store is None else _from_store(run, test, store, given))
+        with contextlib.suppress(OSError):  # a run for reading only: measured again the next time
+            _write(path, found)
+    return found
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What is forced: pieces of an own translation, or the text of a reference."""
+
+    row: int
+    source: str
+    text: str
+    pieces: tuple[str, ...] = ()
+
+
+def _given(run: Run, test: str, target: str, sentences: int | None) -> list[_Given]:
+    if target not in TARGETS:
+        raise RunError(f"target {target!r}: choose {' or '.join(TARGETS)}")
+    run.require_model()
+    translations = run.translations(test)
+    sources = translations.test_set.sources[:sentences]
+    if target == "reference":
+        wanted = zip(sources, references_of(run, test)[:sentences], strict=True)
+        return [_Given(row, source, text) for row, (source, text) in enumerate(wanted) if text.strip()]
+    pieces = [tuple(detail["tokens"]) for detail in translations.details[:sentences]]
+    whole = enumerate(zip(sources, pieces, strict=True))
+    return [_Given(row, source, "", own) for row, (source, own) in whole if own]
+
+
+def _live(run: Run, target: str, given: Sequence[_Given]) -> Iterator[Sentence]:
+    import core_models
+
+    translator, names = core_models.load(run.reference), [MASS, CROSS, *RANKS]
+    for begin in range(0, len(given), AT_ONCE):
+        chunk = given[begin : begin + AT_ONCE]
+        sources = [one.source for one in chunk]
+        if target == "reference":
+            forced = translator.score(sources, [one.text for one in chunk], trace=names)
+            found = [(one.tokens, one.trace or {}) for one in forced]
+        else:
+            pieces = [list(one.pieces) for one in chunk]
+            found = list(zip(pieces, translator.trace(sources, pieces, names), strict=True))
+        for one, (tokens, trace) in zip(chunk, found, strict=True):
+            yield reduced(one.row, _source_pieces(translator, one.source), tokens, trace)
+
+
+def _source_pieces(translator: Translator, source: str) -> list[str]:
+    vocabulary = translator.source_vocabulary
+    return [*vocabulary.pieces(vocabulary.encode([source])[0]), END]
+
+
+def reduced(row: int, sources: Sequence[str], targets: Sequence[str], trace: Trace) -> Sentence:
+    """What is kept of the trace of one forced sentence, given its pieces."""
+    words = joined(targets), joined(sources)
+    mass, weights = np.zeros((*map(len, words), 0)), np.zeros((0, *map(len, words)))
+    if MASS in trace:
+        mass = past_future.of_words(trace[MASS].values, targets, sources, trace[MASS].sums_to_one)
+    if CROSS in trace:
+        weights = np.stack([attention.to_words(layer, targets, sources) for layer in trace[CROSS].values.mean(1)])
+    overlaps = np.zeros(0), np.zeros(0)
+    if set(RANKS) <= set(trace):
+        past, future = (trace[name].values for name in RANKS)
+        overlaps = overlap.overlaps(past, future, targets)
+    arrays = [array.astype(np.float32) for array in (mass, weights, *overlaps)]
+    return Sentence(row, tuple(words[1]), tuple(words[0]), *arrays)
+
+
+def _stored(run: Run, test: str, given: Sequence[_Given]) -> TraceStore | None:
+    """The run's own stored trace, if it has all that is needed of all the sentences and is not of earlier weights."""
+    try:
+        store = run.traces(test)
+    except RunError:
+        return None
+    needed = [CROSS, *([MASS] if options_of(run) is not None else []), *(RANKS if has_bags(run) else ())]
+    if not set(needed) <= set(store.names) or not {one.row for one in given} <= set(store):
+        return None
+    older = (store.folder / "index.json").stat().st_mtime < run.weights.stat().st_mtime
+    same = all(store.array(CROSS, one.row).values.shape[2] == len(one.pieces) for one in given)
+    return None if older or not same else store
+
+
+def _from_store(run: Run, test: str, store: TraceStore, given: Sequence[_Given]) -> Iterator[Sentence]:
+    details = run.translations(test).details
+    names = [name for name in (MASS, CROSS, *RANKS) if name in store.names]
+    for one in given:
+        trace = {name: store.array(name, one.row) for name in names}
+        yield reduced(one.row, details[one.row]["source_tokens"], one.pieces, trace)
+
+
+def _key(run: Run, target: str, given: Sequence[_Given]) -> str:
+    """What a measurement depends on, in short."""
+    from workbench.recipe import digests
+
+    said = [_FORMAT, digests(run, "")["model"], target, [[one.row, one.source, one.text, one.pieces] for one in given]]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:24]
+
+
+def _read(path: Path) -> list[Sentence] | None:
+    """A measurement that was kept; None where there is none, or none that can be read."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            said = json.loads(str(stored["said"]))
+            parts = {name: _split(stored[name], [one["shapes"][name] for one in said]) for name in _ARRAYS}
+        return [
+            Sentence(one["row"], tuple(one["source"]), tuple(one["target"]), *(parts[name][place] for name in _ARRAYS))
+            for place, one in enumerate(said)
+        ]
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def _split(flat: np.ndarray, shapes: Sequence[Sequence[int]]) -> list[np.ndarray]:
+    """Arrays of the given shapes that stand one behind the other; raises ValueError where they do not fill it."""
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    if sum(sizes) != len(flat):
+        raise ValueError(f"{len(flat)} numbers are not {sum(sizes)}")
+    parts = np.split(flat, np.cumsum(sizes)[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _write(path: Path, found: Sequence[Sentence]) -> None:
+    said = [
+        {"row": one.row, "source": one.source, "target": one.target,
+         "shapes": {name: getattr(one, name).shape for name in _ARRAYS}}
+        for one in found
+    ]  # fmt: skip
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(one, name).ravel() for one in found]) for name in _ARRAYS}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as unfinished, unfinished.open("wb") as file:
+        np.savez_compressed(file, said=np.array(json.dumps(said)), **arrays)

@@ -1,0 +1,187 @@
+"""The sections of the page Past and future: a sentence with its two sliders, a test set, the truth, what is left.
+
+Each arranges controls and figures; what they show is computed by the drawings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+import streamlit as st
+
+from analyses.attention import joined
+from workbench import frame
+from workbench.drawing import Request
+from workbench.drawing.past_future import iterations
+from workbench.drawing.past_future_measures import RANKED, SENTENCES, remainder_table
+from workbench.inside import look
+from workbench.past_future import guided, has_bags, options_of
+from workbench.runs import Run
+from workbench.true_links import has_truth
+from workbench.widgets import figure_view, inside_controls, sentence_texts
+
+FORCED = {"reference": "References", "own": "Own outputs"}
+PRESENT = {"out": "Left out", "future": "FUTURE"}
+MOST_SENTENCES = 500  # shown
+Number = st.column_config.NumberColumn
+_COLUMNS = {
+    "sentence": Number("Sentence", width="small"),
+    "system": "System",
+    "left": Number("FUTURE left", format="%.2f", help="Mass of all source words when </s> is predicted"),
+    "mean": Number("Of a word", format="%.3f", help="Its mean over the source words"),
+    "most": Number("Most of a word", format="%.2f"),
+    "word": "Which",
+    "source": st.column_config.TextColumn("Source", width="large"),
+    "translation": st.column_config.TextColumn("Translation", width="large"),
+}
+
+
+def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
+    """Maps, a strip and life lines of one sentence; iteration and step are sliders that all figures follow."""
+    sentence_texts.show(here)
+    translation = inside_controls.target()
+    columns = st.columns(3, vertical_alignment="bottom")
+    pieces = columns[0].toggle("Pieces", False, key="pieces", bind="query-params", help="Not joined to words")
+    signed = columns[1].toggle("PAST − FUTURE", False, key="signed", bind="query-params")
+    routed = [run for run in able if (options_of(run) or {}).get("routing", "guided") == "guided"]
+    capsules = columns[2].toggle(
+        "Each capsule", False, key="capsules", bind="query-params", disabled=len(routed) < len(able),
+        help="Instead of their groups; of runs that route to as many",
+    )  # fmt: skip
+    with frame.sentences_for_errors():
+        target, text = str(translation.get("target", "own")), str(translation.get("text", ""))
+        looked = [look(run, here.view.test, here.view.sentence, target, text) for run in able]
+        sides = [list(looked[0].source), list(looked[0].target)]
+        sources, targets = sides if pieces else map(joined, sides)
+        request = here.request(able, **translation, **({"pieces": True} if pieces else {}))
+        maps = {**({"difference": True} if signed else {}), **({"capsules": True} if capsules else {})}
+        _scrub(request, maps, list(sources), list(targets), max(map(iterations, looked)))
+
+
+@st.fragment
+def _scrub(
+    request: Request, maps: dict[str, object], sources: Sequence[str], targets: Sequence[str], count: int
+) -> None:
+    left, right = st.columns([2, 5])
+    iteration = "last"
+    if count > 1:
+        steps = [*map(str, range(1, count)), "last"]
+        names = {"last": f"{count}, last"}
+        iteration = inside_controls.slider(left, "Iteration r", "iteration", steps, names, "last")
+    names = {str(place): f"{place}  {token}" for place, token in enumerate(targets)}
+    step = inside_controls.slider(right, "Step t", "step", ["all", *names], {"all": "all", **names})
+    if step != "all":
+        inside_controls.marked(targets, int(step), True)
+    chosen = {name: value for name, value in (("iteration", iteration), ("step", step)) if value not in ("all", "last")}
+    whole = replace(request, options={**request.options, **chosen})
+    figure_view.show("past-future", replace(whole, options={**whole.options, **maps}))
+    figure_view.show("past-future-strip", whole)
+    words = st.multiselect(
+        "Source words", range(len(sources)), format_func=lambda place: f"{place}  {sources[place]}", key="lives",
+        placeholder="those that change most", persist_state="session", max_selections=12,
+    )  # fmt: skip
+    lives = {"source": [place for place in sorted(words) if place < len(sources)]} if words else {}
+    figure_view.show("past-future-lines", replace(whole, options={**whole.options, **lives}))
+
+
+def _sentences() -> dict[str, object]:
+    choices = [20, 50, 100, 200, 500, "all"]
+    found = st.select_slider(
+        "Sentences", choices, SENTENCES, key="forced-sentences", bind="query-params",
+        help="The first so many of the test set; what is computed is kept beside the run",
+    )  # fmt: skip
+    return {"sentences": found} if found != SENTENCES else {}
+
+
+def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
+    """When words flip, and what the bags of words foretell."""
+    left, right = st.columns([3, 3], vertical_alignment="bottom")
+    with left:
+        options = _sentences()
+    if able[0].translations(here.view.test).test_set.references is not None:
+        forced = right.segmented_control(
+            "Forced", list(FORCED), format_func=FORCED.__getitem__, default="reference", required=True, key="forced",
+            bind="query-params",
+        )  # fmt: skip
+        options |= {} if forced == "reference" else {"target": forced}
+    figure_view.show("past-future-course", here.request(able, **options))
+    figure_view.show("flip-times", here.request(able, **options))
+    with_bags = [run for run in able if has_bags(run)]
+    if with_bags:
+        figure_view.show("overlap", here.request(with_bags, **options))
+    else:
+        frame.empty(
+            "Overlap rates are made of predicted bags of words, and none of these runs predicts them. Train one:",
+            "workbench train gdr-bow-bca --data DATA --out RUN",
+        )
+
+
+def truth(here: frame.Frame, able: Sequence[Run]) -> None:
+    """Against true links, beside rules that need no model."""
+    if not has_truth(able[0], here.view.test):
+        frame.empty(
+            f"The test set {here.view.test!r} does not say which words belong together; the controlled corpus does. "
+            "Write one, prepare it and train on it:",
+            "workbench data controlled --out DIR",
+        )
+        return
+    left, right = st.columns([3, 3], vertical_alignment="bottom")
+    with left:
+        options = _sentences()
+    present = right.segmented_control(
+        "Words just being written", list(PRESENT), format_func=PRESENT.__getitem__, default="out", required=True,
+        key="present", bind="query-params",
+    )  # fmt: skip
+    options |= {} if present == "out" else {"present": present}
+    plain = [run for run in here.tested if not guided([run]) and not run.outside]
+    if not plain:
+        st.caption("Choose a plain Transformer too: its cumulated attention is the second rule.")
+    figure_view.show("past-future-truth", here.request([*able, *plain], **options))
+
+
+@st.cache_data(max_entries=8, show_spinner="Forcing")
+def _remainders(key: tuple[object, ...], _request: Request) -> pd.DataFrame:
+    return remainder_table(_request)
+
+
+def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
+    """Sentences with FUTURE left at the end; a click on one looks at it."""
+    left, right, last = st.columns([3, 3, 2], vertical_alignment="bottom")
+    with left:
+        options = _sentences()
+    by = right.segmented_control(
+        "Rank by", list(RANKED), format_func=lambda name: RANKED[name].capitalize(), default="left", required=True,
+        key="ranked", bind="query-params",
+    )  # fmt: skip
+    options |= {} if by == "left" else {"by": by}
+    aligned = able[0].translations(here.view.test).test_set.references is not None and last.toggle(
+        "Ask the aligner", False, key="aligned", bind="query-params", help="Do the sentences with most leave out words?"
+    )
+    figure_view.show("under-translation", here.request(able, **options, **({"aligned": True} if aligned else {})))
+    with frame.sentences_for_errors():
+        request = here.request(able, **options)
+        stamps = tuple((run.name, *figure_view.stamp(run, here.view.test)) for run in able)
+        table = _remainders((*stamps, here.view.test, *options.items()), request).head(MOST_SENTENCES)
+        numbers = table["sentence"].tolist()
+        st.dataframe(
+            table,
+            hide_index=True,
+            column_config=_COLUMNS,
+            column_order=list(_COLUMNS),
+            height=300 if len(table) > 7 else "content",
+            key="remainders",
+            on_select=lambda: _look_at(numbers),
+            selection_mode="single-row",
+            alt="Sentences by the FUTURE mass that is left at the end",
+        )
+        st.caption("Select a row to look at its sentence, here and on the other pages.")
+    sentence_texts.show(here)
+    figure_view.show("past-future", here.request(able))
+
+
+def _look_at(sentences: list[int]) -> None:
+    rows = st.session_state["remainders"]["selection"]["rows"]
+    if rows:
+        st.session_state["sentence"] = sentences[rows[0]]
