@@ -11,7 +11,9 @@ from workbench.true_choices import MAJORITY, choices_table
 
 
 def _with(run, lines):
-    (run.folder / "translations" / "test" / "hypotheses.txt").write_text("".join(f"{line}\n" for line in lines))
+    folder = run.folder / "translations" / "test"
+    (folder / "hypotheses.txt").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "meta.json").touch()  # by its time pages know that the translations are others
     return open_run(run.folder)
 
 
