@@ -5,16 +5,13 @@ set -euo pipefail
 text=$1 results=$2 peers=${3:-}
 mkdir -p "$results"
 python -m pytest -q tests/core_models 2>&1 | tee "$results/tests.log" | tail -n 3
+systems=(transformer future-cost-1 future-cost-2 linear-combination dynamic-combination dynamic-routing em-routing gdr gdr-bow-bca)
 for preset in small base; do
-    systems=()
-    for name in transformer future-cost-1 future-cost-2 linear-combination dynamic-combination dynamic-routing em-routing; do
-        systems+=("$name:preset=$preset")
-    done
-    workbench bench "${systems[@]}" --device cuda --precision float32 --precision bfloat16 --rounds 3 --steps 50 \
-        --csv "$results/speed-cuda-$preset.csv" ${peers:+--peers "$peers"}
-    peers=  # they have the small shape only
+    workbench bench "${systems[@]}" --preset $preset --device cuda --precision float32 --precision bfloat16 --rounds 3 \
+        --steps 50 --csv "$results/speed-cuda-$preset.csv" ${peers:+--peers "$peers"}
 done
-for grid in multi30k-en-de multi30k-layers controlled controlled-layers controlled-routing; do
+for grid in multi30k-en-de multi30k-layers controlled controlled-layers controlled-routing \
+    controlled-past-future multi30k-past-future; do
     workbench experiment run "data/experiments/$grid.yaml" --data "$text" --devices cuda:0
     workbench experiment table "data/experiments/$grid.yaml" --csv "$results"
 done

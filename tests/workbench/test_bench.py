@@ -1,6 +1,10 @@
 """What is measured: the batches, and multiply-adds against counting them by hand."""
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,9 +13,10 @@ import torch
 from core_models.checkpoint import write_weights
 from core_models.config import read_yaml, write_yaml
 from core_models.systems import build, describe
+from workbench.bench import peers
+from workbench.bench.operators import profile
 from workbench.bench.ours import measure, multiply_adds
-from workbench.bench.profile import profile
-from workbench.bench.shape import FIRST_WORD, Shape, decoding_batches, training_pairs
+from workbench.bench.shape import FIRST_WORD, SHAPES, Shape, decoding_batches, training_pairs
 from workbench.bench.trained import measure_trained
 from workbench.runs import open_run
 
@@ -60,10 +65,29 @@ def test_a_profile_shares_all_of_the_time_and_counts_the_calls():
     assert len(few) <= 2 * (5 + 1)
 
 
+def test_the_program_for_other_engines_hides_no_module_of_theirs(tmp_path):
+    """Python puts a program's folder first: what is named as a module of its own would be taken for it."""
+    said = "import json, sys; print(json.dumps([sys.path[0], __name__]))"
+    script = tmp_path / "transformers.py"  # stands for the engine: the program loads it, from PYTHONPATH
+    script.write_text(said, encoding="utf-8")
+    command = [sys.executable, peers.__file__, "marian", "train", "1", "cpu", "small"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert json.loads(done.stdout) == [str(Path(peers.__file__).parents[2]), "transformers"]
+
+
 def test_a_measurement_has_every_number():
     found = measure("transformer:preset=tiny", SHAPE, threads=1)
     assert min(found["train_tokens_per_second"], found["decode_sentences_per_second"]) > 0
     assert found["train_memory_bytes"] > found["parameters"] * 4
+    assert 0 < found["train_matrix_share"] < 1
+
+
+@pytest.mark.parametrize("preset", list(SHAPES))
+def test_other_engines_have_the_sizes_of_the_preset(preset):
+    model, shape = describe(f"transformer:preset={preset}"), SHAPES[preset]
+    ours = (model.width, model.feed_forward, model.encoder_layers, model.decoder_layers, model.heads, model.dropout)
+    assert ours == (shape.width, shape.feed_forward, shape.layers, shape.layers, shape.heads, shape.dropout)
 
 
 def test_a_checkpoint_is_measured_beside_its_own_weights_in_ctranslate2(taught_run, prepared, tmp_path):

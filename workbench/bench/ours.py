@@ -130,6 +130,21 @@ def multiply_adds(name: str, shape: Shape) -> dict[str, float]:
     return {"train_multiply_adds": trained, "decode_multiply_adds": decoded}
 
 
+def matrix_rate(device: str, precision: str = "float32") -> float:
+    """Multiply-adds a second of a large square product, the best of a few: what the chip can do at most."""
+    import torch
+
+    size = 8192 if device.startswith("cuda") else 1536
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    one, other = (torch.randn(size, size, dtype=dtype, device=device) for _ in range(2))
+    best = float("inf")
+    for _ in range(5):  # the first one warms up
+        began = time.perf_counter()
+        (one @ other)[0, 0].item()  # waits for the device
+        best = min(best, time.perf_counter() - began)
+    return size**3 / best
+
+
 def _counted(work: Callable[[], None]) -> float:
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
@@ -142,7 +157,10 @@ def _counted(work: Callable[[], None]) -> float:
 def measure(
     name: str, shape: Shape, precision: str = "float32", device: str = "cpu", threads: int = 0
 ) -> dict[str, Any]:
-    """Everything about one system; peak memory is of this process so far: `measure_apart` compares it."""
+    """Everything about one system; peak memory is of this process so far: `measure_apart` compares it.
+
+    train_matrix_share: multiply-adds of training a second, over those of nothing but one large product.
+    """
     import torch
 
     from core_models.int8 import quantised
@@ -166,6 +184,8 @@ def measure(
     else:
         found |= measure_training(system, shape, precision)
         found["train_memory_bytes"] = _peak_memory(device)
+        done = found["train_multiply_adds"] * found["train_tokens_per_second"]
+        found["train_matrix_share"] = done / matrix_rate(device, precision)
     found |= measure_decoding(system, shape, precision)
     recorded = measure_decoding(system, shape, precision, record=True)
     plain, recording = (one["decode_sentences_per_second"] for one in (found, recorded))

@@ -1,7 +1,7 @@
 """Other engines on the same shape and the same batches: Hugging Face transformers (Marian) and CTranslate2.
 
-Run as a program by whatever interpreter has the engine: `python peers.py ENGINE WORK THREADS DEVICE` prints JSON.
-Their models have random weights, as ours do in the measurement: what is compared is time.
+Run as a program by whatever interpreter has the engine: `python peers.py ENGINE WORK THREADS DEVICE PRESET` prints
+JSON. Their models have random weights, as ours do in the measurement: what is compared is time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":  # beside this file, without the package: see the module's docstring
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    # In place of this file's own folder, whose modules would stand before those of Python and of the engines.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from workbench.bench.shape import Shape, decoding_batches, training_pairs
+from workbench.bench.shape import SHAPES, Shape, decoding_batches, training_pairs
 
 ENGINES = {
     "marian": ("train", "decode"),
@@ -31,13 +32,10 @@ EOS, UNKNOWN = 1, 2
 RATES = {"train": "train_tokens_per_second", "decode": "decode_sentences_per_second"}
 
 
-def measure_peer(
-    engine: str, work: str, threads: int, device: str = "cpu", shape: Shape | None = None
-) -> dict[str, Any]:
+def measure_peer(engine: str, work: str, threads: int, device: str, shape: Shape) -> dict[str, Any]:
     """Target tokens a second of the median training step, or sentences a second of the best decoding."""
     import torch
 
-    shape = shape or Shape()
     if threads:
         torch.set_num_threads(threads)
     torch.manual_seed(1)
@@ -180,4 +178,4 @@ def _padded(rows: list[list[int]], value: int) -> Any:
 
 if __name__ == "__main__":
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    print(json.dumps(measure_peer(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])))
+    print(json.dumps(measure_peer(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], SHAPES[sys.argv[5]])))

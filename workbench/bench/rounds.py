@@ -27,13 +27,13 @@ def measure_apart(system: str, precision: str, device: str, threads: int, steps:
     return {"engine": system if precision == "float32" else f"{system} {precision}", **record}
 
 
-def measure_peers(python: str, threads: int, device: str) -> list[Record]:
+def measure_peers(python: str, threads: int, device: str, preset: str) -> list[Record]:
     """Measure every other engine with an interpreter that has transformers and ctranslate2."""
     found = []
     for engine, works in peers.ENGINES.items():
         record: Record = {"engine": engine}
         for work in works:
-            record |= _spoken([python, peers.__file__, engine, work, str(threads), device], threads)
+            record |= _spoken([python, peers.__file__, engine, work, str(threads), device, preset], threads)
         found.append(record)
     return found
 

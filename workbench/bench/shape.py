@@ -1,7 +1,7 @@
 """The one piece of work that every engine is measured on: a model's shape, and random token batches.
 
-The model is preset small with a tied vocabulary of 8,000; every engine gets the same batches, so that ratios mean
-something. Imports nothing but Python's own library: peers are measured by interpreters that have no workbench.
+The model is preset small, or base, with a tied vocabulary of 8,000; every engine gets the same batches, so that ratios
+mean something. Imports nothing but Python's own library: peers are measured by interpreters that have no workbench.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ class Shape:
     sentences: int = 200
     batch_sentences: int = 40
     repeats: int = 2
+
+
+# By the preset that systems of the catalogue have; the shape's sizes are those of the other engines' models.
+SHAPES = {"small": Shape(), "base": Shape(width=512, feed_forward=2048, layers=6, heads=8)}
 
 
 def training_pairs(shape: Shape, seed: int = 1) -> Iterator[tuple[list[list[int]], list[list[int]]]]:

@@ -24,6 +24,9 @@ def bench(
     threads: Threads = 0,
     steps: Annotated[int, typer.Option(help="Training steps that are timed", min=1)] = 12,
     rounds: Annotated[int, typer.Option(help="How often everything is measured; the table has medians", min=1)] = 1,
+    preset: Annotated[
+        str, typer.Option(help="Of systems that name none, and of the other engines: small or base")
+    ] = "small",
     peers: Annotated[
         str | None, typer.Option(help="A Python that has transformers and ctranslate2: measure these engines too")
     ] = None,
@@ -38,9 +41,12 @@ def bench(
     """
     from core_models.devices import check_device
     from core_models.systems import describe
+    from workbench.bench.shape import SHAPES
 
     names, precisions = systems or ["transformer", "future-cost-1", "future-cost-2"], precision or ["float32"]
-    names = [name if "preset=" in name else _small(name) for name in names]
+    if preset not in SHAPES:
+        refuse(f"--preset {preset}: choose {' or '.join(SHAPES)}")
+    names = [_in_preset(name, preset) for name in names]
     for name in names:
         describe(name)
     check_device(device)
@@ -63,16 +69,16 @@ def bench(
         return [engines.measure_apart(name, one, device, threads, steps)]
 
     measure_all = [partial(ours, name, one) for one in precisions for name in names]
-    others = [] if peers is None else [partial(engines.measure_peers, peers, threads, device)]
+    others = [] if peers is None else [partial(engines.measure_peers, peers, threads, device, preset)]
     found = efficiency.table(engines.in_rounds([*measure_all, *others], rounds))
     if csv is not None:
         found.to_csv(csv, index=False)
     print_table(found.set_index("engine").T.reset_index(names="what"))
 
 
-def _small(name: str) -> str:
-    """The shape is preset small; a system is measured in it unless its description names another."""
-    return f"{name}{',' if ':' in name else ':'}preset=small"
+def _in_preset(name: str, preset: str) -> str:
+    """A system's description, with a preset unless it names one."""
+    return name if "preset=" in name else f"{name}{',' if ':' in name else ':'}preset={preset}"
 
 
 @app.command("bench-profile")
@@ -86,16 +92,14 @@ def bench_profile(
     import pandas as pd
 
     from core_models.devices import check_device
-    from workbench.bench.profile import profile
+    from workbench.bench.operators import profile
     from workbench.bench.shape import Shape
 
     check_device(device)
     if precision not in ("float32", "bfloat16"):
         refuse(f"--precision {precision}: choose float32 or bfloat16")
     few = Shape(steps=4, warmup=1, sentences=40, repeats=1)
-    print_table(
-        pd.DataFrame(profile(_small(system) if "preset=" not in system else system, few, precision, device, threads))
-    )
+    print_table(pd.DataFrame(profile(_in_preset(system, "small"), few, precision, device, threads)))
 
 
 @app.command("bench-run")
