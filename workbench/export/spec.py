@@ -7,23 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.figures.grammar import (
-    Axis,
-    Bars,
-    Figure,
-    Heat,
-    Labels,
-    Line,
-    Mark,
-    Panel,
-    Points,
-    Rule,
-    Segments,
-    SeriesStyle,
-)
+from workbench.figures.grammar import Axis, Figure, Mark, Panel, SeriesStyle
 
 VERSION = 1
-_MARKS: dict[str, type[Mark]] = {kind.kind: kind for kind in (Line, Bars, Points, Heat, Segments, Labels, Rule)}
+_MARKS: dict[str, type[Mark]] = {kind.kind: kind for kind in Mark.__subclasses__()}
 
 
 def to_spec(figure: Figure, tables: bool = True) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import pandas as pd
 from workbench.figures import theme
 from workbench.figures.attention import LINKS
 from workbench.figures.axes import category_axis, token_axis, token_text
-from workbench.figures.columns import require_columns
+from workbench.figures.columns import require_columns, said_of_each
 from workbench.figures.grammar import Axis, Bars, Figure, Heat, Labels, Mark, Panel, Points, SeriesStyle, rule
 
 _CELLS = ("system", "group", "step", "word", "step_token", "word_token", "value")
@@ -68,7 +68,7 @@ def past_future_maps(
         "PAST, FUTURE and REDUNDANT mass",
         tuple(panels),
         caption,
-        " ".join(_ends(system, cells[cells["system"] == system]) for system in systems),
+        said_of_each(cells, _ends),
         "page",
         shared_y=len(systems) == 1,
         columns=across,

@@ -6,7 +6,7 @@ nothing is averaged here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -90,16 +90,8 @@ def past_future_course(table: pd.DataFrame, caption: str = "") -> Figure:
             Panel(tuple(marks), Axis("t / T", range=(-0.03, 1.03)), Axis("mass", range=(-0.03, 1.03)), 1.2, system)
         )
         said.append(f"{system}: {', '.join(told)}")
-    return Figure(
-        "past-future-course",
-        "The course of PAST and FUTURE",
-        tuple(panels),
-        caption,
-        f"From the first tenth of a translation to the last, {'; '.join(said)}.",
-        "page",
-        shared_y=True,
-        columns=min(2, len(systems)),
-    )
+    summary = f"From the first tenth of a translation to the last, {'; '.join(said)}."
+    return _in_pairs("past-future-course", "The course of PAST and FUTURE", panels, caption, summary)
 
 
 def overlap_rates(
@@ -132,16 +124,13 @@ def overlap_rates(
             told.append(f"{mean['value'].iloc[0]:.2f} of {name}")
         panels.append(Panel(tuple(marks), x, Axis("overlap rate", range=(-0.03, 1.03)), 1.3, system))
         said.append(f"{system}: {' and '.join(told)}")
-    return Figure(
-        "overlap",
-        "What the bags of words foretell",
-        tuple(panels),
-        caption,
-        f"Mean overlap rates: {'; '.join(said)}.",
-        "page",
-        shared_y=True,
-        columns=min(2, len(systems)),
-    )
+    summary = f"Mean overlap rates: {'; '.join(said)}."
+    return _in_pairs("overlap", "What the bags of words foretell", panels, caption, summary)
+
+
+def _in_pairs(name: str, title: str, panels: Sequence[Panel], caption: str, summary: str) -> Figure:
+    """Panels of one height, two in a row."""
+    return Figure(name, title, tuple(panels), caption, summary, "page", shared_y=True, columns=min(2, len(panels)))
 
 
 def against_truth(

@@ -6,7 +6,7 @@ import pandas as pd
 
 from workbench.figures import theme
 from workbench.figures.axes import category_axis, token_axis, token_text
-from workbench.figures.columns import require_columns
+from workbench.figures.columns import require_columns, said_of_each
 from workbench.figures.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, SeriesStyle, cut
 
 _WORDS = ("system", "step", "token", "probability", "entropy", "rank", "best", "best_probability")
@@ -103,7 +103,7 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
         "What the decoder would say after each layer",
         tuple(panels),
         caption,
-        " ".join(_settled(system, table[table["system"] == system]) for system in systems),
+        said_of_each(table, _settled),
         "page",
         columns=len(systems),
     )
