@@ -8,9 +8,7 @@ is made by a word of the other side or by none, near the diagonal rather than fa
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +19,7 @@ import numpy as np
 from scipy.special import digamma
 
 from analyses.alignment import Link
+from analyses.kept_arrays import DAMAGED, write_arrays
 
 NULL = 0  # the word that makes those that no word makes
 NULL_SHARE = 0.08
@@ -102,11 +101,7 @@ class Aligner:
 
     def save(self, path: Path | str) -> None:
         """Write the aligner, whole or not at all."""
-        path = Path(path)
-        part = path.with_name(f".{path.name}.part")
-        with part.open("wb") as file:
-            np.savez_compressed(file, version=np.array(VERSION), **self._arrays())
-        os.replace(part, path)
+        write_arrays(Path(path), version=np.array(VERSION), **self._arrays())
 
     def _arrays(self) -> dict[str, Any]:
         sides = {"source_words": self.source_words, "target_words": self.target_words}
@@ -127,7 +122,7 @@ def load(path: Path | str) -> Aligner:
                 raise ValueError(f"it is of version {int(stored['version'])}, not {VERSION}")
             source, target = (stored[f"{side}_words"].tobytes().decode().split("\n") for side in ("source", "target"))
             tables = [(stored[f"{name}_keys"], stored[f"{name}_probabilities"]) for name in ("forward", "backward")]
-    except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise ValueError(f"{path}: no aligner can be read here ({error}); train it again.") from None
     forward, backward = tables
     return Aligner(source, target, _Direction(*forward, len(target) + 1), _Direction(*backward, len(source) + 1))

@@ -14,9 +14,6 @@ import contextlib
 import difflib
 import hashlib
 import json
-import os
-import tempfile
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -31,6 +28,7 @@ import sacrebleu
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from analyses import meteor, metric_formulas
+from analyses.kept_arrays import read_arrays, write_arrays
 
 METRICS = ("bleu", "chrf", "chrf++", "ter")
 OPTIONAL = (meteor.NAME,)  # counted by libraries that need not be there
@@ -232,30 +230,17 @@ def cached_extract_all(
     missing = {system: hypotheses for system, hypotheses in systems.items() if system not in found}
     for system, statistics in extract_all(missing, references, metric, processes, **options).items():
         with contextlib.suppress(OSError):  # a folder that is for reading only: they are extracted again the next time
-            _write(paths[system], statistics)
+            write_arrays(paths[system], values=statistics.values, signature=np.array(statistics.signature))
         found[system] = statistics
     return {system: found[system] for system in systems}
 
 
 def _read(path: Path, metric: str, options: Mapping[str, Any]) -> Statistics | None:
     """Stored statistics; None where there are none, or none that can be read."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return Statistics(metric, stored["values"], str(stored["signature"]), dict(options))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    stored = read_arrays(path)
+    if stored is None or not {"values", "signature"} <= set(stored):
         return None
-
-
-def _write(path: Path, statistics: Statistics) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, values=statistics.values, signature=np.array(statistics.signature))
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    return Statistics(metric, stored["values"], str(stored["signature"]), dict(options))
 
 
 def preset(name: str) -> Preset:

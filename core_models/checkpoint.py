@@ -7,9 +7,10 @@ Knows files and names of tensors, not how they came to be.
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,15 +177,21 @@ def other_vocabulary(folder: Path, vocabularies: tuple[Vocabulary, Vocabulary]) 
 
 
 # Same names and shapes would let weights in that mean something else.
-ARCHITECTURE = ("backbone", "norm", "positions", "tied", "heads")
+ARCHITECTURE = ("backbone", "norm", "positions", "tied", "heads", "cell", "encoder")
 
 
-def initialise_from(system: System, reference: str | Path, vocabularies: tuple[Vocabulary, Vocabulary]) -> list[str]:
+def initialise_from(
+    system: System,
+    reference: str | Path,
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    only: Sequence[str] = (),
+) -> list[str]:
     """Copy every tensor of another run whose name and shape match; returns the names that were not matched.
 
-    vocabularies: this system's, source and target. Refuses another architecture: where backbone, norm placement,
-    positions, tying or heads differ, or the vocabularies, names would match and the weights would be
-    wrong. Raises ConfigError.
+    vocabularies: this system's, source and target. only: patterns of the names that are taken; the code of Zheng 2019
+    takes backbone.encoder*, backbone.*_table* and, where it is no table, backbone.vocabulary*: the decoder's blocks
+    begin anew. Refuses another architecture: where backbone, norm placement, positions, tying or heads differ, or the
+    vocabularies, names would match and the weights would be wrong; and patterns that no tensor has. Raises ConfigError.
     """
     folder, weights = resolve(reference)
     other = read_config(folder).model
@@ -204,13 +211,20 @@ def initialise_from(system: System, reference: str | Path, vocabularies: tuple[V
             "both runs on the same prepared data"
         )
     tensors = read_tensors(weights)
+    if unknown := [pattern for pattern in only if not fnmatch.filter(tensors, pattern)]:
+        raise ConfigError(f"init_only: no tensor of {reference} is called {unknown[0]}; give patterns of their names")
+    taken = {name for pattern in only or ("*",) for name in fnmatch.filter(tensors, pattern)}
     unmatched = []
     with torch.no_grad():
         for name, parameter in system.named_parameters():
-            if name in tensors and tensors[name].shape == parameter.shape:
+            if name in taken and tensors[name].shape == parameter.shape:
                 parameter.copy_(tensors[name])
             else:
                 unmatched.append(name)
+    for name, mechanism in system.named_mechanisms.items():
+        own = f"mechanisms.{name}."
+        fresh = [parameter.removeprefix(own) for parameter in unmatched if parameter.startswith(own)]
+        mechanism.begin_from(system.backbone.host(), fresh)
     return unmatched
 
 

@@ -188,12 +188,18 @@ class RunConfig(Section):
     """All that one trained system is made of."""
 
     name: str
+    init_only: tuple[str, ...] = Field(
+        (),
+        description="patterns of the tensors that are taken from there, backbone.encoder* for instance; all that fit",
+    )
     system: str = Field("", description="catalogue name this configuration came from")
     data: str = Field(description="folder written by `workbench data prepare`, relative to the run or absolute")
     model: ModelConfig
     training: TrainingConfig
     search: SearchConfig = SearchConfig()
     vocabulary: dict[str, str] = Field({}, description="SHA-256 of the vocabularies, by side, written when it begins")
+        if self.init_only and self.init_from is None:
+            raise ValueError("init_only: does nothing without init_from; name the run whose tensors these are")
 
     def data_folder(self, run: Path) -> Path:
         """The prepared data of the run in folder `run`: a relative path is relative to it."""

@@ -71,14 +71,19 @@ def squash(vectors: Tensor) -> Tensor:
 
 @wide
 def dynamic_routing(
-    votes: Tensor, iterations: int = 3, mask: Tensor | None = None, normalise_mass: bool = False
+    votes: Tensor,
+    iterations: int = 3,
+    mask: Tensor | None = None,
+    normalise_mass: bool = False,
+    detach: bool = False,
 ) -> Routing:
     """Assignments follow the scalar product of output and vote (Dou 2019, Algorithm 1; Sabour 2017, Procedure 1).
 
     votes [..., L, N, D]; mask [..., L], False where an input is none: it sends nothing. Of `iterations`, the first is
     uniform and the others update. The text's "cosine" is the scalar product of a squashed and an unsquashed vector.
     normalise_mass: multiply what each output receives by N / L. Else its length is about L / N, and a squashed vector
-    about that squared: where outputs are many, nearly nothing, with nearly no gradient.
+    about that squared: where outputs are many, nearly nothing, with nearly no gradient. detach: gradients go through
+    the last iteration only; what it finds of those before it is a constant.
     """
     _check(votes, iterations)
     real = None if mask is None else mask[..., None].to(votes.dtype)
@@ -90,6 +95,8 @@ def dynamic_routing(
     capsules = squash(sent.sum(-3) / votes.shape[-2])  # all assignments are alike: no product
     logits: Tensor | None = None
     for _ in range(iterations - 1):
+        if detach:
+            capsules, logits = capsules.detach(), None if logits is None else logits.detach()
         agreement = _over_width(votes * capsules[..., None, :, :])
         logits = agreement if logits is None else logits + agreement
         assignments = torch.softmax(logits, dim=-1)
@@ -109,13 +116,15 @@ def em_routing(
     variance_floor: float = 1e-6,
     normalise_mass: bool = False,
     renormalise: bool = False,
+    detach: bool = False,
 ) -> Routing:
     """Every output capsule is a Gaussian that its votes are explained by (Dou 2019, Eq. 10 to 16; Hinton 2018).
 
-    votes [..., L, N, D], activations [..., L] in 0 to 1, beta_a and beta_u [N]. inverse_temperature: a number, or one
-    an iteration. normalise_mass: multiply the mass of each output by N / L, so that it does not vanish where outputs
+    votes [..., L, N, D], activations [..., L] above 0, beta_a and beta_u [N]. inverse_temperature: a number, or one an
+    iteration. normalise_mass: multiply the mass of each output by N / L, so that it does not vanish where outputs
     are many. renormalise: divide the weighted assignments by their sum over outputs, as released codes of others do;
-    then the activations of the inputs have no effect. Capsules are activation times mean.
+    then the activations of the inputs have no effect. detach: as in `dynamic_routing`. Capsules are activation times
+    mean.
     """
     _check(votes, iterations)
     inputs, outputs = votes.shape[-3:-1]
@@ -139,6 +148,9 @@ def em_routing(
         constant = votes.shape[-1] * (1 + math.log(2 * math.pi)) / 2
         logit = temperature * (beta_a - beta_u * scale - scale * (spread + constant))
         if number < iterations - 1:
+            if detach:
+                logit, spread, variance = logit.detach(), spread.detach(), variance.detach()
+                distance = (votes - mean.detach()[..., None, :, :]).square()
             # log N(V; mean, variance) but for what is the same for all outputs.
             prior = torch.nn.functional.logsigmoid(logit) - spread
             fit = _over_width(distance * (-0.5 / variance)[..., None, :, :])

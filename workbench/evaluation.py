@@ -14,6 +14,7 @@ from analyses import meteor
 from workbench import known_scores
 from workbench.ranks import over_ranks, own_device, wait
 from workbench.runs import Run, RunError
+from workbench.traced import write_forced
 from workbench.translations import TestSet, Translations, write_translations
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ def trace_test(
         unfinished = folder.with_name(f".{folder.name}.part")
         shutil.rmtree(unfinished, ignore_errors=True)
         write_traces(unfinished, {rows[place]: trace for place, trace in found.items()})
+        write_forced(unfinished, dict(zip(rows, tokens, strict=True)))
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(unfinished, folder)
     wait()

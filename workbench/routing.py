@@ -10,9 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import tempfile
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -20,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analyses.kept_arrays import read_arrays, write_arrays
 from analyses.routing import Spread, dealt_anew, spread, together
 from workbench.runs import Run, RunError
+from workbench.traced import forced_as
 
 if TYPE_CHECKING:
     from core_models.traces import Trace, TraceStore
@@ -93,7 +92,7 @@ def measured(run: Run, side: str, given: Forced, state: str = "trained") -> Spre
         traces = _live(run, kind, side, given, state) if store is None else _from_store(store, kind, side, given)
         found = together(traces)
         with contextlib.suppress(OSError):  # a run for reading only: measured again the next time
-            _write(path, found)
+            write_arrays(path, **{field.name: getattr(found, field.name) for field in fields(Spread)})
     return found
 
 
@@ -173,16 +172,8 @@ def _stored(run: Run, kind: str, side: str, given: Forced) -> TraceStore | None:
     if f"{kind}.{side}.assignments" not in store.names or not set(given.rows) <= set(store):
         return None
     older = (store.folder / "index.json").stat().st_mtime < run.weights.stat().st_mtime
-    return None if older or not _same_translations(store, kind, side, given) else store
-
-
-def _same_translations(store: TraceStore, kind: str, side: str, given: Forced) -> bool:
-    """Are the traced positions as many as the pieces that are forced?"""
-    if side == "encoder":
-        return True
-    name = f"{kind}.{side}.assignments"
-    lengths = (store.array(name, row).values.shape[1] for row in given.rows)
-    return all(length == len(tokens) for length, tokens in zip(lengths, given.tokens, strict=True))
+    same = forced_as(store.folder, dict(zip(given.rows, given.tokens, strict=True)))
+    return None if older or not same else store
 
 
 def _from_store(store: TraceStore, kind: str, side: str, given: Forced) -> Iterator[Spread]:
@@ -201,20 +192,7 @@ def _key(run: Run, side: str, given: Forced, state: str) -> str:
 
 def _read(path: Path) -> Spread | None:
     """A measurement that was kept; None where there is none, or none that can be read."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return Spread(**{field.name: stored[field.name] for field in fields(Spread)})
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    stored = read_arrays(path)
+    if stored is None or set(stored) != {field.name for field in fields(Spread)}:
         return None
-
-
-def _write(path: Path, found: Spread) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **{field.name: getattr(found, field.name) for field in fields(Spread)})
-        os.replace(part, path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+    return Spread(**stored)

@@ -2,7 +2,7 @@
 
     RUN/config.yaml  weights.safetensors  vocabulary/  training.jsonl  checkpoints/  state/
     RUN/translations/TEST/  (see translations.py)
-    RUN/scores/  (statistics, cached by content)      RUN/traces/TEST/{index.json, NAME.npy}
+    RUN/scores/  (statistics, cached by content)      RUN/traces/TEST/{index,forced}.json, NAME.npy
 
 A run of the kind "outside" holds translations that were made elsewhere, a config.yaml that says so, and no more.
 Everything is read when it is asked for. A broken run is listed with its reason and stops nothing.

@@ -60,7 +60,7 @@ def new_run(
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
     built = build(config.model, *map(len, vocabularies))  # refuse now what cannot be built, or begun from
     if config.training.init_from is not None:
-        initialise_from(built, config.training.init_from, vocabularies)
+        initialise_from(built, config.training.init_from, vocabularies, config.training.init_only)
     begin_run(folder, config, *vocabularies)
     return Run(folder, folder.name)
 

@@ -132,11 +132,12 @@ class DrawnWeights(nn.Module):
         self.layers, self.shared = layers, shared
         self.hidden = nn.Linear(layers * width, hidden if shared else layers * hidden)
         self.drawn = nn.Parameter(torch.empty((hidden, layers * width) if shared else (layers, hidden, width)))
-        # The mean of the layers; the weights drawn around it begin small beside it per layer, and larger if shared.
+        # The mean of the layers, and around it what is drawn, at first about twice as large.
         self.bias = nn.Parameter(torch.full((layers, width), 1 / layers))
-        nn.init.xavier_uniform_(self.hidden.weight)
+        # Each network by itself: in a matrix of three axes PyTorch would count a layer for an input.
+        for matrix in (*self.hidden.weight.data.split(hidden), *([self.drawn.data] if shared else self.drawn.data)):
+            nn.init.xavier_uniform_(matrix)
         nn.init.zeros_(self.hidden.bias)
-        nn.init.xavier_uniform_(self.drawn)
 
     def forward(self, layers: Tensor) -> Tensor:
         hidden = torch.relu(self.hidden(layers.flatten(-2)))

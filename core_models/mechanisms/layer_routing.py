@@ -22,6 +22,7 @@ from core_models.piecewise import in_pieces
 from core_models.routing import Routing, dynamic_routing, em_routing, schedule
 
 POSITIONS = {"encoder": "source", "decoder": "target"}
+LEAST_ACTIVE = 1e-6  # of an input whose activation is no probability
 
 
 class RoutingOptions(AggregationOptions):
@@ -33,6 +34,7 @@ class RoutingOptions(AggregationOptions):
         "per_capsule", description="from its own F_l, or from all of them: the size that Table 1 prints"
     )
     normalise_mass: bool = Field(False, description="times N / L, so that many capsules do not make it vanish")
+    detach: bool = Field(False, description="gradients go through the last iteration only")
 
 
 class LayerMaps(nn.Module):
@@ -118,10 +120,15 @@ class DynamicRouting(LayerRouting):
     Options = RoutingOptions
 
     def route(self, votes: Tensor, *others: Tensor) -> Routing:
-        return dynamic_routing(votes, self.options.iterations, normalise_mass=self.options.normalise_mass)
+        options = self.options
+        return dynamic_routing(votes, options.iterations, normalise_mass=options.normalise_mass, detach=options.detach)
 
 
 class EMRoutingOptions(RoutingOptions):
+    input_activation: Literal["sigmoid", "none"] = Field(
+        "sigmoid",
+        description="Eq. 10 prints none, but speaks of a probability; without it, what is below 1e-6 counts as that",
+    )
     inverse_temperature: float = Field(1.0, gt=0, description="lambda of Eq. 14, or its last value in a schedule")
     schedule: Literal["constant", "rising"] = "constant"
     variance_floor: float = Field(
@@ -158,7 +165,9 @@ class EMRouting(LayerRouting):
     def beside(self, side: Side, made: Tensor, own: Own) -> tuple[Tensor, ...]:
         """Activations of the layers, [S, N, L]."""
         heard = self.heard[side](made) if side in self.heard else made
-        activations = torch.sigmoid((heard * self.active[side]).sum(-1))
+        said = (heard * self.active[side]).sum(-1)
+        sigmoid = self.options.input_activation == "sigmoid"
+        activations = torch.sigmoid(said) if sigmoid else said.clamp(min=LEAST_ACTIVE)
         own.record(f"{side}.inputs_active", (POSITIONS[side], "layer"), activations)
         return (activations,)
 
@@ -178,4 +187,5 @@ class EMRouting(LayerRouting):
             variance_floor=options.variance_floor,
             normalise_mass=options.normalise_mass,
             renormalise=options.renormalise,
+            detach=options.detach,
         )

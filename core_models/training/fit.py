@@ -84,7 +84,8 @@ def _prepared_loop(
     training = config.training
     state = latest_state(folder / "state")
     begins = training.init_from is not None and state is None
-    unmatched = initialise_from(system, training.init_from, vocabularies) if begins else []  # type: ignore[arg-type]
+    given = training.init_from, vocabularies, training.init_only
+    unmatched = initialise_from(system, *given) if begins else []  # type: ignore[arg-type]
     optimizer = _optimizer(system, training)
     rank, processes = accelerator.process_index, accelerator.num_processes
     progress = Progress(unmatched=unmatched, processes=processes)

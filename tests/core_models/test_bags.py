@@ -7,6 +7,7 @@ from core_models.bags import BagOfWords, content_agreement, running_means
 from core_models.mechanisms.base import Bag, Prediction
 from core_models.objectives import prediction_losses
 from core_models.text.vocabulary import BOS, PAD
+from tests.core_models.test_heads import Largest
 
 FLOAT = torch.float64
 
@@ -124,6 +125,26 @@ def test_cumulative_forms_equal_the_direct_ones_with_their_gradients(span, optio
         pairs = zip(torch.autograd.grad(found.sum(), given), torch.autograd.grad(wanted.sum(), given), strict=True)
         for one, other in pairs:
             close(one, other, 1e-11)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_nothing_over_the_vocabulary_or_over_pairs_of_positions_is_made(smoothing):
+    """Neither a target of every word, [S, T, V], nor a sum over pairs, [S, T, T], forwards or backwards."""
+    sentences, positions, size, width = 3, 24, 60, 2
+    generator = torch.Generator().manual_seed(1)
+    matrix, vectors = (
+        torch.randn(*shape, generator=generator, dtype=FLOAT).requires_grad_()
+        for shape in ((size, width), (sentences, positions, width))
+    )
+    words = torch.randint(4, size, (sentences, positions), generator=generator)
+    mask = torch.ones(sentences, positions, dtype=torch.bool)
+    log_z = torch.logsumexp(vectors.detach()[mask] @ matrix.detach().T, -1)
+    with Largest() as made:
+        for target in ("past_bag", "future_bag"):
+            prediction = Prediction("bag", vectors, target=target, bag=Bag(label_smoothing=smoothing))
+            losses = BagOfWords(prediction, words, mask).negative_log_probs(vectors[mask], log_z, matrix, None, mask)
+            losses.sum().backward()
+    assert made.numbers == sentences * positions * width < sentences * positions**2 < sentences * positions * size
 
 
 def test_a_bag_and_a_word_share_one_pass_over_the_vocabulary():

@@ -177,6 +177,23 @@ def test_init_from_copies_what_fits_and_names_the_rest(prepared, tmp_path):
         assert torch.equal(parameter, before[name] if name in unmatched else stored[name]), name
 
 
+def test_only_what_is_asked_for_is_taken_from_another_run(prepared, tmp_path):
+    """What the code of Zheng 2019 takes: encoder, embeddings and output matrix, here one with them."""
+    baseline = lay_down(prepared, tmp_path / "baseline", "transformer")
+    system = build("gdr:preset=tiny", len(prepared.source_vocabulary))
+    before = {name: parameter.clone() for name, parameter in system.named_parameters()}
+    only = ("backbone.encoder*", "backbone.*_table*")
+    unmatched, stored = (
+        initialise_from(system, baseline, vocabularies(prepared), only),
+        read_tensors(baseline / WEIGHTS),
+    )
+    assert set(unmatched) == {name for name in before if name.startswith(("mechanisms.", "backbone.decoder"))}
+    for name, parameter in system.named_parameters():
+        assert torch.equal(parameter, before[name] if name in unmatched else stored[name]), name
+    with pytest.raises(ConfigError, match=r"init_only: no tensor of .* is called decoder\.\*"):
+        initialise_from(system, baseline, vocabularies(prepared), ("decoder.*",))
+
+
 @pytest.mark.parametrize("name", catalogue())
 def test_law_5_holds_for_every_system(prepared, tmp_path, name):
     """From its bare backbone it takes all but what mechanisms add, which is named; from the other one nothing."""

@@ -106,6 +106,7 @@ def test_wrong_mechanisms_are_refused(mechanisms, message):
         ({"training": {"max_steps": 1, "warm_up": 3}}, r"unknown key 'training.warm_up'; did you mean 'warmup'\?"),
         ({"training": {"max_steps": 1, "early_stopping": {"metrik": "bleu"}}}, r"did you mean 'metric'\?"),
         ({"training": {}}, "give max_steps or max_epochs, else it never ends"),
+        ({"training": {"max_steps": 1, "init_only": ["backbone.*"]}}, "init_only: does nothing without init_from"),
         ({"training": {"max_steps": 0}}, r"training.max_steps: input should be greater than 0 \(given: 0\)"),
         ({"search": {"beam": 2, "n_best": 3}}, "n_best: 3 hypotheses cannot come from a beam of 2"),
         ({"data": None}, "run.yaml: data: "),

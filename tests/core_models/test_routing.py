@@ -1,5 +1,7 @@
 """Routing: hand-worked cases, the closed forms they must agree with, and what must never happen to a gradient."""
 
+import math
+
 import pytest
 import torch
 
@@ -86,6 +88,62 @@ def test_activations_do_nothing_where_outputs_are_many_unless_the_mass_is_normal
     assert 0.49 < plain.min() <= plain.max() < 0.51
     normalised = em_routing(votes, inputs, zero, zero, 3, normalise_mass=True).activations
     assert normalised.max() - normalised.min() > 0.1
+
+
+def test_where_capsules_are_wide_activations_are_all_or_nothing_unless_costs_count_little():
+    """Eight outputs of width 64: a cost sums over 64 dimensions."""
+    generator = torch.Generator().manual_seed(1)
+    scale = torch.linspace(0.1, 2, 8)[:, None]  # of the votes for each output
+    votes, inputs, zero = torch.randn(6, 8, 64, generator=generator) * scale, torch.full((6,), 0.5), torch.zeros(8)
+    plain = em_routing(votes, inputs, zero, zero, 1).activations
+    assert plain.min() < 1e-3 < 0.999 < plain.max()
+    little = em_routing(votes, inputs, zero, zero, 1, 0.01).activations
+    assert 0.35 < little.min() <= little.max() < 0.6
+
+
+def random_case():
+    """Votes [2, 3, 4, 2], activations of their inputs, and both betas."""
+    draw = torch.Generator().manual_seed(3)
+    shapes = [(2, 3, 4, 2), (2, 3), (4,), (4,)]
+    return [torch.rand(*shape, dtype=FLOAT, generator=draw).requires_grad_() for shape in shapes]
+
+
+def assert_gradients_of_the_last_iteration_alone(detached, written_out, whole, given):
+    torch.testing.assert_close(detached, whole, rtol=0, atol=0)
+    close(detached, written_out, 1e-12)
+    of_each = [torch.autograd.grad(made.sum(), given) for made in (detached, written_out, whole)]
+    for one, other in zip(*of_each[:2], strict=True):
+        close(one, other, 1e-10)
+    assert (of_each[0][0] - of_each[2][0]).abs().max() > 1e-3
+
+
+def test_a_detached_dynamic_routing_takes_earlier_iterations_for_constants():
+    votes, *_ = random_case()
+    before = dynamic_routing(votes, 2)
+    logits = before.assignments[-1].log().detach()  # but for what is the same for all outputs
+    agreement = (votes * before.capsules.detach()[:, None]).sum(-1)
+    written_out = squash((torch.softmax(logits + agreement, -1)[..., None] * votes).sum(-3))
+    found = [dynamic_routing(votes, 3, detach=detach).capsules for detach in (True, False)]
+    assert_gradients_of_the_last_iteration_alone(found[0], written_out, found[1], [votes])
+
+
+def test_a_detached_em_routing_takes_earlier_iterations_for_constants():
+    votes, inputs, beta_a, beta_u = given = random_case()
+
+    def gaussians(assigned):
+        sent = (assigned * inputs[..., None])[..., None]
+        mean = (sent * votes).sum(1) / sent.sum(1)
+        return mean, (sent * (votes - mean[:, None]).square()).sum(1) / sent.sum(1) + 0.1, sent.sum((1, 3))
+
+    before = em_routing(*given, 2, variance_floor=0.1)
+    mean, variance, _ = (one.detach() for one in gaussians(before.assignments[-1]))
+    fit = -((votes - mean[:, None]).square() / (2 * variance)[:, None]).sum(-1)
+    prior = before.activations.detach().log() - 0.5 * variance.log().sum(-1)
+    mean, variance, mass = gaussians(torch.softmax(fit + prior[:, None], -1))
+    cost = mass * (0.5 * variance.log() + (1 + math.log(2 * math.pi)) / 2).sum(-1)
+    written_out = torch.sigmoid(beta_a - beta_u * mass - cost)[..., None] * mean
+    found = [em_routing(*given, 3, variance_floor=0.1, detach=detach).capsules for detach in (True, False)]
+    assert_gradients_of_the_last_iteration_alone(found[0], written_out, found[1], given)
 
 
 def test_the_schedule():

@@ -170,7 +170,7 @@ def test_every_drawing_has_its_case():
     rated = {"human-rating"}  # test_rating.py
     routed = {"routing-maps", "routing-curves", "routing-along"}  # pages/test_routing.py
     routed |= {"routing-corpus", "routing-learned", "routing-health"}  # test_routing_measured.py
-    varied = {"ablation", "ablation-cost"}  # test_ablation.py
+    varied = {"ablation", "ablation-cost", "length-cost"}  # test_ablation.py, test_length_cost.py
     parted = {"past-future", "past-future-strip", "past-future-lines"}  # pages/test_past_future.py
     parted |= {"past-future-course", "flip-times", "overlap", "past-future-truth", "under-translation"}
     true = {"true-choices"}  # test_true_choices.py

@@ -147,7 +147,9 @@ def test_tracing_again_replaces_the_traces_whole(copied_runs):
     run = open_run(copied_runs / "demo" / "future-cost-1")
     evaluation.trace_test(run, run.translations("test"), ["log_prob"], [2])
     assert run.traces("test").names == ["log_prob"]
-    assert sorted(path.name for path in (run.folder / "traces" / "test").iterdir()) == ["index.json", "log_prob.npy"]
+    assert sorted(path.name for path in (run.folder / "traces" / "test").iterdir()) == [
+        "forced.json", "index.json", "log_prob.npy",
+    ]  # fmt: skip
     with pytest.raises(RunError, match="sentences 0 to 29, not 30"):
         evaluation.trace_test(run, run.translations("test"), ["log_prob"], [30])
     assert list(run.traces("test")) == [2]

@@ -1,6 +1,7 @@
 """Routing over a test set: what is measured is what the model did; first weights; votes that cannot agree."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,6 +52,18 @@ def test_a_stored_trace_says_the_same_to_its_half_precision(run):
     np.testing.assert_allclose(stored.entropy, live.entropy, atol=2e-3)
     np.testing.assert_allclose(stored.activations, live.activations, atol=1e-3)
     assert not np.array_equal(stored.entropy, live.entropy)  # it was taken from the trace
+
+
+def test_a_trace_of_as_many_other_pieces_is_not_taken(run):
+    given = routing.forced(run, "test", 6)
+    trace_test(run, run.translations("test"), ["*.assignments", "*.activations"])
+    turned = replace(given, tokens=(tuple(reversed(given.tokens[0])), *given.tokens[1:]))
+    assert len(set(given.tokens[0])) > 1
+    of_these, of_those = (routing.measured(run, "decoder", one) for one in (given, turned))
+    shutil.rmtree(run.folder / "traces")
+    shutil.rmtree(run.statistics)
+    np.testing.assert_array_equal(routing.measured(run, "decoder", turned).entropy, of_those.entropy)
+    assert not np.array_equal(of_these.entropy, of_those.entropy)
 
 
 def test_a_measurement_is_kept_and_made_again_where_it_cannot_be_read(run):

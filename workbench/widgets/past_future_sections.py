@@ -1,4 +1,4 @@
-"""The sections of the page Past and future: a sentence with its two sliders, a test set, the truth, what is left.
+"""The sections of the page Past and future: a sentence with its two sliders, a test set, truth, what is left, lengths.
 
 Each arranges controls and figures; what they show is computed by the drawings.
 """
@@ -77,13 +77,20 @@ def _scrub(
     chosen = {name: value for name, value in (("iteration", iteration), ("step", step)) if value not in ("all", "last")}
     whole = replace(request, options={**request.options, **chosen})
     figure_view.show("past-future", replace(whole, options={**whole.options, **maps}))
-    figure_view.show("past-future-strip", whole)
-    words = st.multiselect(
-        "Source words", range(len(sources)), format_func=lambda place: f"{place}  {sources[place]}", key="lives",
-        placeholder="those that change most", persist_state="session", max_selections=12,
-    )  # fmt: skip
-    lives = {"source": [place for place in sorted(words) if place < len(sources)]} if words else {}
+    steps = _places("steps", "Target words", targets, "strip", "ten over the sentence", 10) if step == "all" else {}
+    figure_view.show("past-future-strip", replace(whole, options={**whole.options, **steps}))
+    lives = _places("source", "Source words", sources, "lives", "those that change most", 12)
     figure_view.show("past-future-lines", replace(whole, options={**whole.options, **lives}))
+
+
+def _places(option: str, label: str, tokens: Sequence[str], key: str, otherwise: str, most: int) -> dict[str, object]:
+    """The option that lists the chosen tokens of a sentence; nothing where the drawing is to choose."""
+    found = st.multiselect(
+        label, range(len(tokens)), format_func=lambda place: f"{place}  {tokens[place]}", key=key,
+        placeholder=otherwise, persist_state="session", max_selections=most,
+    )  # fmt: skip
+    places = [place for place in sorted(found) if place < len(tokens)]
+    return {option: places} if places else {}
 
 
 def _sentences() -> dict[str, object]:
@@ -185,3 +192,9 @@ def _look_at(sentences: list[int]) -> None:
     rows = st.session_state["remainders"]["selection"]["rows"]
     if rows:
         st.session_state["sentence"] = sentences[rows[0]]
+def lengths(here: frame.Frame, able: Sequence[Run]) -> None:
+    """All chosen runs, those without PAST and FUTURE among them: output lengths and scores by source length, scores."""
+    for name in ("output-lengths", "length-scores", "scores"):  # Figures 5a, 5b and 6 of the paper
+        figure_view.show(name, here.request(here.tested, **({"metrics": "bleu"} if name == "scores" else {})))
+
+

@@ -54,6 +54,19 @@ def test_drawn_weights_of_each_layer_are_a_network_each():
     torch.testing.assert_close(module(layers), wanted)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_networks_that_draw_weights_begin_as_xavier_says_of_each_of_them(shared):
+    """Counted over all three axes, layers would stand for inputs and the weights be too small by the root of d."""
+    torch.manual_seed(1)
+    module = DrawnWeights(3, 64, shared, hidden=64)
+    hidden = module.hidden.weight.split(64)
+    drawn = [module.drawn] if shared else list(module.drawn)
+    assert len(hidden) == len(drawn) == (1 if shared else 3)
+    for matrix in (*hidden, *drawn):
+        bound = (6 / sum(matrix.shape)) ** 0.5
+        assert 0.99 * bound < matrix.abs().max() <= bound
+
+
 def test_maps_of_own_and_of_all_layers():
     torch.manual_seed(1)
     layers = torch.randn(2, 5, 3, 4)

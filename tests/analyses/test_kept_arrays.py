@@ -1,0 +1,70 @@
+"""Kept arrays come back as they were, a damaged file is as good as none, and a file is whole whoever else writes it."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from analyses.kept_arrays import read_arrays, write_arrays
+
+
+def test_arrays_come_back_with_their_kinds_and_as_readable_as_any_new_file(tmp_path):
+    path = tmp_path / "new" / "kept.npz"
+    write_arrays(path, counts=np.arange(3), text=np.array("said"))
+    found = read_arrays(path)
+    assert found["counts"].dtype == np.int64
+    assert (found["counts"].tolist(), str(found["text"])) == ([0, 1, 2], "said")
+    (plain := path.with_name("plain")).touch()
+    assert path.stat().st_mode == plain.stat().st_mode
+    assert sorted(os.listdir(path.parent)) == ["kept.npz", "plain"]
+
+
+def test_what_cannot_be_read_is_not_there(tmp_path):
+    path = tmp_path / "kept.npz"
+    assert read_arrays(path) is None
+    write_arrays(path, counts=np.arange(1000))
+    whole = path.read_bytes()
+    for damage in (b"", b"PK no archive", whole[: len(whole) // 2]):
+        path.write_bytes(damage)
+        assert read_arrays(path) is None
+    with path.open("wb") as file:
+        np.save(file, np.arange(3))  # an array, no archive of them
+    assert read_arrays(path) is None
+    with path.open("wb") as file:
+        np.savez(file, pickled=np.array([{"a": 1}], dtype=object))
+    assert read_arrays(path) is None
+
+
+def test_a_failure_leaves_the_earlier_file_and_nothing_else(tmp_path):
+    path = tmp_path / "kept.npz"
+    write_arrays(path, counts=np.arange(3))
+
+    class Unwritable:
+        def __array__(self, *args, **kwargs):
+            raise RuntimeError("no array")
+
+    with pytest.raises(RuntimeError, match="no array"):
+        write_arrays(path, counts=Unwritable())
+    assert read_arrays(path)["counts"].tolist() == [0, 1, 2]
+    assert os.listdir(tmp_path) == ["kept.npz"]
+
+
+def test_two_that_write_at_once_leave_the_file_of_one(tmp_path):
+    path = tmp_path / "kept.npz"
+    write_arrays(path, counts=np.full(50_000, 0))
+
+    def write(number):
+        for _ in range(10):
+            write_arrays(path, counts=np.full(50_000, number))
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in (1, 2)]
+    for writer in writers:
+        writer.start()
+    seen = []
+    while any(writer.is_alive() for writer in writers):
+        seen.append(read_arrays(path))
+    for writer in writers:
+        writer.join()
+    assert all(found is not None and len(np.unique(found["counts"])) == 1 for found in [*seen, read_arrays(path)])
+    assert os.listdir(tmp_path) == ["kept.npz"]
