@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from core_models.config import CONFIG, ConfigError
-from workbench import evaluation, view
+from workbench import evaluation, plugins, view
 from workbench.drawing import Request, draw
 from workbench.runs import Run, RunError, open_runs
 
@@ -134,6 +134,18 @@ def compare(
 ) -> pd.DataFrame:
     """Every run against the first: difference, interval, p and p after Holm, by bootstrap, randomization or sign."""
     return evaluation.comparison_table(runs, test, runs[0].name, method, metrics, evaluation.Counting(**counting))
+
+
+def analyse(
+    name: str,
+    runs: Sequence[Run],
+    test: str = "test",
+    sentence: int = 0,
+    baseline: str | None = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """Any analysis that `workbench analyse list` names, with the options that its `--set` takes. Raises RunError."""
+    return plugins.analyse(name, Request(tuple(runs), test, sentence, baseline, options))
 
 
 def _matching(pattern: str) -> list[str]:

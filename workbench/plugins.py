@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 import workbench.pages
 from core_models.plugins import GROUP, Plugged, function, installed, join, joined
 from workbench import drawing
+from workbench.analysing import ANALYSES, Analysis
 from workbench.drawing import Request
 from workbench.runs import RunError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Analysis = Callable[[Request], "pd.DataFrame"]
 
 
 @dataclass(frozen=True)
@@ -32,32 +31,6 @@ class Page:
     show: Callable[[], None]
 
 
-def _sentences(request: Request) -> pd.DataFrame:
-    """Every sentence: its texts, its labels, and its scores under the metrics of the option `metrics` (chrf)."""
-    import pandas as pd
-
-    from workbench import segment_annotations, segments
-
-    unknown = [name for name in request.options if name != "metrics"]
-    if unknown:
-        raise RunError(f"there is no option {unknown[0]!r}; there is metrics")
-    asked = request.options.get("metrics", "chrf")
-    metrics = asked.split(",") if isinstance(asked, str) else asked
-    root = segment_annotations.root_of(request.runs[0].folder, request.test)
-    found, problems = segments.of_request(request, metrics, root)
-    if problems:
-        raise RunError(f"{'; '.join(problems)}; mend or remove {'it' if len(problems) == 1 else 'them'}")
-    return pd.concat([found.texts, found.labels, found.values], axis="columns").rename_axis("sentence").reset_index()
-
-
-def _training(request: Request) -> pd.DataFrame:
-    """What training logged, a row a value."""
-    from workbench.runs import training_table
-
-    return training_table(request.runs)
-
-
-ANALYSES: dict[str, Analysis] = {"sentences": _sentences, "training": _training}
 # Our own pages by name, so that none is replaced; those of other packages have a function.
 _PAGES: dict[str, Callable[[], None] | None] = dict.fromkeys(
     module.name for module in pkgutil.iter_modules(workbench.pages.__path__)

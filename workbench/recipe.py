@@ -152,7 +152,7 @@ def provenance(name: str, request: Request, figure: Figure) -> dict[str, Any]:
     """What a drawn figure says about where it comes from: recipe, digests of its runs, seed of resampling, commit."""
     said: dict[str, Any] = {
         "recipe": portable(recipe_of(name, request)).model_dump(mode="json"),
-        "digests": {run.name: digests(run, request.test) for run in request.runs},
+        "digests": {run.name: digests_of(run, request) for run in request.runs},
     }
     if _resampled(figure):
         from analyses.significance import DEFAULT_SEED
@@ -170,6 +170,13 @@ def digests(run: Run, test: str) -> dict[str, str]:
     }
     found = {part: [digest_of(path) for path in paths if path.is_file()] for part, paths in parts.items()}
     return {part: hashlib.sha256("".join(each).encode()).hexdigest()[:16] for part, each in found.items() if each}
+
+
+def digests_of(run: Run, request: Request) -> dict[str, str]:
+    """`digests` of a run for all test sets that a request is of."""
+    further = {test: digests(run, test).get("translations") for test in request.tests if test != request.test}
+    named = {f"translations of {test}": digest for test, digest in further.items() if digest}
+    return {**digests(run, request.test), **named}
 
 
 def _named(value: Any) -> Any:

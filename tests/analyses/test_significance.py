@@ -49,6 +49,19 @@ def test_approximate_randomization_is_sacrebleus(metric, monkeypatch):
     assert ours.p_value == pytest.approx(of_system.p_value, abs=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["bs", "ar"])
+@pytest.mark.parametrize("metric", JUDGES)
+def test_other_draws_give_sacrebleus_p_value_within_three_standard_errors(metric, kind, monkeypatch):
+    _, theirs = sacrebleu_result(metric, kind, 500, 12345, monkeypatch)
+    test = significance.paired_bootstrap if kind == "bs" else significance.approximate_randomization
+    for seed in (1, 2, 3):
+        ours = test(*both(metric), 2000, seed=seed)
+        pooled = (500 * theirs.p_value + 2000 * ours.p_value) / 2500
+        assert 0.005 < pooled < 0.995, "a difference whose p-value can be estimated"
+        error = np.sqrt(pooled * (1 - pooled) * (1 / 500 + 1 / 2000))
+        assert 0 < abs(ours.p_value - theirs.p_value) < 3 * error
+
+
 def test_given_indices_replace_the_random_draw():
     baseline, system = both("bleu")
     rows = np.random.default_rng(12345).choice(70, size=(200, 70))

@@ -167,6 +167,7 @@ def test_every_drawing_has_its_case():
     widened = {"beam-sizes"}  # test_beam_sizes.py
     wrong = {"contrastive", "alignment-error", "alignment-error-lengths"}  # their own files
     printed = {"paper-table"}  # papers/test_presets.py
+    several = {"scores-by-test"}  # test_across_tests.py
     rated = {"human-rating"}  # test_rating.py
     routed = {"routing-maps", "routing-curves", "routing-along"}  # pages/test_routing.py
     routed |= {"routing-corpus", "routing-learned", "routing-health"}  # test_routing_measured.py
@@ -174,7 +175,7 @@ def test_every_drawing_has_its_case():
     parted = {"past-future", "past-future-strip", "past-future-lines"}  # pages/test_past_future.py
     parted |= {"past-future-course", "flip-times", "overlap", "past-future-truth", "under-translation"}
     true = {"true-choices"}  # test_true_choices.py
-    elsewhere = (true, alike, inside, attributed, widened, wrong, printed, rated, routed, varied, parted)
+    elsewhere = (several, true, alike, inside, attributed, widened, wrong, printed, rated, routed, varied, parted)
     assert set(load()) == set(CASES).union(*elsewhere)
 
 

@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 
 import core_models
 from analyses import attention
 from analyses.alignment import from_attention
+from core_models.backbones import attention as attention_layers
+from core_models.text.batches import collate
+from core_models.text.vocabulary import BOS
 from workbench.drawing import Request, draw
 from workbench.export.files import save
 from workbench.figures.grammar import Heat
@@ -42,6 +46,36 @@ def maps(figure) -> list[np.ndarray]:
 
 
 PARTS = {"cross": "decoder.cross_attention", "encoder": "encoder.self_attention", "decoder": "decoder.self_attention"}
+
+
+def test_attention_of_the_best_hypothesis_is_the_same_step_by_step(runs, monkeypatch):
+    """As the search computes it, a word at a time with what it keeps of the words before: no trace is asked for."""
+    run, shares, attend = runs[0], [], attention_layers.attend
+
+    def watched(query, key, value, mask=None, causal=False, dropout=0.0, weights=False):
+        found, share = attend(query, key, value, mask, causal, dropout, weights=True)
+        shares.append(share[0, :, 0].numpy())  # [H, M] of the one hypothesis
+        return found, share if weights else None
+
+    looked = look(run, "test", SENTENCE)
+    translator = core_models.load(run.folder)
+    system, numbers = translator.systems[0], {}
+    for number, piece in enumerate(translator.target_vocabulary.pieces(range(len(translator.target_vocabulary)))):
+        numbers[piece] = number
+    source = run.translations("test").test_set.sources[SENTENCE]
+    with torch.inference_mode():
+        state = system.start(system.encode(collate(translator.source_vocabulary.encode([source]))))
+        monkeypatch.setattr(attention_layers, "attend", watched)
+        for word in [BOS, *(numbers[piece] for piece in looked.target[:-1])]:
+            _, state = system.step(torch.tensor([[word]]), state)
+    layers = run.config.model.decoder_layers
+    for part, place in (("self", 0), ("cross", 1)):
+        traced = looked.array(f"decoder.{part}_attention")  # [layer, head, target, key]
+        for step in range(len(looked.target)):
+            for layer in range(layers):
+                stepped = shares[(step * layers + layer) * 2 + place]
+                np.testing.assert_allclose(stepped, traced[layer, :, step, : stepped.shape[-1]], atol=1e-5)
+    assert len(shares) == 2 * layers * len(looked.target)
 
 
 @pytest.mark.parametrize("part", list(PARTS))

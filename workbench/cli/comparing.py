@@ -14,6 +14,7 @@ from workbench.cli.shared import (
     RunsRoot,
     Settings,
     TestName,
+    TestNames,
     app,
     need_folder,
     pairs,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from workbench.figures.grammar import Figure
     from workbench.runs import Run
 
+TEST = "test"  # the test set of which nobody says another
 MOST_INCHES = 100  # of a figure's width
 
 
@@ -60,7 +62,7 @@ Reference = Annotated[int, typer.Option(help="Score against this reference alone
 @app.command()
 def evaluate(
     runs: RunPaths,
-    test: TestName = "test",
+    test: TestNames = None,
     metrics: str = "bleu,chrf,ter",
     samples: Annotated[int, typer.Option(help="Of the bootstrap", min=1)] = 1000,
     processes: Annotated[int, typer.Option(help="That share the scoring of a large test set", min=1)] = 1,
@@ -68,17 +70,24 @@ def evaluate(
     reference: Reference = 0,
     device: Device = "cpu",
 ) -> None:
-    """Score translations of a test set, translating first where that is still to do. Intervals: 95 % bootstrap."""
-    from workbench.evaluation import Counting, score_table
+    """Score translations of test sets, translating first where that is still to do. Intervals: 95 % bootstrap."""
+    from workbench.across_tests import score_table
+    from workbench.evaluation import Counting
     from workbench.runs import open_runs
 
     wanted = known_metrics(metrics)
-    opened = open_runs(runs)
-    missing = [Path(run.reference) for run in opened if test not in run.tests()]
-    if missing:
-        translate_test_set(missing, test, False, device)
+    opened, tests = open_runs(runs), test or [TEST]
+    for name in tests:
+        missing = [Path(run.reference) for run in opened if name not in run.tests()]
+        if missing:
+            translate_test_set(missing, name, False, device)
     if rank() == 0:
-        print_table(score_table(opened, test, wanted, samples, processes, Counting(preset, reference)))
+        print_table(_of(tests, score_table(opened, tests, wanted, samples, processes, Counting(preset, reference))))
+
+
+def _of(tests: list[str], table: pd.DataFrame) -> pd.DataFrame:
+    """The table; of a single test set it need not name it."""
+    return table if len(tests) > 1 else table.drop(columns="test")
 
 
 def known_metrics(text: str) -> list[str]:
@@ -95,7 +104,7 @@ def known_metrics(text: str) -> list[str]:
 @app.command()
 def compare(
     runs: RunPaths,
-    test: TestName = "test",
+    test: TestNames = None,
     baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
     method: Annotated[str, typer.Option(help="bootstrap, randomization or sign")] = "bootstrap",
     metrics: str = "bleu",
@@ -105,8 +114,9 @@ def compare(
         bool, typer.Option("--latex", help="Print the scores as a LaTeX table (booktabs) instead")
     ] = False,
 ) -> None:
-    """Test runs against a baseline on the same test set; p-values also after Holm's correction."""
-    from workbench.evaluation import TESTS, Counting, comparison_table
+    """Test runs against a baseline on the same test sets; p-values also after Holm's correction, over all of them."""
+    from workbench.across_tests import comparison_table
+    from workbench.evaluation import TESTS, Counting
     from workbench.runs import open_runs
 
     if rank() != 0:
@@ -115,23 +125,27 @@ def compare(
         refuse(f"--method {method!r}: choose {', '.join(TESTS)}")
     if len(runs) < 2:
         refuse(f"{runs[0]} alone cannot be compared; name the baseline and at least one other run")
-    opened = open_runs(runs)
+    opened, tests = open_runs(runs), test or [TEST]
+    for name in tests:
+        for run in opened:
+            run.translations(name)  # which says how it is translated where it is not
     counting, wanted = Counting(preset, reference), known_metrics(metrics)
-    found = comparison_table(opened, test, baseline or opened[0].name, method, wanted, counting)
+    found = _of(tests, comparison_table(opened, tests, baseline or opened[0].name, method, wanted, counting))
     if latex:
-        typer.echo(_latex(opened, test, wanted, counting, found, baseline or opened[0].name))
+        typer.echo(_latex(opened, tests, wanted, counting, found, baseline or opened[0].name))
     else:
         print_table(found)
 
 
 def _latex(
-    runs: list[Run], test: str, metrics: list[str], counting: Counting, tests: pd.DataFrame, baseline: str
+    runs: list[Run], tests: list[str], metrics: list[str], counting: Counting, compared: pd.DataFrame, baseline: str
 ) -> str:
-    from workbench.evaluation import METRIC_NAMES, score_table
+    from workbench.across_tests import score_table, with_means
+    from workbench.evaluation import METRIC_NAMES
     from workbench.export.latex import score_table_latex
 
-    scores = score_table(runs, test, metrics, counting=counting)
-    shown, tested = (one.assign(metric=one["metric"].replace(METRIC_NAMES)) for one in (scores, tests))
+    scores = _of(tests, with_means(score_table(runs, tests, metrics, counting=counting)))
+    shown, tested = (one.assign(metric=one["metric"].replace(METRIC_NAMES)) for one in (scores, compared))
     return score_table_latex(shown, tested, baseline)
 
 

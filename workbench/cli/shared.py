@@ -31,6 +31,12 @@ Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N")]
 TestName = Annotated[
     str, typer.Option("--test", help="A test set of the run's prepared data, or a name already translated")
 ]
+TestNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--test", help="Of the prepared data, or already translated; `test` unless told, several if given again"
+    ),
+]
 RunsRoot = Annotated[Path, typer.Option("--runs", envvar="WORKBENCH_RUNS", help="The folder that holds the runs")]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", "-s", help="key=value, e.g. max_epochs=10 or early_stopping.metric=bleu")

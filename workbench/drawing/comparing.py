@@ -40,6 +40,29 @@ def _scores(request: Request) -> Figure:
     return _signed(figure, dict(zip(table["metric"], table["signature"], strict=True)))
 
 
+@drawing("scores-by-test", options=("metric", "tests", "preset", "reference"))
+def _scores_by_test(request: Request) -> Figure:
+    """A panel a test set, of one metric; runs that have not translated one are not in its panel."""
+    from workbench import across_tests
+    from workbench.figures.scores import LOWER_IS_BETTER, score_dots
+
+    metric = request.options.get("metric", "bleu")
+    counting = evaluation.Counting(request.options.get("preset", "default"), request.options.get("reference", 0))
+    table = across_tests.score_table(request.runs, request.tests, [metric], counting=counting)
+    name, tests = evaluation.METRIC_NAMES[metric], list(dict.fromkeys(table["test"]))
+    figure = score_dots(
+        named(table.assign(metric=table["test"]), request),
+        baseline=short_names(request.runs).get(request.base),
+        styles=styles(request),
+        lower_is_better=tests if name in LOWER_IS_BETTER else (),
+    )
+    said = f"{name} with 95 % intervals, a panel a test set, sorted by {tests[0]}; the axes do not start at zero."
+    rule = f" The dotted rule is {short_names(request.runs)[request.base]}."
+    figure = replace(figure, name="scores-by-test", title=f"{name} by test set", caption=said + rule)
+    signed = zip(table["test"], table["signature"], strict=True)
+    return _signed(figure, {f"{name}, {test}": signature for test, signature in signed})
+
+
 def _signed(figure: Figure, signatures: dict[str, str]) -> Figure:
     """The figure with the signatures of its metrics, for the metadata of its files."""
     return replace(figure, provenance={**figure.provenance, "signatures": signatures})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pandas as pd
 
 from workbench.figures import theme
@@ -10,6 +12,7 @@ from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle, rule
 
 LOWER_IS_BETTER = ("TER",)
+MOST_BESIDE = 4  # panels in a row
 _COLUMNS = ("system", "metric", "score", "low", "high")
 
 
@@ -18,15 +21,17 @@ def score_dots(
     printed: pd.DataFrame | None = None,
     baseline: str | None = None,
     styles: dict[str, SeriesStyle] | None = None,
+    lower_is_better: Collection[str] = LOWER_IS_BETTER,
 ) -> Figure:
     """One panel for each metric; systems from the best of the first metric downwards.
 
     `low` and `high` are the ends of an interval (NaN where there is none). Hollow dots of `printed` are a paper's
     numbers. `baseline` is the system whose score stands as a rule; unless named, the first with a baseline's name.
+    lower_is_better: the metrics of which this is true.
     """
     require_columns(table, _COLUMNS, "table")
     metrics = list(dict.fromkeys(table["metric"]))
-    first = table[table["metric"] == metrics[0]].sort_values("score", ascending=metrics[0].upper() in LOWER_IS_BETTER)
+    first = table[table["metric"] == metrics[0]].sort_values("score", ascending=metrics[0] in lower_is_better)
     systems = list(dict.fromkeys([*first["system"], *table["system"], *(() if printed is None else printed["system"])]))
     baseline = baseline or next((name for name in systems if theme.style_of(name) == theme.BASELINE), None)
     chosen = theme.styles(systems, styles)
@@ -51,10 +56,10 @@ def score_dots(
         "Scores",
         tuple(panels),
         caption=_caption(baseline, printed is not None),
-        summary=_summary(table, metrics),
+        summary=_summary(table, metrics, lower_is_better),
         width="column" if len(metrics) == 1 else "page",
         shared_y=True,
-        columns=len(metrics),
+        columns=min(len(metrics), MOST_BESIDE),
     )
 
 
@@ -71,10 +76,10 @@ def _caption(baseline: str | None, printed: bool) -> str:
     return " ".join(parts)
 
 
-def _summary(table: pd.DataFrame, metrics: list[str]) -> str:
+def _summary(table: pd.DataFrame, metrics: list[str], lower_is_better: Collection[str]) -> str:
     said = []
     for metric in metrics:
-        lower = metric.upper() in LOWER_IS_BETTER
+        lower = metric in lower_is_better
         best = table[table["metric"] == metric].sort_values("score").iloc[0 if lower else -1]
         rank = f"is {'lowest' if lower else 'highest'}" if table["system"].nunique() > 1 else "stands alone"
         said.append(f"{best['system']} {rank} in {metric} ({best['score']:.2f})")

@@ -37,3 +37,4 @@ counting = score_tables.choose_counting(references)
 figure_view.show("scores", here.request(metrics=metrics, **score_tables.options(counting)))
 with frame.sentences_for_errors():
     score_tables.show(here, metrics, method, counting)
+    score_tables.show_by_test(here, metrics, method, counting)

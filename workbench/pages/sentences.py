@@ -2,11 +2,18 @@
 
 import streamlit as st
 
-from analyses.sentences import REFERENCE, SOURCE, WORDS, word_diff
+from analyses.sentences import REFERENCE, WORDS
 from workbench import frame
 from workbench.evaluation import METRIC_NAMES
-from workbench.widgets import sentence_table
-from workbench.widgets import word_diff as diff_view
+from workbench.widgets import sentence_table, translation_case
+
+INSIDE = {
+    "attention": "Attention",
+    "attribution": "Attribution",
+    "beam_trees": "Beam trees",
+    "what_if": "What-if",
+    "translate": "Translate it",
+}
 
 frame.heading("Sentences", "Every sentence with its scores; a click on a row looks at it, here and on the other pages.")
 here = frame.needs_runs()
@@ -37,7 +44,7 @@ with frame.sentences_for_errors():
     sentence_table.show(sentences, rows, columns)
 
     number = here.view.sentence
-    texts = {name: str(sentences.texts.at[number, name]) for name in sentences.texts}
+    texts = {str(name): str(text) for name, text in sentences.texts.loc[number].items()}
     values = sentences.values.loc[number]
     st.subheader(f"Sentence {number}")
     against = st.segmented_control(
@@ -49,16 +56,12 @@ with frame.sentences_for_errors():
         bind="query-params",
     )
     base = REFERENCE if against == "reference" else sentences.systems[0]
-    lines = [diff_view.html_line(name, diff_view.plain(texts[name])) for name in (SOURCE, REFERENCE) if name in texts]
-    for system in sentences.systems:
-        differences = diff_view.plain(texts[system]) if system == base else word_diff(texts[base], texts[system])
-        said = [f"{METRIC_NAMES[metric]} {values[f'{METRIC_NAMES[metric]} {system}']:.1f}" for metric in metrics
-                if f"{METRIC_NAMES[metric]} {system}" in values]  # fmt: skip
-        lines.append(diff_view.html_line(system, differences, " · ".join(said)))
-    with st.container(border=True):
-        diff_view.show(lines)
-    named = "the reference" if base == REFERENCE else base
-    st.caption(frame.as_typed(f"Underlined: not in {named}. Struck out: only in {named}."))
+    scored = {
+        system: [f"{METRIC_NAMES[metric]} {values[f'{METRIC_NAMES[metric]} {system}']:.1f}" for metric in metrics
+                 if f"{METRIC_NAMES[metric]} {system}" in values]
+        for system in sentences.systems
+    }  # fmt: skip
+    translation_case.show(texts, base, {system: " · ".join(said) for system, said in scored.items()})
     with st.container(horizontal=True):
-        for page, label in (("translate", "Translate it"), ("beam_trees", "Beam trees")):
+        for page, label in INSIDE.items():
             st.page_link(frame.page_file(page), label=label, icon=":material/arrow_forward:")

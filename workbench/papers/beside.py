@@ -140,13 +140,18 @@ def _absent(table: Table, row: Row) -> str:
 
 
 def origins(found: pd.DataFrame) -> str:
-    """Where numbers of ours are from, in words: run, bench or experiment, system, data, test set, measures."""
-    told: dict[tuple[str, ...], list[str]] = {}
+    """Where numbers of ours are from, in short: runs, benches and experiments by their data and test sets; what each of
+    them ran as stands in `beside`."""
+    told: dict[str, dict[str, list[str]]] = {}
     for one in records(found):
-        key = (
-            f"{one['where']} ({one['system']})",
-            f"data {one['data']}",
-            f"test set {one['test']}" * bool(one["test"]),
-        )
-        told.setdefault(key, []).append(MEASURE_NAMES[one["measure"]])
-    return "; ".join(", ".join(filter(None, (*key, *dict.fromkeys(names)))) for key, names in told.items())
+        told.setdefault(one["where"], {}).setdefault(one["data"], []).extend([one["test"]] * bool(one["test"]))
+    alike: dict[str, list[str]] = {}
+    for where, by_data in told.items():
+        said = "; ".join(", ".join((f"data {data}", *_tests(tests))) for data, tests in by_data.items())
+        alike.setdefault(said, []).append(where)
+    return "; ".join(f"{', '.join(places)} ({said})" for said, places in alike.items())
+
+
+def _tests(names: list[str]) -> list[str]:
+    """Test sets in words, each once."""
+    return [f"test set {name}" for name in dict.fromkeys(names)]

@@ -114,7 +114,8 @@ def drawn(name: str, request: Request) -> Figure:
     """The figure, from the cache where runs and request are the same."""
     options, among = json.dumps(request.options, sort_keys=True), tuple(run.name for run in request.among)
     asked = (request.test, request.sentence, request.baseline, among, options, *_named_files(request.options))
-    return _drawn(name, tuple((run.name, *stamp(run, request.test)) for run in request.runs), asked, request)
+    stamps = tuple((run.name, *(stamp(run, test) for test in request.tests)) for run in request.runs)
+    return _drawn(name, stamps, asked, request)
 
 
 def _named_files(options: Mapping[str, object]) -> list[tuple[str, int, int]]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
+from analyses.sentences import REFERENCE, SOURCE
 from workbench import frame as frames
 from workbench.drawing import Request, draw
 from workbench.evaluation import METRIC_NAMES
@@ -22,7 +23,7 @@ from workbench.papers.ours import OURS, SPEEDS, ours, to_make
 from workbench.papers.presets import Preset
 from workbench.recipe import figure_command, recipe_of
 from workbench.runs import Run
-from workbench.widgets import figure_view
+from workbench.widgets import figure_view, sentence_texts, translation_case
 
 Text = st.column_config.TextColumn
 Number = st.column_config.NumberColumn
@@ -215,11 +216,16 @@ def show_drawing(table: Table, here: Frame) -> None:
 
 
 def show_cases(preset: Preset, here: Frame) -> None:
-    """What the paper's translation case shows, and where ours can be looked at in the same way."""
+    """What the paper's translation case shows; our sentence in the same form, and where it can be looked at."""
     for case in preset.cases:
         with st.container(border=True):
             st.text(case.what)
             st.caption(as_typed(f"Shows: {case.shows}. Systems: {', '.join(case.systems) or 'not said'}."))
+    if here.tested:
+        st.caption(f"Ours, sentence {here.view.sentence} of the sidebar:")
+        texts = {name: text for name, text in sentence_texts.texts(here).items() if text is not None}
+        base = REFERENCE if REFERENCE in texts else next(name for name in texts if name != SOURCE)
+        translation_case.show(texts, base)
     query = frames.views.to_query(here.view)
     with st.container(horizontal=True):
         for page, label in (("sentences", "Our sentences"), ("beam_trees", "Our beam trees")):

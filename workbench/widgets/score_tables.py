@@ -10,12 +10,13 @@ import pandas as pd
 import streamlit as st
 
 from analyses.scores import PRESETS
-from workbench import evaluation
+from workbench import across_tests, evaluation
 from workbench.drawing import short_names
 from workbench.evaluation import METRIC_NAMES, Counting
 from workbench.export.latex import score_table_latex
 from workbench.frame import Frame, as_typed
 from workbench.runs import Run
+from workbench.widgets import figure_view
 from workbench.widgets.figure_view import stamp
 
 METHOD_NAMES = {"bootstrap": "Bootstrap", "randomization": "Randomization", "sign": "Sign test"}
@@ -105,6 +106,56 @@ def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> N
         )
     with st.expander("LaTeX table"):
         st.code(score_table_latex(scores, tests, baseline), language="latex", wrap_lines=True)
+
+
+def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counting) -> None:
+    """All test sets that the runs share, once somebody asks for them: as dots, as a table, and both for a paper."""
+    runs = frame.tested
+    tests = across_tests.shared_tests(runs)
+    if len(tests) < 2:
+        return
+    st.subheader("All test sets")
+    left, right = st.columns([2, 5], vertical_alignment="bottom")
+    metric = left.selectbox("Metric", metrics, format_func=METRIC_NAMES.__getitem__, key="by-test-metric")
+    if not right.toggle(f"Score all {len(tests)} test sets", key="by-test", bind="query-params"):
+        return
+    figure_view.show("scores-by-test", frame.request(metric=metric, tests=tests, **options(counting)))
+    key = tuple((run.name, *(stamp(run, test) for test in tests)) for run in runs)
+    scores, compared = _by_test(key, tuple(tests), metric, method, counting, runs)
+    table = across_tests.wide(_named(scores, runs), None if compared is None else _named(compared, runs))
+    numbers = {name: Number(format=_format(name)) for name in map(str, table) if name != "system"}
+    st.dataframe(
+        table, hide_index=True, column_config={"system": st.column_config.TextColumn("System", pinned=True), **numbers},
+        key="by-test-table", alt=f"{METRIC_NAMES[metric]} by test set",
+    )  # fmt: skip
+    baseline = short_names(runs)[runs[0].name]
+    if compared is not None:
+        said = f"Δ: to {baseline}; p: {_SAID[method].lower()}, after Holm's correction over all {len(compared)} "
+        st.caption(as_typed(f"{said}differences of the table."))
+    words = ["compare" if len(runs) > 1 else "evaluate", *(run.reference for run in runs)]
+    words += [word for test in tests for word in ("--test", test)]
+    words += ["--method", method] if len(runs) > 1 else []
+    with st.popover("Copy as command"):
+        st.code(shlex.join(["workbench", *words, *_counted(counting), "--metrics", metric]), language="bash",
+                wrap_lines=True)  # fmt: skip
+    with st.expander("LaTeX table of all test sets"):
+        named = (_named(scores, runs), None if compared is None else _named(compared, runs), baseline)
+        st.code(score_table_latex(*named), language="latex", wrap_lines=True)
+
+
+def _format(column: str) -> str:
+    return {"Δ": "%+.2f", "p": "%.4f"}.get(column.partition(" ")[0], "%.2f")
+
+
+@st.cache_data(max_entries=16, show_spinner="Scoring all test sets")
+def _by_test(
+    key: Key, tests: tuple[str, ...], metric: str, method: str, counting: Counting, _runs: tuple[Run, ...]
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Scores with their means, and differences to the first run, if there is a second one."""
+    scores = across_tests.with_means(across_tests.score_table(_runs, tests, [metric], counting=counting))
+    if len(_runs) < 2:
+        return scores, None
+    return scores, across_tests.comparison_table(_runs, tests, _runs[0].name, method, [metric], counting)
 
 
 def _counted(counting: Counting) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from analyses.sentences import REFERENCE, SOURCE
 from workbench.drawing import short_names
 from workbench.frame import Frame, as_typed
 from workbench.translations import Translations
@@ -11,27 +12,29 @@ from workbench.translations import Translations
 MOST_FOUND = 50
 
 
+def texts(frame: Frame) -> dict[str, str | None]:
+    """Source, reference (where there is one) and translations of the sentence by name; None of a run whose test set has
+    another sentence there."""
+    opened = {run.name: run.translations(frame.view.test) for run in frame.tested}
+    test = next(iter(opened.values())).test_set
+    names, number = short_names(frame.tested), frame.view.sentence
+    found: dict[str, str | None] = {SOURCE: test.sources[number]}
+    if test.references is not None:
+        found[REFERENCE] = test.references[number]
+    for name, own in opened.items():
+        found[names[name]] = own.hypotheses[number] if own.test_set.sources[number] == found[SOURCE] else None
+    return found
+
+
 def show(frame: Frame) -> None:
     """Source, reference and translations of the sentence, and a search box for another one."""
-    opened = {run.name: run.translations(frame.view.test) for run in frame.tested}
-    first = next(iter(opened.values()))
-    names = short_names(frame.tested)
-    number = frame.view.sentence
-    rows = [("source", first.test_set.sources[number])]
-    if first.test_set.references is not None:
-        rows.append(("reference", first.test_set.references[number]))
-    for name, found in opened.items():
-        same = found.test_set.sources[number] == rows[0][1]
-        said = (
-            found.hypotheses[number] or "(empty)" if same else f"(another sentence: its test set {first.test} differs)"
-        )
-        rows.append((names[name], said))
     with st.container(border=True):
-        for label, text in rows:
+        for label, text in texts(frame).items():
             side, wide = st.columns([1, 6], gap="small")
             side.caption(as_typed(label))
-            wide.text(text)
-        _search(first)
+            other = f"(another sentence: its test set {frame.view.test} differs)"
+            wide.text(other if text is None else text or "(empty)")
+        _search(frame.tested[0].translations(frame.view.test))
 
 
 def _search(translations: Translations) -> None:

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from tests.workbench.papers.written_runs import written_run
 from workbench import cli, evaluation
-from workbench.export.latex import score_table_latex
+from workbench.export.latex import case_latex, score_table_latex
 
 NAMES = {"a_b": 12, "better": 1}  # runs, and how many of their sentences are spoiled
 
@@ -41,6 +41,24 @@ def test_best_scores_are_bold_and_differences_have_a_dagger():
 
 def test_a_score_that_is_not_there_is_a_dash():
     assert "new & -- & " in score_table_latex(SCORES.drop(index=1)).replace("\\textbf{", "").replace("}", "")
+
+
+def test_a_case_has_its_words_marked_that_are_not_in_the_reference():
+    texts = {"source": "the 1_dog", "reference": "der Hund & die Katze", "a": "der Hund und, die 2 % Katze.", "b": ""}
+    assert (
+        case_latex(texts, "reference")
+        == r"""% needs \usepackage{booktabs} \usepackage{array}
+% underlined: not in reference
+\begin{tabular}{l>{\raggedright\arraybackslash}p{0.78\linewidth}}
+\toprule
+source & the 1\_dog \\
+reference & der Hund \& die Katze \\
+\midrule
+a & der Hund \underline{und,} die \underline{2} \underline{\%} Katze\underline{.} \\
+b & \textit{(empty)} \\
+\bottomrule
+\end{tabular}"""
+    )
 
 
 def test_compare_prints_the_table_of_its_runs(prepared, tmp_path):

@@ -13,7 +13,7 @@ from tests.workbench.export.test_latex import SCORES, TESTS
 from tests.workbench.papers.written_runs import written_run
 from workbench.drawing import Request
 from workbench.export.bundle import write_bundle
-from workbench.export.latex import beside_latex, score_table_latex
+from workbench.export.latex import beside_latex, case_latex, score_table_latex
 from workbench.export.tex import comment, document, packages, remarks, tex_text
 from workbench.papers.beside import beside, origins
 from workbench.papers.ours import ours
@@ -68,6 +68,13 @@ def test_a_score_table_shows_names_as_typed(names, tmp_path):
     for name in (name for name in names if name != ACCENTS):
         assert "".join(name.split()) in shown
     assert f"{20 + len(names) - 1}.00" in shown
+
+
+def test_a_translation_case_is_set_with_its_words_as_typed(tmp_path):
+    texts = {"source": "我喜欢 50 % & mehr", "reference": "I like a_b", "sys_1": r"I {like} \x", "sys_2": ""}
+    shown = _set(tmp_path, document(case_latex(texts, "reference")))
+    for text in ("50%&mehr", "Ilikea_b", r"I{like}\x", "sys_1", "(empty)"):
+        assert text in shown
 
 
 def test_the_document_that_a_bundle_names_sets_its_snippets(tmp_path):

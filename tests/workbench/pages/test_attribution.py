@@ -77,6 +77,17 @@ def test_a_taught_run_is_complete_for_every_word_of_its_own_output(taught_run, t
     np.testing.assert_allclose(table["sum"] - table["difference"], table["error"])
 
 
+@pytest.mark.parametrize("baseline", ["zero", "padding"])
+def test_every_system_of_the_demo_is_complete_for_every_word(demo_runs, baseline):
+    runs = runs_of(demo_runs, "transformer", "future-cost-1", "future-cost-2")
+    found = [explain(run, "test", number, {"baseline": baseline}, every_word=True) for run in runs for number in (0, 3)]
+    table = sums(found, {run.name: run.name for run in runs})
+    assert set(table["system"]) == {run.name for run in runs}
+    error = (table["sum"] - (table["log_prob"] - table["baseline_log_prob"])).abs()
+    assert (error < 0.01 * np.maximum(table["difference"].abs(), 0.5)).all()
+    assert table["complete"].all()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

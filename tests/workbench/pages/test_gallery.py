@@ -1,5 +1,8 @@
 """Paper gallery: what is printed stands there without any run, ours beside it with its origin, checks as a badge."""
 
+import html
+import re
+
 import pytest
 
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts, traces
@@ -59,7 +62,9 @@ def test_ours_stands_beside_with_run_data_test_set_and_metric(with_runs):
     assert shown.loc["+Model II", "where"] == "run second"
     assert _printed(at).set_index("row").loc["+BIARN", "ours"] == beside.NOT_HERE
     captions = " ".join(element.value for element in at.caption).replace("\\", "")
-    assert f"no reproduction: run plain (transformer:preset=tiny), data {row['data']}, test set test, BLEU" in captions
+    assert f"no reproduction: run plain, run second (data {row['data']}, test set test)" in captions
+    assert "preset=tiny" not in captions  # the line names runs; the table below says what each ran as
+    assert set(lines.loc[lines["where"] == "run plain", "ran as"]) == {"transformer:preset=tiny"}
     commands = [code for code in codes(at) if code.startswith("workbench figure ")]
     assert any("paper-table" in code and "paper=" in code and "table-1" in code for code in commands)
     assert any(code.startswith("workbench figure scores") for code in commands)  # the same kind of figure, of our runs
@@ -102,6 +107,14 @@ def test_a_case_shows_what_it_is_about_and_leads_to_our_sentences(with_runs):
     at = open_page("gallery", paper="duan-2020", table="Figure 4", runs=["plain", "second"], sentence="3")
     (case,) = library()["duan-2020"].cases
     assert case.what in texts(at)
+    opened = {run.name: run.translations("test") for run in with_runs}
+    body = "".join(
+        html.unescape(re.sub(r"<del.*?</del>|<[^>]+>", "", element.proto.body)) for element in at.get("html")
+    )
+    (latex,) = [code for code in codes(at) if r"\midrule" in code and "plain &" in code]
+    for line in (opened["plain"].test_set.sources[3], *(found.hypotheses[3] for found in opened.values())):
+        assert " ".join(line.split()) in " ".join(body.split())
+        assert "".join(line.split()) in re.sub(r"\\underline\{(.*?)\}|\s", r"\1", latex)
     assert _links(at) == ["sentences", "beam_trees"]
     assert all("sentence=3" in link.proto.query_string for link in at.main.get("page_link")[:2])
     assert any("no search was recorded" in error.value for error in at.error)

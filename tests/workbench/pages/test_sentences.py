@@ -75,7 +75,8 @@ def test_the_chosen_sentence_stands_below_with_all_its_texts(found):
 
 def test_another_page_keeps_runs_and_sentence(with_demo):
     at = open_page("sentences", sentence="4", runs=["demo/transformer", "demo/future-cost-1"], contains="e")
-    assert [link.proto.page for link in at.get("page_link")] == ["translate", "beam_trees"]
+    links = [link.proto.page for link in at.get("page_link")]
+    assert links == ["attention", "attribution", "beam_trees", "what_if", "translate"]
     at.switch_page(str(frame.page_file("beam_trees"))).run()
     assert at.sidebar.number_input(key="sentence").value == 4
     assert at.sidebar.multiselect(key="runs").value == ["demo/transformer", "demo/future-cost-1"]

@@ -87,10 +87,7 @@ def test_the_figure_draws_printed_numbers_hollow_and_ours_filled(papers, prepare
     wanted = found[found["row"] == "model-1"].iloc[0]
     assert [drawn["score"], drawn["low"], drawn["high"]] == [wanted["score"], wanted["low"], wanted["high"]]
     assert panel.y.texts[int(drawn["place"])] == "+Model I"
-    assert (
-        f"run mine (future-cost-1:preset=tiny), data {prepared.folder.parent.name}, test set test, BLEU"
-        in figure.caption
-    )
+    assert f"run mine (data {prepared.folder.parent.name}, test set test)" in figure.caption
     assert "no reproduction" in figure.caption
 
 

@@ -1,0 +1,95 @@
+"""Every analysis is one table, whether a command, a notebook or a package asks for it; its numbers are the pages'."""
+
+import io
+import os
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from core_models.text.parallel import write_lines
+from workbench import cli, evaluation, notebook
+from workbench.analysing import ANALYSES
+from workbench.runs import RunError, open_run
+
+OPTIONS = {"scores": {"metrics": "bleu,ter"}, "comparison": {"method": "sign"}, "documents": {"metric": "chrf"}}
+
+
+@pytest.fixture
+def runs(demo_runs, tmp_path):
+    """Two runs of the demo; what is kept beside them is theirs."""
+    for name in ("transformer", "future-cost-1"):
+        shutil.copytree(demo_runs / "demo" / name, tmp_path / "demo" / name, copy_function=os.link)
+    (tmp_path / "demo" / "data").symlink_to(demo_runs / "demo" / "data")
+    return notebook.runs(tmp_path / "demo" / "*")
+
+
+@pytest.mark.parametrize("name", list(ANALYSES))
+def test_command_and_notebook_give_one_table(name, runs):
+    options = OPTIONS.get(name, {})
+    found = notebook.analyse(name, runs, sentence=3, **options)
+    assert len(found) or name == "lines"  # nothing is odd about the demo
+    folders = [word for run in runs for word in ("--run", str(run.folder))]
+    settings = [word for option, value in options.items() for word in ("--set", f"{option}={value}")]
+    words = ["analyse", name, *folders, "--sentence", "3", *settings]
+    printed = CliRunner().invoke(cli.app, words, catch_exceptions=False).stdout
+    same = pd.read_csv(io.StringIO(found.to_csv(index=False)), keep_default_na=False)
+    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(printed), keep_default_na=False), same)
+
+
+def test_every_analysis_is_listed_with_what_it_is():
+    listed = CliRunner().invoke(cli.app, ["analyse", "list"], catch_exceptions=False).stdout.splitlines()
+    assert {line.split()[0] for line in listed} >= set(ANALYSES)
+    assert all(len(line.split()) > 3 for line in listed)
+
+
+def test_scores_and_differences_are_those_of_the_page(runs):
+    found = notebook.analyse("scores", runs, metrics="chrf", preset="lowercase")
+    wanted = evaluation.score_table(runs, "test", ["chrf"], counting=evaluation.Counting("lowercase"))
+    pd.testing.assert_frame_equal(found, wanted)
+    found = notebook.analyse("comparison", runs, baseline="future-cost-1", method="randomization")
+    wanted = evaluation.comparison_table(runs, "test", "future-cost-1", "randomization")
+    pd.testing.assert_frame_equal(found, wanted)
+
+
+def test_nodes_of_a_tree_hold_the_translation(runs):
+    found = notebook.analyse("beam-tree", runs, sentence=4)
+    for run in runs:
+        best = found[(found["system"] == run.name) & found["on_best"]].sort_values("step")
+        assert best["word"].tolist() == run.translations("test").details[4]["tokens"]
+        assert best["prefix"].iloc[-1] == " ".join(best["word"])
+        assert best["log_prob"].sum() == pytest.approx(run.translations("test").details[4]["log_prob"], abs=1e-4)
+
+
+def test_attributions_of_every_word_sum_to_what_they_should(runs):
+    found = notebook.analyse("attribution", runs[:1], sentence=2, target="reference")
+    error = (found["sum"] - (found["log_prob"] - found["baseline_log_prob"])).abs()
+    assert (error < 0.01 * np.maximum(found["difference"].abs(), 0.5)).all()
+    assert found["word"].iloc[-1] == "(sentence)"
+
+
+def test_what_is_odd_about_an_output_is_found(runs):
+    path = runs[0].folder / "translations" / "test" / "hypotheses.txt"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.unlink()  # a link to the demo's own
+    write_lines(path, ["", *lines[1:]])
+    run = open_run(runs[0].folder)
+    found = notebook.analyse("lines", [run])
+    assert "empty" in found[(found["sentence"] == 0) & (found["side"] == run.name)]["finding"].tolist()
+    assert notebook.analyse("outputs", [run])["empty"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("score", {}, "no analysis is called 'score'; did you mean 'scores'"),
+        ("training", {"metric": "bleu"}, "there is no option 'metric'; there is none"),
+        ("documents", {"metrics": "bleu"}, "there is no option 'metrics'; there is metric, preset, reference"),
+        ("comparison", {"method": "t"}, "method 't': choose bootstrap"),
+    ],
+)
+def test_what_cannot_be_had_is_one_sentence(runs, name, options, said):
+    with pytest.raises(RunError, match=said):
+        notebook.analyse(name, runs, **options)

@@ -1,0 +1,31 @@
+"""A translation case: source, reference and what systems wrote of one sentence, words marked; also in LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from analyses.sentences import REFERENCE, SOURCE, word_diff
+from workbench.export.latex import case_latex
+from workbench.frame import as_typed
+from workbench.widgets import word_diff as diff_view
+
+
+def show(texts: Mapping[str, str], base: str, notes: Mapping[str, str] | None = None) -> None:
+    """The texts by name: source, reference (where there is one), then systems, each marked against the one of `base`.
+
+    notes: what stands below the name of a system.
+    """
+    notes = notes or {}
+    lines = []
+    for name, text in texts.items():
+        plain = name in (SOURCE, REFERENCE, base)
+        differences = diff_view.plain(text) if plain else word_diff(texts[base], text)
+        lines.append(diff_view.html_line(name, differences, notes.get(name, "")))
+    with st.container(border=True):
+        diff_view.show(lines)
+    named = "the reference" if base == REFERENCE else base
+    st.caption(as_typed(f"Underlined: not in {named}. Struck out: only in {named}."))
+    with st.expander("LaTeX of this case"):
+        st.code(case_latex(texts, base), language="latex", wrap_lines=True)
