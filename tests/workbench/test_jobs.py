@@ -4,8 +4,10 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -118,6 +120,34 @@ def test_a_job_that_is_killed_from_outside(tmp_path, whole, state):
         command.kill()
     assert _ended(job) == state
     assert job.exit_code == (None if whole else 128 + signal.SIGKILL)
+
+
+@with_births
+def test_a_job_goes_on_when_the_app_that_started_it_is_stopped(tmp_path, demo_runs):
+    """As by Ctrl-C in its terminal, then by force: the job is in no group of the app's, and another app finds it."""
+    data, settings = demo_runs / "demo" / "data", ("max_steps=1000000", "log_every=1", "batch_tokens=256")
+    arguments = ["train", "transformer:preset=tiny", "--data", str(data), "--out", str(tmp_path / "run")]
+    arguments += ["--device", "cpu", *(part for one in settings for part in ("--set", one))]
+    script = (
+        "import sys, time; from pathlib import Path; from workbench import jobs\n"
+        "jobs.start(Path(sys.argv[1]), sys.argv[2:]); print('started', flush=True); time.sleep(600)"
+    )
+    app = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path / "jobs"), *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    assert app.stdout.readline() == b"started\n"
+    for number in (signal.SIGINT, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(app.pid, number)
+    app.wait()
+    (job,) = jobs.list_jobs(tmp_path / "jobs")
+    _until(lambda: job.progress is not None, job)  # what it says goes on, too
+    assert job.state == "running"
+    again = jobs.start(tmp_path / "jobs", arguments)
+    assert again.folder == job.folder, "the same command is not begun a second time"
+    job.cancel()
+    assert _ended(job) == "cancelled"
 
 
 def test_a_command_outlives_its_shell_and_is_still_running(tmp_path):
