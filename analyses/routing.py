@@ -181,12 +181,20 @@ def dealt_anew(generator: np.random.Generator, *arrays: np.ndarray) -> list[np.n
 
     What a layer says for all outputs moves together, and with it what else is its own (the same order for all arrays).
     So every layer keeps its votes, and what they have in common; only what the layers say of the same position no
-    longer stands side by side. Votes exchanged between the layers of one position would not do: every output would keep
-    the very votes that agreed, from other senders.
+    longer stands side by side. `exchanged` leaves more as it was: every output keeps the very votes that agreed.
     """
     positions, inputs = arrays[0].shape[:2]
     orders = np.stack([generator.permutation(positions) for _ in range(inputs)], axis=1)  # [P, L]
     return [array[orders, np.arange(inputs)] for array in arrays]
+
+
+def exchanged(generator: np.random.Generator, votes: np.ndarray) -> np.ndarray:
+    """Votes [P, L, N, D] with those for each output exchanged between the inputs of a position, in an order of its own.
+
+    An output hears what it heard, but no longer from whom: what an input says to all outputs is gone.
+    """
+    places = np.broadcast_to(np.arange(votes.shape[1])[:, None], votes.shape[:3])
+    return np.take_along_axis(votes, generator.permuted(places, axis=1)[..., None], axis=1)
 
 
 def _resampled(values: np.ndarray, weights: np.ndarray, samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

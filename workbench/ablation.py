@@ -208,11 +208,12 @@ def _placed(table: pd.DataFrame, placed: Mapping[str, tuple[str, Any]]) -> pd.Da
 
 
 def benches(folder: Path | None = None) -> list[str]:
-    """The tables of `workbench bench` that are at hand."""
+    """The tables of `workbench bench` that are at hand, but for those by length (`length_costs`)."""
     import pandas as pd
 
     found = sorted(((folder or _folder()) / "results").glob("*.csv"))
-    return [path.stem for path in found if set(_RATIOS) <= set(pd.read_csv(path, nrows=0))]
+    columns = {path.stem: set(pd.read_csv(path, nrows=0)) for path in found}
+    return [name for name, own in columns.items() if set(_RATIOS) <= own and "length" not in own]
 
 
 def benches_of(option: str, folder: Path | None = None) -> list[str]:

@@ -33,8 +33,9 @@ MASS, ASSIGNMENTS = f"{MECHANISM}.mass", f"{MECHANISM}.assignments"
 CROSS = "decoder.cross_attention"
 RANKS = ("past_bag.rank", "future_bag.rank")
 TARGETS = {"own": "the runs' own translations", "reference": "the references"}
+COUNTED = ((True, True), (True, False), (False, True), (False, False))  # of overlap rates: as types? with </s>?
 AT_ONCE = 16  # sentences whose arrays are held
-_FORMAT = 1
+_FORMAT = 2
 _ARRAYS = ("mass", "attention", "past_overlap", "future_overlap")
 
 
@@ -65,7 +66,8 @@ class Sentence:
     """One forced sentence by words, </s> among them where it was written.
 
     mass [T, I, G] (G = 0 without guided capsules); attention [layers, T, I], a mean over heads (no layer without
-    attention); past_overlap, future_overlap: rates of the steps of pieces, empty without bags of words.
+    attention); past_overlap, future_overlap: rates of the steps of pieces, [4, steps] as `COUNTED` (NaN where there is
+    no such step), without any step where there are no bags of words.
     """
 
     row: int
@@ -89,6 +91,11 @@ class Sentence:
     def words(self) -> tuple[int, int]:
         """How many of the source and of the target there are without the ends."""
         return self.source_words, self.target_words
+
+    def overlap(self, side: str, types: bool = True, end: bool = True) -> np.ndarray:
+        """The overlap rates of the steps of a side ("past", "future"), with words counted as types or as tokens."""
+        found = getattr(self, f"{side}_overlap")[COUNTED.index((types, end))]
+        return found[~np.isnan(found)]
 
     def attended(self) -> set[Link]:
         """A link for each target word, to the source word attended to most on average; ends have none."""
@@ -178,12 +185,24 @@ def reduced(row: int, sources: Sequence[str], targets: Sequence[str], trace: Tra
         mass = past_future.of_words(trace[MASS].values, targets, sources, trace[MASS].sums_to_one)
     if CROSS in trace:
         weights = np.stack([attention.to_words(layer, targets, sources) for layer in trace[CROSS].values.mean(1)])
-    overlaps = np.zeros(0), np.zeros(0)
+    overlaps = np.zeros((len(COUNTED), 0)), np.zeros((len(COUNTED), 0))
     if set(RANKS) <= set(trace):
         past, future = (trace[name].values for name in RANKS)
-        overlaps = overlap.overlaps(past, future, targets)
+        overlaps = _overlaps(past, future, targets)
     arrays = [array.astype(np.float32) for array in (mass, weights, *overlaps)]
     return Sentence(row, tuple(words[1]), tuple(words[0]), *arrays)
+
+
+def _overlaps(past: np.ndarray, future: np.ndarray, targets: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Overlap rates of all steps, counted in each way: [4, T] and [4, T - 1]."""
+    found = [np.full((len(COUNTED), max(0, len(targets) - after)), np.nan) for after in (0, 1)]
+    for place, (types, end) in enumerate(COUNTED):
+        count = len(targets) - (not end and targets[-1] == END)
+        if count:
+            rates = overlap.overlaps(past[:count, :count], future[:count, :count], targets[:count], types)
+            for whole, own in zip(found, rates, strict=True):
+                whole[place, : len(own)] = own
+    return found[0], found[1]
 
 
 def _stored(run: Run, test: str, given: Sequence[_Given]) -> TraceStore | None:

@@ -1,8 +1,8 @@
 """How a run routes its layers over a test set, measured live or from a stored trace: RESULTS/scores/routing-KEY.npz.
 
-Of the run as it is trained; of the weights it began from; and of its own votes dealt anew over positions. What the last
-two show too, nobody learned. Assignments to 512 capsules are big, so they are reduced as they come, a few sentences at
-a time. Knows runs and traces, no figure; torch comes with the first measurement.
+Of the run as it is trained; of the weights it began from; and of its own votes dealt anew over positions, or exchanged
+between layers. What these show too, nobody learned. Assignments to 512 capsules are big, so they are reduced as they
+come, a few sentences at a time. Knows runs and traces, no figure; torch comes with the first measurement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analyses.kept_arrays import read_arrays, write_arrays
-from analyses.routing import Spread, dealt_anew, spread, together
+from analyses.routing import Spread, dealt_anew, exchanged, spread, together
 from workbench.runs import Run, RunError
 from workbench.traced import forced_as
 
@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 
 KINDS = ("em_routing", "dynamic_routing")
 SIDES = {"encoder": "source", "decoder": "target"}
-STATES = {"trained": "trained", "initial": "at initialisation", "shuffled": "votes dealt anew"}
+STATES = {
+    "trained": "trained",
+    "initial": "at initialisation",
+    "shuffled": "votes dealt anew",
+    "exchanged": "votes exchanged between layers",
+}
+_REVOTED = ("shuffled", "exchanged")
 AT_ONCE = 16  # sentences whose arrays are held, and over whose positions votes are dealt anew
 _FORMAT = 1
 _SEED = 1  # of the deal
@@ -112,15 +118,15 @@ def _live(run: Run, kind: str, side: str, given: Forced, state: str) -> Iterator
     from core_models.untrained import untrained
 
     translator = untrained(run.folder) if state == "initial" else core_models.load(run.reference)
-    names = ("votes", "inputs_active") if state == "shuffled" else ("assignments", "activations")
+    names = ("votes", "inputs_active") if state in _REVOTED else ("assignments", "activations")
     generator = np.random.default_rng(_SEED)
     for begin in range(0, len(given.rows), AT_ONCE):
         chunk = slice(begin, begin + AT_ONCE)
         traces = translator.trace(
             given.sources[chunk], given.tokens[chunk], [f"{kind}.{side}.{name}" for name in names]
         )
-        if state == "shuffled":
-            yield from _shuffled(translator, kind, side, traces, generator)
+        if state in _REVOTED:
+            yield from _revoted(translator, kind, side, traces, generator, state)
         else:
             yield from (_spread(trace, kind, side) for trace in traces)
 
@@ -130,15 +136,17 @@ def _spread(trace: Trace, kind: str, side: str) -> Spread:
     return spread(trace[f"{kind}.{side}.assignments"].values, None if active is None else active.values)
 
 
-def _shuffled(
-    translator: Translator, kind: str, side: str, traces: Sequence[Trace], generator: np.random.Generator
+def _revoted(
+    translator: Translator, kind: str, side: str, traces: Sequence[Trace], generator: np.random.Generator, state: str
 ) -> Iterator[Spread]:
-    """The sentences again, routed on votes that were dealt anew over all their positions."""
+    """The sentences again, routed on votes that were dealt anew over all their positions, or exchanged at each."""
     each = [trace[f"{kind}.{side}.votes"].values for trace in traces]
     arrays = [np.concatenate(each)]
     if f"{kind}.{side}.inputs_active" in traces[0]:
         arrays.append(np.concatenate([trace[f"{kind}.{side}.inputs_active"].values for trace in traces]))
-    assignments, activations = route(translator, kind, side, *dealt_anew(generator, *arrays))
+    votes, *active = dealt_anew(generator, *arrays) if state == "shuffled" else arrays
+    votes = exchanged(generator, votes) if state == "exchanged" else votes
+    assignments, activations = route(translator, kind, side, votes, *active)
     ends = np.cumsum([len(votes) for votes in each])[:-1]
     parts = np.split(assignments, ends, axis=1)
     outputs = [None] * len(parts) if activations is None else np.split(activations, ends)

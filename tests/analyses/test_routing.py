@@ -118,6 +118,17 @@ def test_a_sentence_without_positions_is_refused():
         routing.together([])
 
 
+def test_exchanged_votes_stay_those_of_their_output_and_position():
+    votes = np.random.default_rng(3).normal(size=(6, 4, 5, 2))
+    found = routing.exchanged(np.random.default_rng(1), votes)
+    orders = set()
+    for place, output in itertools.product(range(6), range(5)):
+        was, now = (side[place, :, output].tolist() for side in (votes, found))
+        assert sorted(now) == sorted(was)
+        orders.add(tuple(was.index(vote) for vote in now))
+    assert len(orders) > 10  # of 24, drawn for each of thirty
+
+
 def test_votes_dealt_anew_stay_their_layers_own_whole_and_together():
     draw = np.random.default_rng(3)
     votes, active = draw.normal(size=(30, 4, 2, 3)), draw.uniform(size=(30, 4))

@@ -52,8 +52,8 @@ def test_what_is_measured_is_what_the_forced_passes_did(run, forced):
         np.testing.assert_allclose(one.attention.sum(-1), 1, atol=1e-5)
         ranks = [wanted.trace[f"{side}_bag.rank"].values for side in ("past", "future")]
         past, future = overlap.overlaps(*ranks, wanted.tokens)
-        np.testing.assert_allclose(one.past_overlap, past, atol=1e-6)
-        np.testing.assert_allclose(one.future_overlap, future, atol=1e-6)
+        np.testing.assert_allclose(one.overlap("past"), past, atol=1e-6)
+        np.testing.assert_allclose(one.overlap("future"), future, atol=1e-6)
 
 
 def test_a_stored_trace_says_the_same_to_its_half_precision(run):
@@ -82,6 +82,25 @@ def test_a_measurement_is_kept_and_made_again_where_it_cannot_be_read(run):
     np.testing.assert_array_equal(again[0].mass, found[0].mass)
 
 
+@pytest.mark.parametrize("types", [True, False])
+@pytest.mark.parametrize("end", [True, False])
+def test_overlap_rates_of_types_and_of_tokens_with_and_without_the_end(run, forced, types, end):
+    found = measuring.measured(run, "test", "reference", 6)
+    wanted = []
+    for one, wrote in zip(found, forced, strict=True):
+        count = len(wrote.tokens) - (not end)
+        assert wrote.tokens[-1] == "</s>"
+        ranks = [wrote.trace[f"{side}_bag.rank"].values[:count, :count] for side in ("past", "future")]
+        past, future = overlap.overlaps(*ranks, wrote.tokens[:count], types)
+        np.testing.assert_allclose(one.overlap("past", types, end), past, atol=1e-6)
+        np.testing.assert_allclose(one.overlap("future", types, end), future, atol=1e-6)
+        wanted.append(past.mean())
+    figure = draw("overlap", Request((run,), "test", options={"sentences": 6, "tokens": not types, "end": end}))
+    mean = figure.table[(figure.table.series == "PAST") & (figure.table.mark == "points")].value.tolist()
+    assert mean == pytest.approx([np.mean(wanted)], abs=1e-6)
+    assert ("without </s>" in figure.caption) != end
+
+
 @pytest.mark.parametrize(("system", "groups", "axis"), [("clf-bow-bca", 3, -1), ("attn-bow-bca", 2, 1)])
 def test_the_simple_baselines_have_their_masses(prepared, system, groups, axis):
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
@@ -93,7 +112,7 @@ def test_the_simple_baselines_have_their_masses(prepared, system, groups, axis):
     assert (found.source_words, found.target_words, found.mass.shape[-1]) == (6, 6, groups)
     np.testing.assert_allclose(found.mass.sum(axis), 1, atol=1e-5)
     assert len(found.attended()) == 6
-    assert len(found.past_overlap) == len(one.tokens) == len(found.future_overlap) + 1
+    assert len(found.overlap("past")) == len(one.tokens) == len(found.overlap("future")) + 1
 
 
 def test_the_course_is_that_of_words_without_the_end(run):

@@ -176,6 +176,7 @@ def measure(
         "precision": precision,
         "device": device,
         "threads": torch.get_num_threads(),
+        **({} if shape.length is None else {"length": shape.length}),
         **counts,
         **multiply_adds(name, shape),
     }

@@ -20,9 +20,12 @@ from workbench.runs import RunError
 Record = dict[str, Any]
 
 
-def measure_apart(system: str, precision: str, device: str, threads: int, steps: int) -> Record:
+def measure_apart(
+    system: str, precision: str, device: str, threads: int, steps: int, length: int | None = None
+) -> Record:
     """Measure a system of the catalogue in a process of its own, so that its peak memory is its own."""
     options = ["--json", "--precision", precision, "--device", device, "--threads", str(threads), "--steps", str(steps)]
+    options += [] if length is None else ["--lengths", str(length)]
     record = _spoken([sys.executable, "-m", "workbench.cli", "bench", system, *options], threads)
     return {"engine": system if precision == "float32" else f"{system} {precision}", **record}
 

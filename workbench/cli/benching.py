@@ -12,6 +12,10 @@ import typer
 from workbench.cli.shared import Device, RunPath, app, need_folder, print_table, refuse
 
 Threads = Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice", min=0)]
+_BY_LENGTH = (
+    *("length", "engine", "train_tokens_per_second", "train_ratio", "train_ceiling"),
+    *("decode_sentences_per_second", "decode_ratio", "decode_ceiling"),
+)
 
 
 @app.command()
@@ -29,6 +33,9 @@ def bench(
     ] = "small",
     peers: Annotated[
         str | None, typer.Option(help="A Python that has transformers and ctranslate2: measure these engines too")
+    ] = None,
+    lengths: Annotated[
+        str | None, typer.Option(help="Of all sentences, in words, such as 10,20,50,100: a table for each length")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the table here too")] = None,
     as_json: Annotated[
@@ -53,27 +60,51 @@ def bench(
     for one in precisions:
         if one not in ("float32", "bfloat16", "int8"):
             refuse(f"--precision {one}: choose float32, bfloat16 or int8")
+    each = _lengths(lengths)
+    if peers is not None and lengths is not None:
+        refuse("--lengths: other engines are measured on one mix of lengths; leave out --peers")
     need_folder(csv, "--csv")
     if as_json:
         from workbench.bench.ours import measure
-        from workbench.bench.shape import Shape
+        from workbench.bench.shape import Shape, of_length
 
         for one in precisions:
-            for name in names:
-                typer.echo(json.dumps(measure(name, Shape(steps=steps), one, device, threads=threads)))
+            for length in each:
+                mixed = Shape(steps=steps)
+                shape = mixed if length is None else of_length(mixed, length)
+                for name in names:
+                    typer.echo(json.dumps(measure(name, shape, one, device, threads=threads)))
         return
+    import pandas as pd
+
     from analyses import efficiency
     from workbench.bench import rounds as engines
 
-    def ours(name: str, one: str) -> list[engines.Record]:
-        return [engines.measure_apart(name, one, device, threads, steps)]
+    def ours(name: str, one: str, length: int | None) -> list[engines.Record]:
+        return [engines.measure_apart(name, one, device, threads, steps, length)]
 
-    measure_all = [partial(ours, name, one) for one in precisions for name in names]
-    others = [] if peers is None else [partial(engines.measure_peers, peers, threads, device, preset)]
-    found = efficiency.table(engines.in_rounds([*measure_all, *others], rounds))
-    if csv is not None:
-        found.to_csv(csv, index=False)
-    print_table(found.set_index("engine").T.reset_index(names="what"))
+    tables = []
+    for length in each:
+        measure_all = [partial(ours, name, one, length) for one in precisions for name in names]
+        others = [] if peers is None else [partial(engines.measure_peers, peers, threads, device, preset)]
+        tables.append(efficiency.table(engines.in_rounds([*measure_all, *others], rounds)))
+        if csv is not None:
+            pd.concat(tables).to_csv(csv, index=False)
+    found = pd.concat(tables, ignore_index=True)
+    if lengths is None:
+        print_table(found.set_index("engine").T.reset_index(names="what"))
+    else:
+        print_table(found[[name for name in _BY_LENGTH if name in found]])
+
+
+def _lengths(said: str | None) -> list[int | None]:
+    """The lengths that are asked for; without any, one mix of lengths."""
+    if said is None:
+        return [None]
+    parts = [part.strip() for part in said.split(",")]
+    if not all(part.isdecimal() and int(part) for part in parts):
+        refuse(f"--lengths {said}: write numbers of words from 1, with commas between")
+    return [int(part) for part in parts]
 
 
 def _in_preset(name: str, preset: str) -> str:

@@ -1,7 +1,8 @@
 """Drawings of ablations: a score, or speed, over the values of one option, beside what papers print for it.
 
 Options of both: `option` (of a mechanism, of the model or of training). Scores are those of the runs that are given, or
-without runs of an `experiment` whose results are at hand; speeds are those of a `bench`.
+without runs of an `experiment` whose results are at hand; speeds are those of a `bench`. And what systems cost by the
+length of sentences, of a `bench` too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from workbench.runs import RunError
 if TYPE_CHECKING:
     from workbench.figures.grammar import Figure
 
-BENCH = "speed-cpu"
+BENCH, BY_LENGTH = "speed-cpu", "length-cost-cpu"
 
 
 def scored(request: Request, metric: str = "bleu") -> ablation.Scored:
@@ -90,3 +91,19 @@ def _ablation_cost(request: Request) -> Figure:
     )
     beside = f" Hollow: printed in {where}, relative to its own baseline, on other machines." if where else ""
     return ablation_cost(points, option, baseline, printed, caption + beside)
+
+
+@drawing("length-cost", without_runs=True, options=("bench",))
+def _length_cost(request: Request) -> Figure:
+    """Options besides: bench, a table of `workbench bench --lengths` by name."""
+    from workbench.figures.length_cost import length_cost
+    from workbench.length_costs import length_costs
+
+    bench = str(request.options.get("bench", BY_LENGTH))
+    table, baseline = length_costs(bench)
+    caption = (
+        "Time of a sentence in training (forward, backward and update) and in beam search with outputs as long as the "
+        f"source, by its length; below, speed relative to {baseline} at the same length, hollow what multiply-adds "
+        f"alone would allow; measured on the machine of {bench}."
+    )
+    return length_cost(table, baseline, caption)

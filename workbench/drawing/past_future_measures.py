@@ -113,9 +113,10 @@ def _linked(request: Request, run: Run, target: str) -> list[Truth] | None:
     return truths(run, request.test) if asked == "truth" else None
 
 
-@drawing("overlap", options=("sentences", "target", "printed"))
+@drawing("overlap", options=("sentences", "target", "printed", "tokens", "end"))
 def _overlap(request: Request) -> Figure:
-    """Options besides: printed (also what the paper says)."""
+    """Options besides: printed (also what the paper says), tokens (a repeated piece counts each time), end (is </s> one
+    of them? it is, unless told)."""
     import pandas as pd
 
     from analyses.overlap import rates
@@ -128,20 +129,23 @@ def _overlap(request: Request) -> Figure:
         raise RunError(
             "none of the runs predicts bags of words, which overlap rates are made of; choose gdr-bow or gdr-bow-bca"
         )
+    types, end = request.options.get("tokens") not in (True, "true"), request.options.get("end") not in (False, "false")
     tables, means, said = [], [], []
     for run in with_bags:
         target, name = _target(request, run), short_names(request.runs)[run.name]
         found = sentences_of(request, run, target)
-        past, future = ([getattr(one, f"{side}_overlap") for one in found] for side in ("past", "future"))
+        past, future = ([one.overlap(side, types, end) for one in found] for side in ("past", "future"))
         tables.append(along({"past": past, "future": future}, list(map(len, past))).assign(system=name))
         means.append(rates(past, future).assign(system=name))
         said.append(_on(request, run, target, len(found)))
+    counted = "distinct pieces" if types else "pieces, repeated ones each time"
     (row,) = library()["zheng-2019"].table("section-4.3").rows
     printed = {side: float(value) for side, value in row.values.items()}
     beside = request.options.get("printed", True) in (True, "true")
     caption = (
         "How much of the words up to a step (PAST) is among the 5 t most probable of the bag's prediction, and of the "
-        "words after it (FUTURE) among 5 (T − t); distinct pieces, </s> among them; over relative position in tenths, "
+        f"words after it (FUTURE) among 5 (T − t); {counted}, "
+        f"{'</s> among them' if end else 'without </s>'}; over relative position in tenths, "
         "95 % bootstrap intervals over sentences; at the right the means of sentences"
         f"{', hollow: printed by Zheng et al. 2019 (other data)' if beside else ''}. {'; '.join(said)}."
     )

@@ -144,7 +144,7 @@ def _routing_corpus(request: Request) -> Figure:
 
 @drawing("routing-learned", options=_WHICH)
 def _routing_learned(request: Request) -> Figure:
-    """What the trained weights do beside the weights they began from, and beside votes that cannot agree."""
+    """What the trained weights do beside the weights they began from, and beside votes that say less."""
     import pandas as pd
 
     from analyses.routing import measures
@@ -169,7 +169,8 @@ def _routing_learned(request: Request) -> Figure:
         f"{'; '.join(said)} (at the last iteration, paired). At initialisation: the weights that training began from, "
         "the same words forced. Votes dealt anew: each layer's votes moved to other positions of a few sentences, all "
         "capsules together, so every layer votes as often for what it votes for, but no longer about the same word as "
-        "the other layers; what is left is the algorithm's own and the layers' average votes. "
+        "the other layers; what is left is the algorithm's own and the layers' average votes. Votes exchanged: at each "
+        "position the votes for each capsule among the layers, so it hears the same, from others. "
         f"{_EXPLAINED['corrected']}"
     )
     figure = routing_corpus(pd.concat(tables, ignore_index=True), None, None, _ceilings(found), caption)

@@ -6,19 +6,22 @@ import streamlit as st
 
 from workbench import drawing, frame
 from workbench.past_future import guided
-from workbench.widgets import past_future_sections
+from workbench.widgets import ablation_section, past_future_sections
 
 PARTS = {
     "sentence": "One sentence",
     "corpus": "Test set",
     "truth": "Against the truth",
     "left": "Under-translation",
+    "lengths": "By length",
+    "ablation": "Ablations",
 }
 SECTIONS = {
     "sentence": past_future_sections.sentence,
     "corpus": past_future_sections.corpus,
     "truth": past_future_sections.truth,
     "left": past_future_sections.left_over,
+    "lengths": past_future_sections.lengths,
 }
 
 frame.heading(
@@ -27,6 +30,13 @@ frame.heading(
     "step by step (Zheng 2019).",
 )
 here = frame.needs_runs()
+part = st.segmented_control(
+    "Show", list(PARTS), format_func=PARTS.__getitem__, default="sentence", required=True, key="past-future",
+    bind="query-params",
+)  # fmt: skip
+if part == "ablation":
+    ablation_section.ablations(here)
+    st.stop()
 able = guided(here.tested)
 if not able:
     frame.empty(
@@ -36,12 +46,8 @@ if not able:
         f"workbench train gdr-bow-bca --data DATA --out {shlex.quote(str(here.root))}/gdr-bow-bca",
     )
     st.stop()
-part = st.segmented_control(
-    "Show", list(PARTS), format_func=PARTS.__getitem__, default="sentence", required=True, key="past-future",
-    bind="query-params",
-)  # fmt: skip
 SECTIONS[part](here, able)
 names = drawing.short_names(here.tested)
 others = [names[run.name] for run in here.tested if run not in able]
-if others:
+if others and part != "lengths":
     st.caption(frame.as_typed(f"Without PAST and FUTURE: {', '.join(others)}."))

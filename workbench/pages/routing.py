@@ -6,7 +6,7 @@ import streamlit as st
 
 from workbench import drawing, frame
 from workbench.routing import routed
-from workbench.widgets import routing_sections
+from workbench.widgets import ablation_section, routing_sections
 
 SIDES = {"encoder": "Encoder", "decoder": "Decoder"}
 PARTS = {
@@ -31,7 +31,7 @@ part = left.segmented_control(
     bind="query-params",
 )  # fmt: skip
 if part == "ablation":
-    routing_sections.ablations(here)
+    ablation_section.ablations(here)
     st.stop()
 side = right.segmented_control(
     "Stack", list(SIDES), format_func=SIDES.__getitem__, default="encoder", required=True, key="side",

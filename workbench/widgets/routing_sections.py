@@ -1,4 +1,4 @@
-"""The sections of the page Routing: a sentence with its two sliders, a test set, what is learned, training, ablations.
+"""The sections of the page Routing: a sentence with its two sliders, a test set, what is learned, training.
 
 Each arranges controls and figures; what they show is computed by the drawings.
 """
@@ -11,11 +11,10 @@ from dataclasses import replace
 
 import streamlit as st
 
-from workbench import ablation, frame
+from workbench import frame
 from workbench.drawing import Request
 from workbench.drawing.routing import assignments
 from workbench.drawing.routing_measures import MOST_CHECKPOINTS, OVER_TRAINING, SENTENCES, corpus_table
-from workbench.evaluation import METRIC_NAMES
 from workbench.inside import look
 from workbench.routing import checkpoints
 from workbench.runs import Run
@@ -33,7 +32,6 @@ MEASURES = {
     "low": Number("95 % from", format="%.4f"),
     "high": Number("to", format="%.4f"),
 }
-HERE = "runs"
 
 
 def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
@@ -135,46 +133,3 @@ def health(here: frame.Frame, able: Sequence[Run], side: str) -> None:
 
 def _side(side: str) -> dict[str, object]:
     return {"side": side} if side != "encoder" else {}
-
-
-def ablations(here: frame.Frame) -> None:
-    """One option at several values: of the runs beside the chosen ones, or of an experiment whose results are here."""
-    beside = _beside(here)
-    with frame.sentences_for_errors():
-        options = {HERE: ablation.varying(ablation.settings_of_runs(beside))}
-        options |= {name: ablation.varying(ablation.settings_of_experiment(name)) for name in ablation.experiments()}
-        known = [name for name, varied in options.items() if varied]
-        if not known:
-            frame.empty(
-                "No two runs here differ in one option alone. A grid of systems in a file makes such runs:",
-                "workbench experiment run FILE",
-            )
-            return
-        columns = st.columns([3, 3, 2])
-        which = columns[0].selectbox(
-            "Of", known, format_func=lambda name: "The runs in the same folder" if name == HERE else name, key="swept",
-            bind="query-params",
-        )  # fmt: skip
-        option = columns[1].selectbox(
-            "Option", options[which], format_func=lambda name: name.replace("_", " "), key="option", bind="query-params"
-        )
-        metric = columns[2].selectbox(
-            "Metric", ["bleu", "chrf"], format_func=METRIC_NAMES.__getitem__, key="ablation-metric", bind="query-params"
-        )
-        asked = {"option": option, **({"metric": metric} if metric != "bleu" else {})}
-        if which == HERE:
-            figure_view.show("ablation", here.request(beside, **asked))
-        else:
-            figure_view.show("ablation", here.request((), experiment=which, **asked))
-        for bench in ablation.benches_of(option):
-            figure_view.show("ablation-cost", here.request((), option=option, bench=bench), key=bench)
-
-
-def _beside(here: frame.Frame) -> list[Run]:
-    """All runs in the folders of the chosen ones that have translated the test set."""
-    folders = {run.folder.parent for run in here.chosen}
-    return [
-        run
-        for run in here.runs
-        if run.folder.parent in folders and not run.problem and not run.outside and here.view.test in run.tests()
-    ]

@@ -147,6 +147,10 @@ def test_the_page_links_its_figures(both, passed):
     np.testing.assert_allclose(heat["z"], mass[1, 1].T, atol=1e-5)
     at.multiselect(key="lives").set_value([1]).run()
     assert "--set 'source=[1]'" in codes(at)[-1]
+    at.select_slider(key="step").set_value("all").run()
+    at.multiselect(key="strip").set_value([3, 0]).run()
+    assert "--set 'steps=[0, 3]'" in codes(at)[1]
+    assert not at.exception
 
 
 def test_the_other_sections_of_the_page(both):
@@ -155,6 +159,21 @@ def test_the_other_sections_of_the_page(both):
         at = open_page("past_future", **both, **{"past-future": part, "forced-sentences": "20"})
         assert drawn(at) == names
         assert not at.error
+
+
+def test_lengths_and_scores_are_of_all_chosen_runs(both):
+    """Figures 5a, 5b and 6: the Transformer is what GDR is held against."""
+    at = open_page("past_future", **both, **{"past-future": "By length"})
+    assert drawn(at) == ["output-lengths", "length-scores", "scores"]
+    for chart in charts(at):
+        assert {"transformer", "gdr-bow-bca"} <= {trace.get("name") for trace in chart["data"]}
+    assert not at.error
+
+
+def test_ablations_need_no_chosen_run(with_demo):
+    at = open_page("past_future", runs=["demo/transformer"], **{"past-future": "Ablations"})
+    assert drawn(at)[0] == "ablation"
+    assert not at.error
 
 
 def test_a_sentence_with_much_left_is_looked_at(both, with_demo):
