@@ -77,8 +77,8 @@ def _scrub(
     chosen = {name: value for name, value in (("iteration", iteration), ("step", step)) if value not in ("all", "last")}
     whole = replace(request, options={**request.options, **chosen})
     figure_view.show("past-future", replace(whole, options={**whole.options, **maps}))
-    steps = _places("steps", "Target words", targets, "strip", "ten over the sentence", 10) if step == "all" else {}
-    figure_view.show("past-future-strip", replace(whole, options={**whole.options, **steps}))
+    strip = _places("steps", "Target words", targets, "strip", "ten over the sentence", 10) if step == "all" else {}
+    figure_view.show("past-future-strip", replace(whole, options={**whole.options, **strip}))
     lives = _places("source", "Source words", sources, "lives", "those that change most", 12)
     figure_view.show("past-future-lines", replace(whole, options={**whole.options, **lives}))
 
@@ -188,13 +188,13 @@ def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
     figure_view.show("past-future", here.request(able))
 
 
-def _look_at(sentences: list[int]) -> None:
-    rows = st.session_state["remainders"]["selection"]["rows"]
-    if rows:
-        st.session_state["sentence"] = sentences[rows[0]]
 def lengths(here: frame.Frame, able: Sequence[Run]) -> None:
     """All chosen runs, those without PAST and FUTURE among them: output lengths and scores by source length, scores."""
     for name in ("output-lengths", "length-scores", "scores"):  # Figures 5a, 5b and 6 of the paper
         figure_view.show(name, here.request(here.tested, **({"metrics": "bleu"} if name == "scores" else {})))
 
 
+def _look_at(sentences: list[int]) -> None:
+    rows = st.session_state["remainders"]["selection"]["rows"]
+    if rows:
+        st.session_state["sentence"] = sentences[rows[0]]
