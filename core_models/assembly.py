@@ -8,7 +8,8 @@ Knows that there are mechanisms and what they may do, none by name; knows nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -79,6 +80,11 @@ class State:
         return State(self.position, self.mask.index_select(0, sentences), kept, hypothesis)
 
 
+def mixture(log_probs: Sequence[Tensor]) -> Tensor:
+    """The logarithm of the mean of probabilities, [...] each."""
+    return torch.logsumexp(torch.stack([*log_probs]), dim=0) - math.log(len(log_probs))
+
+
 class System(nn.Module):
     """One translation system. `mechanisms` are in the order of the configuration, named by `name` or `name-2`, ..."""
 
@@ -122,11 +128,19 @@ class System(nn.Module):
         """Force the words that come in [S, T] (BOS first), mask [S, T] of real positions."""
         guests = Guests(self.named_mechanisms, encoded.sentence, self._first(encoded), forced=True, trace=trace)
         output, view = self.backbone.force(words, mask, encoded.sentence[BACKBONE], encoded.mask, guests)
-        predictions = []
-        if self.training or trace is not None:
-            for name, mechanism in self.named_mechanisms.items():
-                predictions += mechanism.predictions(view, guests.owns[name])
-        return Forced(Prediction("main", output), words, view, guests, predictions)
+        predictions = self._predictions(view, guests, every=self.training or trace is not None)
+        weight = math.prod(one.main_weight for one in self.named_mechanisms.values()) if self.training else 1.0
+        return Forced(Prediction("main", output, weight=weight), words, view, guests, predictions)
+
+    def _predictions(self, view: View, guests: Guests, every: bool) -> list[Prediction]:
+        """What mechanisms predict: all of it, or what the scores are made of alone."""
+        found = (
+            prediction
+            for name, mechanism in self.named_mechanisms.items()
+            if every or mechanism.mixes
+            for prediction in mechanism.predictions(view, guests.owns[name])
+        )
+        return [prediction for prediction in found if every or prediction.mixes]
 
     def losses(self, forced: Forced, batch: Batch, label_smoothing: float = 0.0) -> dict[str, Tensor]:
         """Weighted sums per sentence [S] of every term; `main` is the translation's own cross-entropy, in nats."""
@@ -139,23 +153,41 @@ class System(nn.Module):
         return losses
 
     def token_log_probs(self, forced: Forced, target: Tensor) -> dict[str, Tensor]:
-        """log P of the words [S, T] under the main prediction and each mechanism's of a word, in nats, [S, T] each."""
+        """log P of the words [S, T] by the system (`main`) and by each mechanism's prediction of a word, in nats,
+        [S, T] each; where predictions mix, `decoder` is what the vocabulary head says alone."""
         matrix, bias = self.backbone.output_matrix
-        values = {}
+        values: dict[str, Tensor] = {}
         for prediction in [forced.main, *(p for p in forced.predictions if p.target == "word")]:
             head, head_bias = (matrix, bias) if prediction.matrix is None else (prediction.matrix, prediction.bias)
             vectors = prediction.vectors.flatten(0, 1)
             chosen = word_logits(vectors, head, target.flatten(), head_bias)
             values[prediction.name] = (chosen - log_partition(vectors, head, head_bias)).view(target.shape)
+        if mixing := [values[prediction.name] for prediction in forced.predictions if prediction.mixes]:
+            values["decoder"] = values["main"]
+            values["main"] = mixture([values["main"], *mixing])
         return values
 
     def scores(self, forced: Forced) -> Scores:
-        """Logits over the vocabulary at every position of a forced pass: [S, T, V]."""
-        return Scores(logits(forced.main.vectors, *self.backbone.output_matrix), False)
+        """Logits over the vocabulary at every position of a forced pass, log-probabilities where predictions mix:
+        [S, T, V]."""
+        return self._mixed(logits(forced.main.vectors, *self.backbone.output_matrix), forced.predictions)
+
+    def _mixed(self, values: Tensor, predictions: Sequence[Prediction]) -> Scores:
+        """The head's logits [S, N, V] as they are, or the mean of all distributions that mix."""
+        matrix, bias = self.backbone.output_matrix
+        mixing = [
+            logits(one.vectors, *((matrix, bias) if one.matrix is None else (one.matrix, one.bias)))
+            for one in predictions
+            if one.mixes
+        ]
+        if not mixing:
+            return Scores(values, False)
+        return Scores(mixture([torch.log_softmax(one, dim=-1) for one in (values, *mixing)]), True)
 
     def start(self, encoded: Encoded) -> State:
         """One empty hypothesis a sentence."""
-        room, begun = self.backbone.start(encoded.sentence[BACKBONE])
+        guests = Guests(self.named_mechanisms, encoded.sentence, {}, forced=False)
+        room, begun = self.backbone.start(encoded.sentence[BACKBONE], guests)
         hypothesis = {BACKBONE: begun}
         first = self._first(encoded)
         hypothesis.update(
@@ -170,12 +202,12 @@ class System(nn.Module):
         The old state is used up: a backbone may have written into its tensors.
         """
         guests = Guests(self.named_mechanisms, state.sentence, state.hypothesis, forced=False)
-        output, stepped, _ = self.backbone.step(
+        output, stepped, view = self.backbone.step(
             words, state.position, state.sentence[BACKBONE], state.hypothesis[BACKBONE], state.mask, guests
         )
         hypothesis = {BACKBONE: stepped}
         hypothesis.update({name: dict(own.after) for name, own in guests.owns.items() if own.after})
         head = self.search_head
         values = logits(output, *self.backbone.output_matrix) if head is None else head(output)
-        scores = Scores(values, False)
+        scores = self._mixed(values, self._predictions(view, guests, every=False))
         return scores, State(state.position + 1, state.mask, state.sentence, hypothesis)

@@ -29,7 +29,7 @@ class Section(BaseModel):
 
 
 # width, encoder + decoder layers, heads, feed-forward. A recurrent decoder takes `width` as its hidden size.
-PRESETS: dict[str, dict[str, int]] = {
+PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"width": 64, "encoder_layers": 1, "decoder_layers": 2, "heads": 2, "feed_forward": 256, "embedding": 64},
     "demo": {"width": 128, "encoder_layers": 2, "decoder_layers": 2, "heads": 4, "feed_forward": 512, "embedding": 128},
     "small": {
@@ -56,14 +56,28 @@ PRESETS: dict[str, dict[str, int]] = {
         "feed_forward": 4096,
         "embedding": 512,
     },
+    # The recurrent systems of Zheng 2018; Table 6 counts them with 30,000 words a side.
+    "paper-pfrnn": {
+        "backbone": "rnnsearch",
+        "width": 1024,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "heads": 16,
+        "feed_forward": 4096,
+        "embedding": 512,
+        "attention_width": 2048,
+        "tied": "none",
+    },
 }
+# What only a recurrent backbone reads.
+RECURRENT = ("cell", "encoder", "deep_layers", "attention_width", "summary", "first_state")
 
 
 class ModelConfig(Section):
     """A system: a backbone and its mechanisms. A preset fills the sizes that are not given."""
 
     backbone: Literal["transformer", "rnnsearch"] = "transformer"
-    preset: Literal["tiny", "demo", "small", "base", "big"] | None = "small"
+    preset: Literal["tiny", "demo", "small", "base", "big", "paper-pfrnn"] | None = "small"
     width: int = Field(gt=0)
     embedding: int = Field(gt=0, description="width of word embeddings; a Transformer's equal its width")
     encoder_layers: int = Field(gt=0)
@@ -77,6 +91,12 @@ class ModelConfig(Section):
     dropout: float = Field(0.1, ge=0, lt=1)
     attention_dropout: float = Field(0.1, ge=0, lt=1)
     activation_dropout: float = Field(0.0, ge=0, lt=1)
+    cell: Literal["gru", "lstm"] = Field("gru", description="of a recurrent system's encoder and decoder")
+    encoder: Literal["recurrent", "transformer"] = Field("recurrent", description="of a recurrent decoder")
+    deep_layers: int = Field(0, ge=0, description="layers above a recurrent decoder's first, without attention")
+    attention_width: int | None = Field(None, gt=0, description="of a recurrent system's attention; its width")
+    summary: Literal["mean", "end_states"] = Field("mean", description="what summarises the source (D5)")
+    first_state: Literal["summary", "zero"] = Field("summary", description="of a recurrent decoder (D6)")
     mechanisms: tuple[dict[str, dict[str, Any]], ...] = ()
 
     @model_validator(mode="before")
@@ -100,10 +120,26 @@ class ModelConfig(Section):
             raise ValueError(f"heads: {self.heads} does not divide the width {self.width}")
         if self.backbone == "transformer" and self.width % 2:
             raise ValueError(f"width: {self.width} must be even (sine and cosine positions)")
+        if self.backbone == "transformer":
+            for name in RECURRENT:
+                if getattr(self, name) != type(self).model_fields[name].default:
+                    raise ValueError(f"{name}: only backbone rnnsearch reads it; leave it out, or take that backbone")
+        if self.encoder == "transformer":
+            self._check_mixed()
         for mechanism in self.mechanisms:
             if len(mechanism) != 1:
                 raise ValueError(f"mechanisms: each entry is one name with its options, not {mechanism!r}")
         return self
+
+    def _check_mixed(self) -> None:
+        """A recurrent decoder on a Transformer's encoder."""
+        if self.embedding != self.width or self.width % self.heads or self.width % 2:
+            raise ValueError(
+                f"encoder: a transformer needs embeddings as wide as itself, an even width and heads that divide it; "
+                f"here are embedding {self.embedding}, width {self.width} and {self.heads} heads"
+            )
+        if self.summary == "end_states":
+            raise ValueError("summary: a transformer encoder has no end states; take mean")
 
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
@@ -145,12 +181,18 @@ class TrainingConfig(Section):
     keep_every: int | None = Field(None, gt=0, description="steps between checkpoints that are kept for good")
     early_stopping: EarlyStopping = EarlyStopping()
     init_from: str | None = None
+    init_only: tuple[str, ...] = Field(
+        (),
+        description="patterns of the tensors that are taken from there, backbone.encoder* for instance; all that fit",
+    )
     tensorboard: bool = False
 
     @model_validator(mode="after")
     def _ends(self) -> TrainingConfig:
         if not (self.max_steps or self.max_epochs):
             raise ValueError("training: give max_steps or max_epochs, else it never ends")
+        if self.init_only and self.init_from is None:
+            raise ValueError("init_only: does nothing without init_from; name the run whose tensors these are")
         return self
 
     def asks_for_more(self, step: int, epoch: int, without_gain: int) -> bool:
@@ -188,18 +230,12 @@ class RunConfig(Section):
     """All that one trained system is made of."""
 
     name: str
-    init_only: tuple[str, ...] = Field(
-        (),
-        description="patterns of the tensors that are taken from there, backbone.encoder* for instance; all that fit",
-    )
     system: str = Field("", description="catalogue name this configuration came from")
     data: str = Field(description="folder written by `workbench data prepare`, relative to the run or absolute")
     model: ModelConfig
     training: TrainingConfig
     search: SearchConfig = SearchConfig()
     vocabulary: dict[str, str] = Field({}, description="SHA-256 of the vocabularies, by side, written when it begins")
-        if self.init_only and self.init_from is None:
-            raise ValueError("init_only: does nothing without init_from; name the run whose tensors these are")
 
     def data_folder(self, run: Path) -> Path:
         """The prepared data of the run in folder `run`: a relative path is relative to it."""

@@ -25,6 +25,7 @@ class Int8Linear(nn.Module):
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
+        self.out_features = len(weight)
         rows = weight.detach().float()
         scales = rows.abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny * MOST) / MOST
         zeros = torch.zeros(len(rows), dtype=torch.long)

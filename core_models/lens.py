@@ -83,6 +83,12 @@ def layer_vectors(forced: Forced) -> list[Tensor] | None:
     return layers
 
 
+def _of_the_mixture(system: System, forced: Forced, target: Tensor) -> dict[str, Tensor]:
+    """What the mean of several distributions says: there are no vectors behind it."""
+    found = _measures(system.scores(forced).values.flatten(0, 1), target.flatten())
+    return {name: value.view(target.shape) for name, value in found.items()}
+
+
 def record(system: System, forced: Forced, target: Tensor, writer: TraceWriter) -> None:
     """Write what is wanted of MEASURES ("target") and, as lens.NAME, of LENS_MEASURES ("layer", "target"); of each
     prediction of a bag, as NAME.rank ("target", "target_key"), the rank of every word at every position.
@@ -100,7 +106,8 @@ def record(system: System, forced: Forced, target: Tensor, writer: TraceWriter) 
         return {name: value.view(target.shape) for name, value in found.items()}
 
     if any(map(writer.wants, MEASURES)):
-        own = measured(forced.main.vectors)
+        mixes = any(prediction.mixes for prediction in forced.predictions)
+        own = _of_the_mixture(system, forced, target) if mixes else measured(forced.main.vectors)
         for name in MEASURES:
             writer.record(name, ("target",), own[name])
     if not any(writer.wants(f"lens.{name}") for name in LENS_MEASURES):

@@ -18,10 +18,12 @@ from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Transformer
 from core_models.config import ConfigError, ModelConfig, nearest, parse, read_value, settings_in
 from core_models.mechanisms.base import Host, Mechanism, Options, Place
+from core_models.mechanisms.coverage import Coverage
 from core_models.mechanisms.future_cost import FutureCost
 from core_models.mechanisms.guided_capsules import GuidedCapsules
 from core_models.mechanisms.layer_aggregation import DynamicCombination, LinearCombination
 from core_models.mechanisms.layer_routing import DynamicRouting, EMRouting
+from core_models.mechanisms.past_future_layers import PastFutureLayers
 from core_models.plugins import Plugged, class_of, join
 
 BACKBONES: dict[str, type[Transformer] | type[RNNSearch]] = {"transformer": Transformer, "rnnsearch": RNNSearch}
@@ -32,6 +34,8 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "em_routing": EMRouting,
     "guided_capsules": GuidedCapsules,
     "future_cost": FutureCost,
+    "past_future_layers": PastFutureLayers,
+    "coverage": Coverage,
 }
 
 
@@ -46,6 +50,15 @@ class Entry:
 
 def _guided(title: str, where: str = "Table 1", **options: Any) -> Entry:
     return Entry(title, f"Zheng 2019, {where}", {"mechanisms": [{"guided_capsules": options}]})
+
+
+def _recurrent(title: str, paper: str = "Zheng 2018, Table 2", **model: Any) -> Entry:
+    return Entry(title, paper, {"backbone": "rnnsearch", **model})
+
+
+def _past_future(title: str, *layers: str, loss: bool = False, **options: Any) -> Entry:
+    chosen = {"layers": list(layers), **options, **({"losses": list(layers)} if loss else {})}
+    return _recurrent(title, mechanisms=[{"past_future_layers": chosen}])
 
 
 SYSTEMS: dict[str, Entry] = {
@@ -73,7 +86,23 @@ SYSTEMS: dict[str, Entry] = {
     "gdr-bow-bca-no-redundant": _guided("GDR, both, no redundant", losses=["bow", "bca"], redundant=False),
     "clf-bow-bca": _guided("CLF, both losses", "Figure 6", routing="classifier", losses=["bow", "bca"]),
     "attn-bow-bca": _guided("ATTN, both losses", "Figure 6", routing="attention", losses=["bow", "bca"]),
-    "rnnsearch": Entry("RNNSearch", "Bahdanau 2015; conditional GRU", {"backbone": "rnnsearch"}),
+    "rnnsearch": _recurrent("RNNSearch", "Bahdanau 2015; conditional GRU"),
+    "rnnsearch-2dec": _recurrent("RNNSearch, two decoder layers", deep_layers=1),
+    "rnnsearch-3dec": _recurrent("RNNSearch, three decoder layers", deep_layers=2),
+    "coverage": _recurrent("Coverage", "Tu 2016", mechanisms=[{"coverage": {}}]),
+    "frnn-gru": _past_future("FUTURE layer, GRU", "future", future_unit="gru"),
+    "frnn-gru-o": _past_future("FUTURE layer, GRU-o", "future", future_unit="gru-o"),
+    "frnn-gru-i": _past_future("FUTURE layer, GRU-i", "future"),
+    "frnn-gru-i-loss": _past_future("FUTURE layer, GRU-i, loss", "future", loss=True),
+    "prnn": _past_future("PAST layer", "past"),
+    "prnn-loss": _past_future("PAST layer, loss", "past", loss=True),
+    "pfrnn": _past_future("PAST and FUTURE layers", "past", "future"),
+    "pfrnn-loss": _past_future("PAST and FUTURE layers, losses", "past", "future", loss=True),
+    "gdr-rnn": _recurrent(
+        "GDR on RNNSearch, both losses",
+        "Zheng 2019, Table 1",
+        mechanisms=[{"guided_capsules": {"losses": ["bow", "bca"], "combination": "linear"}}],
+    ),
 }
 
 

@@ -5,12 +5,13 @@ A backbone calls `guests.at(place, x, view)` where it offers a place and knows n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from core_models.late_products import LateProducts, images
 from core_models.mechanisms.base import Mechanism, Own, Place, View
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Guests:
         self.owns = {
             name: Own(sentence.get(name, {}), before.get(name, {}), forced, trace, name) for name in mechanisms
         }
+        self.linear: Callable[[Sequence[nn.Linear], Tensor], tuple[Tensor, ...]] = images
         self._past: dict[str, list[tuple[dict[str, Tensor], dict[str, Tensor]]]] = {name: [] for name in mechanisms}
 
     def stand_on(self, *places: Place) -> bool:
@@ -54,6 +56,27 @@ class Guests:
         if self.trace is not None:
             self.trace.record(name, tuple(axes), value, sums_to_one)
 
+    @property
+    def attended_maps(self) -> list[nn.Linear]:
+        """All maps of the attended context that mechanisms ask for."""
+        return [one for mechanism in self.mechanisms.values() for one in mechanism.attended_maps]
+
+    def attend(self, found: Sequence[Tensor]) -> None:
+        """Hand every mechanism the images of the attended context under its maps."""
+        remaining = list(found)
+        for name, mechanism in self.mechanisms.items():
+            count = len(mechanism.attended_maps)
+            self.owns[name].attended, remaining = tuple(remaining[:count]), remaining[count:]
+
+    def recur(self, positions: int) -> None:
+        """A forced recurrence begins: linear maps in it have their gradients made after it."""
+        self._let_map(LateProducts(positions))
+
+    def _let_map(self, linear: Callable[[Sequence[nn.Linear], Tensor], tuple[Tensor, ...]]) -> None:
+        self.linear = linear
+        for own in self.owns.values():
+            own.linear = linear
+
     def advance(self) -> None:
         """In a forced recurrence: what this position left is what the next one finds."""
         for name, own in self.owns.items():
@@ -62,6 +85,7 @@ class Guests:
 
     def gather(self) -> None:
         """After a forced recurrence: stack what every position found and left over the target axis, [S, T, ...]."""
+        self._let_map(images)
         for name, own in self.owns.items():
             for key in own.after:
                 own.before[key] = torch.cat([found[key] for found, _ in self._past[name]], dim=1)

@@ -3,12 +3,15 @@
     s'_t = GRU1(s_{t-1}, E[y_{t-1}]);  c_t = attention(s'_t, h);  s_t = GRU2(s'_t, c_t)
     read = tanh(W1 s_t + W2 E[y_{t-1}] + W3 c_t);  p = softmax(Wo read + b)
 
-Offers the three attention places besides READOUT and OUTPUT; what does not depend on the recurrence is done outside it.
+Offers the attention places besides READOUT and OUTPUT; what does not depend on the recurrence is done outside it: in a
+forced pass words before, deeper layers' inputs, readout and gradients of weights after the loop; in a search whatever
+maps c_t, a mean of annotations, is applied to the annotations once, and the images are averaged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -16,28 +19,38 @@ from torch import Tensor, nn
 from core_models.backbones.dropout import Dropout
 from core_models.backbones.embeddings import embedding_tables
 from core_models.backbones.guests import Guests
-from core_models.backbones.recurrent import AdditiveAttention, GatedUnit
+from core_models.backbones.recurrent import CELLS, AdditiveAttention, GatedUnit
+from core_models.backbones.recurrent_encoder import TransformerEncoder, read, read_both_ways
 from core_models.config import ModelConfig
 from core_models.mechanisms.base import Host, Place, View
 
 
 class RNNSearch(nn.Module):
-    """Widths: embeddings e, states d = config.width, memory 2 d; the head reads vectors of width e."""
+    """Widths: embeddings e, states d = config.width, memory m = 2 d; the head reads vectors of width e.
+
+    `deep_layers` are more recurrent layers, each on [s_t; c_t] and added to s_t, without attention (Zheng 2018,
+    RNNSEARCH-2DEC and -3DEC); the first layer knows nothing of them.
+    """
 
     def __init__(self, config: ModelConfig, source_words: int, target_words: int) -> None:
         super().__init__()
         self.config = config
-        width, embedding = config.width, config.embedding
+        width, embedding, cell = config.width, config.embedding, CELLS[config.cell]
         tables = embedding_tables(config, source_words, target_words, embedding)
         self.source_table, self.target_table, self.vocabulary = tables
         self.vocabulary_bias = nn.Parameter(torch.zeros(target_words))
-        self.forward_unit, self.backward_unit = GatedUnit(embedding, width), GatedUnit(embedding, width)
-        self.first_state = nn.Linear(2 * width, width)
-        self.word_unit, self.context_unit = GatedUnit(embedding, width), GatedUnit(2 * width, width)
-        self.attention = AdditiveAttention(width, 2 * width, width)
+        self.memory_width = width if config.encoder == "transformer" else 2 * width
+        if config.encoder == "transformer":
+            self.source_layers = TransformerEncoder(config)
+        else:
+            self.forward_unit, self.backward_unit = cell(embedding, width), cell(embedding, width)
+        self.first_state = nn.Linear(self.memory_width, width)
+        self.word_unit, self.context_unit = cell(embedding, width), cell(self.memory_width, width)
+        self.attention = AdditiveAttention(width, self.memory_width, config.attention_width or width)
+        self.deep = nn.ModuleList(cell(width + self.memory_width, width) for _ in range(config.deep_layers))
         self.read_state = nn.Linear(width, embedding)
         self.read_word = nn.Linear(embedding, embedding, bias=False)
-        self.read_context = nn.Linear(2 * width, embedding, bias=False)
+        self.read_context = nn.Linear(self.memory_width, embedding, bias=False)
         self.drop = Dropout(config.dropout)
         self._initialise()
 
@@ -49,74 +62,81 @@ class RNNSearch(nn.Module):
                     nn.init.zeros_(module.bias)
             elif isinstance(module, nn.Embedding):
                 nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
-        for unit in (self.forward_unit, self.backward_unit, self.word_unit, self.context_unit):
-            for part in unit.from_state.weight.chunk(3):
-                nn.init.orthogonal_(part)
+        for module in self.modules():
+            if isinstance(module, GatedUnit):
+                module.initialise()
 
     @property
     def output_matrix(self) -> tuple[Tensor, Tensor | None]:
         return self.vocabulary.weight, self.vocabulary_bias
 
     def host(self) -> Host:
-        width, embedding = self.config.width, self.config.embedding
-        places = frozenset(
-            {
-                Place.BEFORE_ATTENTION,
-                Place.ENERGY,
-                Place.AFTER_ATTENTION,
-                Place.READOUT,
-                Place.OUTPUT,
-                Place.ENCODER_STACK_OUTPUT,
-            }
-        )
+        config, width, embedding = self.config, self.config.width, self.config.embedding
+        transformer = config.encoder == "transformer"
+        places = {place for place in Place if not place.name.startswith(("ENCODER", "DECODER"))}
+        places.add(Place.ENCODER_STACK_OUTPUT)
+        if transformer:
+            places |= {Place.ENCODER_LAYER_INPUT, Place.ENCODER_SUBLAYER}
         widths = {
             "embedding": embedding,
             "stream": width,
-            "memory": 2 * width,
+            "memory": self.memory_width,
             "state": embedding,
-            "guide": 3 * width,
+            "guide": width + self.memory_width,
             "readout": embedding,
             "output": embedding,
-            "context": 2 * width,
-            "energy": width,
+            "context": self.memory_width,
+            "energy": config.attention_width or width,
+            "transition": self.context_unit.gates * width,
         }
         return Host(
-            places=places,
-            layers={"encoder": 1, "decoder": 1},
-            heads=1,
+            places=frozenset(places),
+            layers={"encoder": config.encoder_layers if transformer else 1, "decoder": 1},
+            heads=config.heads if transformer else 1,
             widths=widths,
             source_embedding=self.source_table.__call__,
             target_embedding=self.target_table.__call__,
             vocabulary_size=self.vocabulary.num_embeddings,
-            dropout=self.config.dropout,
+            final_norm=transformer and config.norm == "pre",
+            dropout=config.dropout,
+            output_matrix=lambda: self.output_matrix,
+            tied=config.tied != "none",
+            summary=self.summarise,
         )
 
     def encode(self, words: Tensor, mask: Tensor, guests: Guests) -> Tensor:
-        """Source words [S, I] with mask [S, I] -> annotations [S, I, 2 d]; padding keeps the state as it was."""
-        embedded = self.drop(self.source_table(words))
+        """Source words [S, I] with mask [S, I] -> annotations [S, I, m]; padding keeps the state as it was."""
+        embedded = self.source_table(words)
+        if self.config.encoder == "transformer":
+            return self.source_layers(embedded, words, mask, guests)
+        embedded = self.drop(embedded)
         view = View("encoder").show(mask=mask, words=words, embedded=embedded)
-        ahead = self._read(self.forward_unit, embedded, mask, range(words.shape[1]))
-        back = self._read(self.backward_unit, embedded, mask, range(words.shape[1] - 1, -1, -1))
-        return guests.at(Place.ENCODER_STACK_OUTPUT, self.drop(torch.cat([ahead, back], dim=-1)), view)
+        annotations = self.drop(read_both_ways(self.forward_unit, self.backward_unit, embedded, mask))
+        return guests.at(Place.ENCODER_STACK_OUTPUT, annotations, view)
 
-    @staticmethod
-    def _read(unit: GatedUnit, embedded: Tensor, mask: Tensor, order: range) -> Tensor:
-        projected = unit.from_input(embedded)
-        state = projected.new_zeros(len(embedded), projected.shape[-1] // 3)
-        states: list[Tensor] = [state] * len(order)
-        for position in order:
-            states[position] = state = torch.where(mask[:, position, None], unit(projected[:, position], state), state)
-        return torch.stack(states, dim=1)
+    def summarise(self, memory: Tensor, mask: Tensor) -> Tensor:
+        """tanh(W mean_i h_i), the mean over real words, or of both ends as Zheng 2018, Eq. 5 has it (D5): -> [S, d]."""
+        if self.config.summary == "end_states":
+            last = (mask.sum(1) - 1).clamp(min=0)[:, None, None].expand(-1, 1, self.config.width)
+            ahead = memory[..., : self.config.width].gather(1, last)[:, 0]
+            return torch.tanh(self.first_state(torch.cat([ahead, memory[:, 0, self.config.width :]], dim=-1)))
+        real = mask[..., None].to(memory.dtype)
+        return torch.tanh(self.first_state((memory * real).sum(1) / real.sum(1).clamp(min=1)))
 
     def prepare(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
-        """Attention keys, and s_0 = tanh(W mean_i h_i), the mean over real words (D5)."""
-        real = mask[..., None].to(memory.dtype)
-        first = torch.tanh(self.first_state((memory * real).sum(1) / real.sum(1).clamp(min=1)))
+        """Attention keys, and the state s_0 that every layer of the decoder begins with."""
+        zero = memory.new_zeros(len(memory), self.config.width)
+        hidden = zero if self.config.first_state == "zero" else self.summarise(memory, mask)
+        first = self.context_unit.first(hidden)
         return {"memory": memory, "keys": self.attention.keys(memory), "first": first[:, None]}
 
-    def start(self, sentence: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """No further sentence tensors, and the first state [S, 1, d]."""
-        return {}, {"state": sentence["first"]}
+    def start(self, sentence: Mapping[str, Tensor], guests: Guests) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Images of the annotations under all maps of what is attended [S, I, ...]; the first states [S, 1, ...]."""
+        maps = [self.context_unit.from_input, self.read_context, *guests.attended_maps]
+        begun = {"state": sentence["first"]}
+        if self.deep:
+            begun["deep"] = sentence["first"][:, :, None].expand(-1, -1, len(self.deep), -1).contiguous()
+        return {"images": torch.cat([one(sentence["memory"]) for one in maps], dim=-1)}, begun
 
     def _advance(
         self,
@@ -126,21 +146,43 @@ class RNNSearch(nn.Module):
         memory_mask: Tensor,
         view: View,
         guests: Guests,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """One position: projected word [S, N, 3 d] and s_{t-1} [S, N, d] -> s_t, c_t [S, N, 2 d], weights [S, N, I]."""
-        query = guests.at(Place.BEFORE_ATTENTION, self.word_unit(projected, state), view)
-        summed = self.attention.query(query)[:, :, None] + sentence["keys"][:, None]
+    ) -> tuple[Tensor, Tensor | None]:
+        """One position: projected word [S, N, 3 d] and s_{t-1} [S, N, d] -> s_t, and in a search W3 c_t [S, N, e]."""
+        before = self.word_unit.hidden(state)
+        (recurrent,) = guests.linear([self.word_unit.from_state], before)
+        state = self.word_unit.combine(projected, recurrent, state)
+        query = guests.at(Place.BEFORE_ATTENTION, self.word_unit.hidden(state), view.show(previous=before))
+        state = self.word_unit.with_hidden(state, query)
+        asked, recurrent = guests.linear([self.attention.query, self.context_unit.from_state], query)
+        summed = asked[:, :, None] + sentence["keys"][:, None]
         summed = guests.at(Place.ENERGY, summed, view.show(query=query))
         weights = self.attention.weights(summed, memory_mask)
-        context = weights.to(sentence["memory"].dtype) @ sentence["memory"]
-        state = self.context_unit(self.context_unit.from_input(context), query)
-        state = guests.at(Place.AFTER_ATTENTION, state, view.show(weights=weights, context=context))
-        return state, context, weights
+        shares = weights.to(sentence["memory"].dtype)
+        view.show(weights=weights, context=partial(torch.matmul, shares, sentence["memory"]))
+        transition, read_context = self._attend(shares, sentence, view, guests)
+        transition = guests.at(Place.TRANSITION, transition, view)
+        state = self.context_unit.combine(transition, recurrent, state)
+        after = guests.at(Place.AFTER_ATTENTION, self.context_unit.hidden(state), view)
+        return self.context_unit.with_hidden(state, after), read_context
 
-    def _read_out(self, state: Tensor, context: Tensor, embedded: Tensor, view: View, guests: Guests) -> Tensor:
+    def _attend(
+        self, shares: Tensor, sentence: Mapping[str, Tensor], view: View, guests: Guests
+    ) -> tuple[Tensor, Tensor | None]:
+        """Images of c_t for the unit after the attention and for the mechanisms; in a search for the readout too."""
+        own = self.context_unit.from_input
+        if "images" not in sentence:
+            transition, *found = guests.linear([own, *guests.attended_maps], view.context)
+            guests.attend(found)
+            return transition, None
+        widths = [one.out_features for one in (own, self.read_context, *guests.attended_maps)]
+        transition, read_context, *found = (shares @ sentence["images"]).split(widths, dim=-1)
+        guests.attend(found)
+        return transition, read_context
+
+    def _read_out(self, hidden: Tensor, read_context: Tensor, embedded: Tensor, view: View, guests: Guests) -> Tensor:
         """What the vocabulary head reads, [S, N, e]."""
-        readout = self.read_state(state) + self.read_word(embedded) + self.read_context(context)
-        view.show(guide=lambda: torch.cat([state, context], dim=-1), context=context)
+        readout = self.read_state(hidden) + self.read_word(embedded) + read_context
+        view.show(guide=lambda: torch.cat([hidden, view.context], dim=-1))
         changed = guests.at(Place.READOUT, readout, view)
         view.show(state=lambda: torch.tanh(readout))
         return guests.at(Place.OUTPUT, self.drop(torch.tanh(changed)), view)
@@ -150,36 +192,32 @@ class RNNSearch(nn.Module):
     ) -> tuple[Tensor, View]:
         """Words that come in [S, T] -> [S, T, e]: a loop over T, and after it the readout of all at once."""
         embedded = self.drop(self.target_table(words))
-        projected = self.word_unit.from_input(embedded)
-        state = sentence["first"]
-        found: list[tuple[Tensor, Tensor, Tensor]] = []
-        for position in range(words.shape[1]):
+        projected = self.word_unit.from_input(embedded).unsqueeze(2).unbind(1)  # of [S, 1, 3 d]
+        shown = {"memory": sentence["memory"], "memory_mask": memory_mask}
+        state, states, views = sentence["first"], list[Tensor](), list[View]()
+        guests.recur(len(projected))
+        for position, one in enumerate(projected):
             here = slice(position, position + 1)
-            view = View("decoder").show(
-                mask=mask[:, here],
-                words=words[:, here],
-                embedded=embedded[:, here],
-                memory=sentence["memory"],
-                memory_mask=memory_mask,
-            )
-            state, context, weights = self._advance(projected[:, here], state, sentence, memory_mask, view, guests)
-            found.append((state, context, weights))
+            view = View("decoder").show(mask=mask[:, here], words=words[:, here], **shown)
+            view.show(embedded=partial(torch.narrow, embedded, 1, position, 1))
+            state, _ = self._advance(one, state, sentence, memory_mask, view, guests)
+            states.append(self.context_unit.hidden(state))
+            views.append(view)
             guests.advance()
         guests.gather()
-        states, contexts, shares = (torch.cat(part, dim=1) for part in zip(*found, strict=True))
-        if guests.wants("decoder.cross_attention"):
-            guests.record(
-                "decoder.cross_attention", ("layer", "head", "target", "source"), shares[:, None, None], "source"
-            )
-        view = View("decoder").show(
-            mask=mask,
-            words=words,
-            embedded=embedded,
-            memory=sentence["memory"],
-            memory_mask=memory_mask,
-            weights=shares,
+        hidden, context, weights = (
+            torch.cat(part, dim=1)
+            for part in (states, [view.context for view in views], [view.weights for view in views])
         )
-        return self._read_out(states, contexts, embedded, view, guests), view
+        axes = ("layer", "head", "target", "source")
+        guests.record("decoder.cross_attention", axes, weights[:, None, None], "source")
+        first = sentence["first"][:, 0]
+        for unit in self.deep:
+            hidden = hidden + read(unit, torch.cat([hidden, context], dim=-1), first, None)
+        view = View("decoder").show(
+            mask=mask, words=words, embedded=embedded, weights=weights, context=context, **shown
+        )
+        return self._read_out(hidden, self.read_context(context), embedded, view, guests), view
 
     def step(
         self,
@@ -195,7 +233,19 @@ class RNNSearch(nn.Module):
         view = View("decoder").show(
             mask=None, words=words, embedded=embedded, memory=sentence["memory"], memory_mask=memory_mask
         )
-        state, context, _ = self._advance(
-            self.word_unit.from_input(embedded), hypothesis["state"], sentence, memory_mask, view, guests
-        )
-        return self._read_out(state, context, embedded, view, guests), {"state": state}, view
+        projected = self.word_unit.from_input(embedded)
+        state, read_context = self._advance(projected, hypothesis["state"], sentence, memory_mask, view, guests)
+        stepped, hidden = {"state": state}, self.context_unit.hidden(state)
+        if self.deep:
+            hidden, stepped["deep"] = self._deepen(hidden, hypothesis["deep"], view.context)
+        assert read_context is not None  # the images that `start` made are there
+        return self._read_out(hidden, read_context, embedded, view, guests), stepped, view
+
+    def _deepen(self, hidden: Tensor, states: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
+        """One position of the layers above: [S, K, d], their states [S, K, layers, ...] -> their sum, new states."""
+        stepped = []
+        for unit, state in zip(self.deep, states.unbind(2), strict=True):
+            state = unit(unit.from_input(torch.cat([hidden, context], dim=-1)), state)
+            hidden = hidden + unit.hidden(state)
+            stepped.append(state)
+        return hidden, torch.stack(stepped, dim=2)

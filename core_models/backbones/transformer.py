@@ -6,7 +6,7 @@ Offers places to mechanisms and calls whoever stands there; knows no mechanism, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -103,6 +103,28 @@ def _reading(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], list[Ten
     return layers_so_far
 
 
+def encode_stack(
+    x: Tensor, words: Tensor, mask: Tensor, blocks: Iterable[Block], norm: nn.Module, guests: Guests
+) -> Tensor:
+    """Embedded source words [S, I, d] through encoder layers and the norm after them -> memory [S, I, d]."""
+    layers, shares = [x], []
+    view = View("encoder").show(mask=mask, words=words, embedded=x)
+    read = _reading(layers, norm)
+    wanted = guests.wants("encoder.self_attention")
+    for number, block in enumerate(blocks):
+        x = guests.at(Place.ENCODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
+        change, share = block.attention(block.enter(x, block.attention_norm), mask, False, wanted)
+        x = block.leave(x, change, block.attention_norm)
+        x = guests.at(Place.ENCODER_SUBLAYER, x, view)
+        x = block.feed_forward(x)
+        layers.append(x)
+        shares.append(share)
+    if wanted:
+        axes = ("layer", "head", "source", "source_key")
+        guests.record("encoder.self_attention", axes, torch.stack(shares, 1), "source_key")
+    return norm(guests.at(Place.ENCODER_STACK_OUTPUT, x, view.show(layers=read)))
+
+
 class Transformer(nn.Module):
     """Encoder and decoder stacks with their embeddings.
 
@@ -140,7 +162,8 @@ class Transformer(nn.Module):
     def host(self) -> Host:
         width = self.config.width
         names = ("embedding", "stream", "memory", "state", "guide", "readout", "output")
-        places = frozenset(Place) - {Place.BEFORE_ATTENTION, Place.ENERGY, Place.AFTER_ATTENTION}
+        recurrent = {Place.BEFORE_ATTENTION, Place.ENERGY, Place.TRANSITION, Place.AFTER_ATTENTION}
+        places = frozenset(Place) - recurrent
         return Host(
             places=places,
             layers={"encoder": len(self.encoder), "decoder": len(self.decoder)},
@@ -151,6 +174,8 @@ class Transformer(nn.Module):
             vocabulary_size=self.vocabulary.num_embeddings,
             final_norm=self.config.norm == "pre",
             dropout=self.config.dropout,
+            output_matrix=lambda: self.output_matrix,
+            tied=self.config.tied != "none",
         )
 
     def _embed(self, table: nn.Embedding, words: Tensor, positions: Tensor) -> Tensor:
@@ -159,27 +184,7 @@ class Transformer(nn.Module):
     def encode(self, words: Tensor, mask: Tensor, guests: Guests) -> Tensor:
         """Source words [S, I] with mask [S, I] -> memory [S, I, d]."""
         x = self._embed(self.source_table, words, self.source_positions(0, words.shape[1]))
-        layers, shares = [x], []
-        view = View("encoder").show(mask=mask, words=words, embedded=x)
-        read = _reading(layers, self.encoder_norm)
-        wanted = guests.wants("encoder.self_attention")
-        for number, block in enumerate(self.encoder):
-            x = guests.at(Place.ENCODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
-            change, share = block.attention(block.enter(x, block.attention_norm), mask, False, wanted)
-            x = block.leave(x, change, block.attention_norm)
-            x = guests.at(Place.ENCODER_SUBLAYER, x, view)
-            x = block.feed_forward(x)
-            layers.append(x)
-            shares.append(share)
-        if wanted:
-            guests.record(
-                "encoder.self_attention",
-                ("layer", "head", "source", "source_key"),
-                torch.stack(shares, 1),
-                "source_key",
-            )
-        x = guests.at(Place.ENCODER_STACK_OUTPUT, x, view.show(layers=read))
-        return self.encoder_norm(x)
+        return encode_stack(x, words, mask, self.encoder, self.encoder_norm, guests)
 
     def prepare(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """Keys and values of every decoder layer over the memory: [S, layers, 2, H, I, e]."""
@@ -223,7 +228,7 @@ class Transformer(nn.Module):
             )
         return x, view
 
-    def start(self, sentence: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def start(self, sentence: Mapping[str, Tensor], guests: Guests) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Room for the keys and values of a search, [S, layers, 2, H, slots, e], and `seen` [S, K, used slots].
 
         Every word a sentence's beams ever take fills a slot of its own and stays there: what a reordering of beams

@@ -8,13 +8,15 @@ it stands on, and `core_models.assembly` brings the two together.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
+
+from core_models.late_products import images
 
 if TYPE_CHECKING:
     from core_models.text.batches import Batch
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 class Place(enum.Enum):
     """Where in a backbone a mechanism may stand. STACK_OUTPUT is before the stack's final norm; READOUT is before the
     decoder's final norm (or the tanh of a recurrent readout), OUTPUT after it: what the vocabulary head reads. The
-    three attention places exist only in a decoder that steps through time (RNNSearch)."""
+    attention places and TRANSITION, what the attended context adds to the gates of the unit after the attention, exist
+    only in a decoder that steps through time (RNNSearch)."""
 
     ENCODER_LAYER_INPUT = enum.auto()
     ENCODER_SUBLAYER = enum.auto()
@@ -34,6 +37,7 @@ class Place(enum.Enum):
     DECODER_STACK_OUTPUT = enum.auto()
     BEFORE_ATTENTION = enum.auto()
     ENERGY = enum.auto()
+    TRANSITION = enum.auto()
     AFTER_ATTENTION = enum.auto()
     READOUT = enum.auto()
     OUTPUT = enum.auto()
@@ -43,11 +47,14 @@ class Place(enum.Enum):
 class Host:
     """What a backbone lends to a mechanism when it is built, and nothing more.
 
-    `widths` holds embedding, stream, memory, state, guide, readout, output; in a recurrent decoder, context and energy.
+    `widths` holds embedding, stream, memory, state, guide, readout, output; in a recurrent decoder, context, energy and
+    transition.
     `source_embedding` and `target_embedding` map word numbers [...] to raw embeddings [..., width]: no scale, no
     position; they are functions, not modules, so that a mechanism cannot adopt the backbone's tables as its own
     parameters. `readout_is_sum` says that READOUT is a sum into which a further linear term may be added,
     `final_norm` that a norm follows STACK_OUTPUT, `dropout` with which probability the backbone drops what it adds.
+    `output_matrix` gives the vocabulary head's matrix and bias, `tied` says that it embeds target words too; `summary`
+    maps a memory [S, I, d] and its mask to the summary of the source that a recurrent decoder begins with, [S, d'].
     """
 
     places: frozenset[Place]
@@ -60,6 +67,9 @@ class Host:
     readout_is_sum: bool = True
     final_norm: bool = False
     dropout: float = 0.0
+    output_matrix: Callable[[], tuple[Tensor, Tensor | None]] | None = None
+    tied: bool = True
+    summary: Callable[[Tensor, Tensor], Tensor] | None = None
 
 
 class Notes(dict[str, Tensor]):
@@ -78,7 +88,8 @@ class View:
     _fields: dict[str, Any] = field(default_factory=dict)
 
     # layer: int · mask [S, N] (None when stepping) · words [S, N] that came in · embedded [S, N, d] · memory [S, I, d]
-    # memory_mask [S, I] · layers (the embedding first, through the final norm when read) · query · weights · context
+    # memory_mask [S, I] · layers (the embedding first, through the final norm when read) · previous (s_{t-1}) · query
+    # weights · context
     # guide (un-normalised stack output, or [s; c]) · state (OUTPUT, had nothing stood on READOUT)
     def show(self, **fields: Any) -> View:
         """Fill fields; a zero-argument function is called when the field is first read."""
@@ -102,7 +113,9 @@ class Own:
     """A mechanism's drawer for one pass.
 
     sentence: what `read` and `prepare` gave, [S, ...]. before / after: what the position before left and what this one
-    leaves, [S, N, ...]. notes: anything for `predictions` and `losses` of the same pass.
+    leaves, [S, N, ...]. notes: anything for `predictions` and `losses` of the same pass. attended: at TRANSITION and
+    AFTER_ATTENTION the images [S, N, ...] of the attended context under the mechanism's `attended_maps`.
+    linear(maps, x): the images of x under linear maps; in a forced recurrence one product, see `late_products`.
     """
 
     def __init__(
@@ -117,6 +130,8 @@ class Own:
         self.before = Notes(before)
         self.after = Notes()
         self.notes = Notes()
+        self.attended: tuple[Tensor, ...] = ()
+        self.linear: Callable[[Sequence[nn.Linear], Tensor], tuple[Tensor, ...]] = images
         self._forced, self._trace, self._owner = forced, trace, owner
 
     def shift(self, name: str, value: Tensor) -> Tensor:
@@ -162,6 +177,7 @@ class Prediction:
 
     vectors [S, T, d] are multiplied by `matrix` [V, d] (None: the output embedding); right at position t is y_t, or the
     bag of words before or after it. `mask` [S, T] leaves positions out, `weight` is what the term weighs in the loss.
+    With `mixes` its probabilities, and those of all others that mix, are averaged into the system's own.
     """
 
     name: str
@@ -172,6 +188,7 @@ class Prediction:
     weight: float = 1.0
     target: Literal["word", "past_bag", "future_bag"] = "word"
     bag: Bag = Bag()
+    mixes: bool = False
 
 
 class Options(BaseModel):
@@ -190,6 +207,8 @@ class Mechanism(nn.Module):
     Options: ClassVar[type[Options]] = Options
     places: Sequence[Place] = ()
     replaces: Sequence[Place] = ()
+    mixes: bool = False  # its predictions enter the scores: asked for at every position, forced and stepping
+    main_weight: float = 1.0  # of the translation's own cross-entropy in training
 
     def __init__(self, host: Host, options: Any) -> None:
         super().__init__()
@@ -198,6 +217,11 @@ class Mechanism(nn.Module):
     def read(self, batch: Batch, own: Own) -> dict[str, Tensor]:
         """Before the encoder runs: tensors [S, ...] made of context or source words."""
         return {}
+
+    @property
+    def attended_maps(self) -> Sequence[nn.Linear]:
+        """Linear maps of the attended context; the backbone works them out together with its own: `Own.attended`."""
+        return ()
 
     def prepare(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
         """After the encoder: plans over the memory [S, I, d], made once per sentence."""
@@ -212,9 +236,28 @@ class Mechanism(nn.Module):
         return x
 
     def predictions(self, view: View, own: Own) -> list[Prediction]:
-        """Predictions over the vocabulary: asked for in training and for traces."""
+        """Predictions over the vocabulary: asked for in training, for traces, and always if the mechanism mixes."""
         return []
 
     def losses(self, view: View, own: Own, batch: Batch) -> dict[str, Tensor]:
         """The other loss terms: weighted sums per sentence [S], float32 or better."""
         return {}
+
+    def begin_from(self, host: Host, fresh: Collection[str]) -> None:
+        """Another run's weights were copied into the system; `fresh` names this mechanism's parameters it had not."""
+
+
+def refuse_unread(
+    options: Options, read_with: Mapping[str, tuple[str, str]], usual: Mapping[str, Any] | None = None
+) -> None:
+    """Refuse options that nothing reads: each in `read_with` matters only where another has, or holds, a value.
+
+    usual: values that options have by themselves, where these are not the defaults. Raises ValueError.
+    """
+    for option, (other, needed) in read_with.items():
+        found = getattr(options, other)
+        held = found if isinstance(found, tuple) else (found,)
+        default = (usual or {}).get(option, type(options).model_fields[option].default)
+        if needed not in held and getattr(options, option) != default:
+            said = ", ".join(map(str, held)) or "none"
+            raise ValueError(f"{option}: does nothing where {other} is {said}; leave it out, or give {needed} there")

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from core_models.backbones.dropout import Dropout
 from core_models.bags import Side, content_agreement, running_means
 from core_models.guided_routing import How
-from core_models.mechanisms.base import Bag, Host, Mechanism, Options, Own, Place, Prediction, View
+from core_models.mechanisms.base import Bag, Host, Mechanism, Options, Own, Place, Prediction, View, refuse_unread
 from core_models.mechanisms.guided_contents import AttentionContents, ClassifierContents, GuidedContents
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ class GuidedCapsulesOptions(Options):
     agreement: Literal["paper", "bounded"] = Field("paper", description="Eq. 7, or tanh(Eq. 7) / sqrt(d_c)")
     detach: bool = Field(False, description="gradients go through the last iteration only")
     attention_squash: bool = Field(False, description="squash what ATTN gathers")
-    combination: Literal["feed_forward", "gate"] = "feed_forward"
+    combination: Literal["feed_forward", "gate", "linear"] = Field(
+        "feed_forward", description="linear: one more term of a readout that is a sum, as in a recurrent decoder"
+    )
     hidden: int | None = Field(
         None, gt=0, description="of the feed-forward combination; four times the decoder's width"
     )
@@ -110,20 +112,8 @@ class GuidedCapsulesOptions(Options):
                 f"redundant: capsules that take what is neither PAST nor FUTURE belong to guided routing, not to the "
                 f"{self.routing}; leave the option out"
             )
-        for option, (other, needed) in READ_WITH.items():
-            found = getattr(self, other)
-            held = found if isinstance(found, tuple) else (found,)
-            if needed not in held and self._is_set(option):
-                said = ", ".join(held) or "none"
-                raise ValueError(
-                    f"{option}: does nothing where {other} is {said}; leave it out, or give {needed} there"
-                )
+        refuse_unread(self, READ_WITH, RELEASED if self.variant == "released" else None)
         return self
-
-    def _is_set(self, option: str) -> bool:
-        """Has it another value than it has by itself?"""
-        usual = type(self).model_fields[option].default
-        return getattr(self, option) != (RELEASED.get(option, usual) if self.variant == "released" else usual)
 
 
 class GuidedCapsules(Mechanism):
@@ -144,9 +134,12 @@ class GuidedCapsules(Mechanism):
         self.contents = self._contents(memory, guide, width, content)
         self.contents.initialise(options.initialisation == "released")
         parts, hidden = guide + 2 * content, options.hidden or 4 * stream
-        self.combine: nn.Module = Gate(parts, host.widths["readout"])
+        readout = host.widths["readout"]
+        self.combine: nn.Module
         if options.combination == "feed_forward":
-            self.combine = FeedForward(parts, hidden, host.widths["readout"], host.dropout)
+            self.combine = FeedForward(parts, hidden, readout, host.dropout)
+        else:
+            self.combine = Gate(parts, readout) if options.combination == "gate" else Term(parts - guide, readout)
         self.drop = Dropout(host.dropout)
         lacks_norm = Place.DECODER_STACK_OUTPUT in host.places and not host.final_norm
         self.norm = nn.LayerNorm(host.widths["readout"]) if lacks_norm else nn.Identity()
@@ -265,3 +258,15 @@ class Gate(nn.Module):
     def forward(self, held: Tensor) -> Tensor:
         x = self.norm(held)
         return (torch.sigmoid(self.gate(x)) * self.change(x)).unflatten(-1, (3, -1)).sum(-2)
+
+
+class Term(nn.Module):
+    """W [PAST; FUTURE] alone: the state is in the sum already."""
+
+    def __init__(self, contents: int, width: int) -> None:
+        super().__init__()
+        self.contents, self.map = contents, nn.Linear(contents, width, bias=False)
+        nn.init.xavier_uniform_(self.map.weight)
+
+    def forward(self, held: Tensor) -> Tensor:
+        return self.map(held[..., -self.contents :])

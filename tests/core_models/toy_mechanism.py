@@ -13,8 +13,11 @@ from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, Pr
 from core_models.text.batches import Batch
 
 PLACES = tuple(place.name for place in Place)
-WIDTHS = {"ENCODER_STACK_OUTPUT": "memory", "ENERGY": "energy", "READOUT": "readout", "OUTPUT": "output"}  # else stream
-RECURRENT = (Place.BEFORE_ATTENTION, Place.ENERGY, Place.AFTER_ATTENTION)
+WIDTHS = {
+    "ENCODER_STACK_OUTPUT": "memory", "ENERGY": "energy", "TRANSITION": "transition", "READOUT": "readout",
+    "OUTPUT": "output",
+}  # else stream  # fmt: skip
+RECURRENT = (Place.BEFORE_ATTENTION, Place.ENERGY, Place.TRANSITION, Place.AFTER_ATTENTION)
 
 
 class ToyOptions(Options):

@@ -48,7 +48,7 @@ def furnished(backbone: str, place: str, **options):
 
 
 def test_each_backbone_offers_what_the_design_says():
-    attention = {"BEFORE_ATTENTION", "ENERGY", "AFTER_ATTENTION"}
+    attention = {"BEFORE_ATTENTION", "ENERGY", "TRANSITION", "AFTER_ATTENTION"}
     places = {
         backbone: {place for name, place in OFFERED if name == backbone} for backbone in ("transformer", "rnnsearch")
     }

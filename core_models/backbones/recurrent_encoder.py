@@ -1,0 +1,68 @@
+"""Encoders of a recurrent decoder: a recurrent cell that reads each way, or a Transformer's layers.
+
+Knows one batch of sentences and the places for mechanisms within layers; nothing of decoders.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from core_models.backbones.dropout import Dropout
+from core_models.backbones.guests import Guests
+from core_models.backbones.recurrent import GatedUnit
+from core_models.backbones.transformer import Block, Positions, encode_stack
+from core_models.config import ModelConfig
+from core_models.late_products import LateProducts
+
+
+def read(unit: GatedUnit, inputs: Tensor, first: Tensor, mask: Tensor | None, backwards: bool = False) -> Tensor:
+    """Let a cell read inputs [S, N, e] from a first state [S, ...]: hidden numbers at every position, [S, N, d].
+
+    At padding, where mask [S, N] is False, the state stays as it was.
+    """
+    projected, linear = unit.from_input(inputs).unbind(1), LateProducts(inputs.shape[1])
+    real = [None] * len(projected) if mask is None else _padded(mask)
+    state, found = first, list[Tensor]()
+    order: Iterable[int] = range(len(projected))
+    for position in reversed(order) if backwards else order:
+        (recurrent,) = linear([unit.from_state], unit.hidden(state))
+        after, here = unit.combine(projected[position], recurrent, state), real[position]
+        state = after if here is None else torch.where(here[:, None], after, state)
+        found.append(unit.hidden(state))
+    return torch.stack(found[::-1] if backwards else found, dim=1)
+
+
+def _padded(mask: Tensor) -> list[Tensor | None]:
+    """The mask's columns [S]; None where nothing is padding."""
+    whole = mask.all(0).tolist()
+    return [None if full else column for full, column in zip(whole, mask.unbind(1), strict=True)]
+
+
+def read_both_ways(ahead: GatedUnit, back: GatedUnit, embedded: Tensor, mask: Tensor) -> Tensor:
+    """Embedded words [S, I, e] with mask [S, I] -> annotations [S, I, 2 d]."""
+    hidden = embedded.new_zeros(len(embedded), ahead.width)
+    ways = (
+        read(unit, embedded, unit.first(hidden), mask, backwards) for unit, backwards in ((ahead, False), (back, True))
+    )
+    return torch.cat([*ways], dim=-1)
+
+
+class TransformerEncoder(nn.Module):
+    """Encoder layers with positions, under a recurrent decoder."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.scale = math.sqrt(config.width)
+        self.positions = Positions(config.width, config.positions == "learned", config.max_positions)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.encoder_layers))
+        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.drop = Dropout(config.dropout)
+
+    def forward(self, embedded: Tensor, words: Tensor, mask: Tensor, guests: Guests) -> Tensor:
+        """Raw embeddings [S, I, d] of source words [S, I] -> memory [S, I, d]."""
+        x = self.drop(embedded * self.scale + self.positions(0, words.shape[1]))
+        return encode_stack(x, words, mask, self.blocks, self.norm, guests)

@@ -1,0 +1,90 @@
+"""Linear maps within a recurrence, whose weights' gradients are made after it, in one product over all its positions.
+
+By itself a recurrence makes the gradient of a weight [out, in] anew at every position and adds it up: memory traffic of
+the weight's size, time after time. Here a position keeps what came in, its output's gradient is stacked by autograd,
+and one product of both is all. Values and gradients are those of the plain maps. Knows no cell and no mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+def images(maps: Sequence[nn.Module], x: Tensor) -> tuple[Tensor, ...]:
+    """The images of x [..., in] under linear maps, one by one: [..., out] each."""
+    return tuple(one(x) for one in maps)
+
+
+class LateProducts:
+    """The linear maps of one pass over so many positions, each used once at a position, or oftener.
+
+    Several that read the same vector are one product, their weights side by side.
+    """
+
+    def __init__(self, positions: int) -> None:
+        self.positions = positions
+        self._maps: dict[tuple[int, ...], _LateMap] = {}
+
+    def __call__(self, maps: Sequence[nn.Linear], x: Tensor) -> tuple[Tensor, ...]:
+        """The images of x [..., in] under every map, [..., out] each; without gradients the maps' own."""
+        if not torch.is_grad_enabled():
+            return images(maps, x)
+        key = tuple(map(id, maps))
+        if key not in self._maps:
+            self._maps[key] = _LateMap(maps, self.positions)
+        return self._maps[key](x)
+
+
+class _LateMap:
+    """A few linear maps of the same vector, applied again and again to vectors of one shape."""
+
+    def __init__(self, maps: Sequence[nn.Linear], positions: int) -> None:
+        self.positions = positions
+        self.widths = [one.out_features for one in maps]
+        self.weight = maps[0].weight if len(maps) == 1 else torch.cat([one.weight for one in maps])
+        biases = [one.weight.new_zeros(len(one.weight)) if one.bias is None else one.bias for one in maps]
+        self.bias = biases[0] if len(maps) == 1 else torch.cat(biases)
+        self.late = self.weight.requires_grad
+        self.fixed = self._lowered(self.weight.detach()).t()
+        self._seeds: list[Tensor] = []
+        self._inputs: list[Tensor] = []
+
+    @staticmethod
+    def _lowered(weight: Tensor) -> Tensor:
+        """As autocast would have it, once for all positions."""
+        device = weight.device.type
+        return weight.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else weight
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, ...]:
+        rows = x.flatten(0, -2)
+        if self.late:
+            if not self._seeds:
+                self._inputs = []
+                shape = self.positions, len(rows)
+                self._seeds = list(_Seeds.apply(self.weight, self.bias, self._inputs, *shape).unbind(0))[::-1]
+            image = torch.addmm(self._seeds.pop(), rows, self.fixed)
+            self._inputs.append(rows.detach())
+        else:
+            image = torch.addmm(self.bias.to(self.fixed.dtype), rows, self.fixed)
+        return image.view(*x.shape[:-1], -1).split(self.widths, dim=-1)
+
+
+class _Seeds(torch.autograd.Function):
+    """The bias for some positions [positions, rows, out], to which each adds its product; their gradients end here."""
+
+    @staticmethod
+    def forward(ctx, weight: Tensor, bias: Tensor, inputs: list[Tensor], positions: int, rows: int) -> Tensor:
+        ctx.inputs = inputs  # filled while the recurrence goes on
+        ctx.dtype = weight.dtype
+        return bias.clone().expand(positions, rows, -1)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor | None, ...]:
+        used = grad[: len(ctx.inputs)].flatten(0, 1)
+        x = torch.cat(ctx.inputs)
+        weight_grad = used.to(x.dtype).t() @ x if ctx.needs_input_grad[0] else None
+        bias_grad = used.sum(0) if ctx.needs_input_grad[1] else None
+        return None if weight_grad is None else weight_grad.to(ctx.dtype), bias_grad, None, None, None

@@ -1,0 +1,133 @@
+"""Coverage (Tu 2016): the attention is told how far each source word has been translated already.
+
+    e_{t,i} = v . tanh(... + C cov_{t-1,i}),  with what the attention gave each word up to and without position t.
+
+Linguistic coverage adds up attention, divided by a word's fertility phi_i = N sigmoid(u . h_i), the number of words it
+may become; it may be taken from one instead, or end at one. Neural coverage is a small gated unit a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, View, refuse_unread
+from core_models.routing import wide
+
+# Options that are read only where another one has this value.
+READ_WITH: Mapping[str, tuple[str, str]] = {"units": ("form", "neural")}
+
+
+class CoverageOptions(Options):
+    form: Literal["additive", "subtractive", "bounded", "neural"] = Field(
+        "additive", description="attention added up; taken from one; added up to one; or a gated unit's state"
+    )
+    fertility: bool = Field(True, description="attention is divided by how many words a word may become; not neural")
+    most_words: float = Field(2.0, gt=0, description="N, the largest fertility")
+    units: int = Field(10, gt=0, description="width of neural coverage")
+
+    @model_validator(mode="after")
+    def _possible(self) -> CoverageOptions:
+        refuse_unread(self, READ_WITH)
+        if self.form == "neural":
+            refuse_unread(self, dict.fromkeys(("fertility", "most_words"), ("form", "additive")))
+        if not self.fertility:
+            refuse_unread(self, {"most_words": ("fertility", "true")})
+        return self
+
+
+@wide
+def accumulated(coverage: Tensor, weights: Tensor, fertility: Tensor | None, form: str) -> Tensor:
+    """cov_t of cov_{t-1} and the attention at t, [S, N, I] each; fertility [S, I] or None."""
+    share = weights if fertility is None else weights / fertility[:, None]
+    if form == "subtractive":
+        return coverage - share
+    covered = coverage + share
+    return covered.clamp(max=1) if form == "bounded" else covered
+
+
+class NeuralCoverage(nn.Module):
+    """A gated unit for each source word, of its attention, its annotation and s_{t-1}; the update gate lets the new
+    state in, as in the released code: cov_t = (1 - u) cov_{t-1} + u tanh(...)."""
+
+    def __init__(self, memory: int, state: int, units: int) -> None:
+        super().__init__()
+        self.units = units
+        self.from_memory = nn.Linear(memory, 3 * units)
+        self.from_state = nn.Linear(state, 3 * units, bias=False)
+        self.from_attention = nn.Linear(1, 3 * units, bias=False)
+        self.from_coverage = nn.Linear(units, 3 * units, bias=False)
+        for linear in (self.from_memory, self.from_state, self.from_attention, self.from_coverage):
+            nn.init.xavier_uniform_(linear.weight)
+        nn.init.zeros_(self.from_memory.bias)
+
+    def forward(self, coverage: Tensor, weights: Tensor, planned: Tensor, state: Tensor) -> Tensor:
+        """cov_{t-1} [S, N, I, u], attention [S, N, I], planned [S, I, 3 u], from_state(s_{t-1}) [S, N, 3 u]."""
+        entered = planned[:, None] + state[:, :, None] + self.from_attention(weights[..., None].to(planned.dtype))
+        input_gates, input_candidate = entered.split((2 * self.units, self.units), dim=-1)
+        old_gates, old_candidate = self.from_coverage(coverage).split((2 * self.units, self.units), dim=-1)
+        reset, update = torch.sigmoid(input_gates + old_gates).chunk(2, dim=-1)
+        return coverage + update * (torch.tanh(input_candidate + reset * old_candidate) - coverage)
+
+
+class Coverage(Mechanism):
+    """One number, or a few, a source word and hypothesis."""
+
+    Options = CoverageOptions
+    options: CoverageOptions
+    places: Sequence[Place] = (Place.ENERGY, Place.AFTER_ATTENTION, Place.READOUT)
+
+    def __init__(self, host: Host, options: CoverageOptions) -> None:
+        super().__init__(host, options)
+        memory, neural = host.widths["memory"], options.form == "neural"
+        self.cell = NeuralCoverage(memory, host.widths["stream"], options.units) if neural else None
+        self.fertility = None if neural or not options.fertility else nn.Linear(memory, 1, bias=False)
+        self.to_energy = nn.Linear(options.units if neural else 1, _energy(host), bias=False)
+        for linear in filter(None, (self.fertility, self.to_energy)):
+            nn.init.xavier_uniform_(linear.weight)
+
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+        """Fertilities [S, I], or the annotations' part of the gated unit [S, I, 3 u]."""
+        if self.cell is not None:
+            return {"planned": self.cell.from_memory(memory)}
+        if self.fertility is None:
+            return {}
+        fertility = self.options.most_words * torch.sigmoid(self.fertility(memory)[..., 0])
+        own.record("fertility", ("source",), fertility)
+        return {"fertility": fertility}
+
+    def start(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+        """cov_0 [S, 1, I] or [S, 1, I, u]: nothing is covered."""
+        if self.cell is not None:
+            return {"coverage": memory.new_zeros(len(memory), 1, memory.shape[1], self.cell.units)}
+        least = memory.new_zeros(
+            len(memory), 1, memory.shape[1], dtype=torch.promote_types(memory.dtype, torch.float32)
+        )
+        return {"coverage": least + 1 if self.options.form == "subtractive" else least}
+
+    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+        if place is Place.ENERGY:
+            coverage = own.before["coverage"].to(x.dtype)
+            return x + self.to_energy(coverage if self.cell is not None else coverage[..., None])
+        if place is Place.AFTER_ATTENTION:
+            own.after["coverage"] = self._covered(view, own)
+            return x
+        axes = ("target", "source") if self.cell is None else ("target", "source", "unit")
+        own.record("coverage", axes, own.after["coverage"])
+        return x
+
+    def _covered(self, view: View, own: Own) -> Tensor:
+        before = own.before["coverage"]
+        if self.cell is not None:
+            (state,) = own.linear([self.cell.from_state], view.previous)
+            return self.cell(before, view.weights, own.sentence["planned"], state)
+        return accumulated(before, view.weights, own.sentence.get("fertility"), self.options.form)
+
+
+def _energy(host: Host) -> int:
+    """The width of the attention's energies; a host without them is refused by its places."""
+    return host.widths.get("energy", host.widths["stream"])

@@ -1,0 +1,200 @@
+"""PAST and FUTURE layers (Zheng 2018): recurrent layers that accumulate what is translated and give up what is not yet.
+
+    s''_t = GRU_m(s'_t, [s^P_{t-1}; s^F_{t-1}])        before the attention, which so knows both
+    s^P_t = GRU(s^P_{t-1}, c_t),  s^P_0 = 0            what is translated
+    s^F_t = GRU, GRU-o or GRU-i (s^F_{t-1}, c_t)       what is not; s^F_0 is the summary of the source
+    read  = tanh(... + W_4 s^P_t + W_5 s^F_t)
+
+The losses of section 4.4 let the change of each layer's state predict the word (`content_losses`). What a layer does at
+padding is read by nobody (D12), since padding stands behind the words. Where paper and released code differ
+(D1 to D8 of the specification), the code's way is the default and the paper's an option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from pydantic import Field, field_validator, model_validator
+from torch import Tensor, nn
+
+from core_models.config import ConfigError
+from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, Prediction, View, refuse_unread
+from core_models.mechanisms.content_losses import ChangeHead
+from core_models.mechanisms.content_traces import record_contents
+from core_models.mechanisms.content_units import ContentUnit, PlainUnit, future_unit
+
+Side = Literal["past", "future"]
+# Options that are read only where another one has this value, or holds it.
+READ_WITH: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("future_unit", "extra_map", "future_start"), ("layers", "future")),
+}
+LOSS_OPTIONS = ("delta", "softmax", "weight", "objective", "test_loss")
+
+
+class PastFutureOptions(Options):
+    layers: tuple[Side, ...] = ("past", "future")
+    future_unit: Literal["gru", "gru-o", "gru-i"] = "gru-i"
+    extra_map: bool = Field(True, description="gru-o and gru-i: a map after the subtraction, as released (D3)")
+    future_start: Literal["summary", "zero"] = Field("summary", description="s^F_0 (D6, Table 8)")
+    decoder_feed: Literal["previous", "current"] = Field(
+        "previous", description="states fed to the decoder: the last ones before attention, or this one's after it (D1)"
+    )
+    attention: Literal["via_state", "additive"] = Field(
+        "via_state", description="additive: terms of the states in the attention's energy besides (Eq. 7, 17, 19; D2)"
+    )
+    losses: tuple[Side, ...] = ()
+    delta: Literal["mapped", "plain"] = Field(
+        "mapped", description="what predicts the word: tanh of mapped states, or their bare difference (D4)"
+    )
+    softmax: Literal["own", "tied"] | None = Field(
+        None, description="matrix of the losses; one of their own where the output matrix embeds no words"
+    )
+    weight: float = Field(1.0, ge=0, description="of each loss")
+    objective: Literal["sum", "mean"] = Field("sum", description="of all terms, the translation's own among them (D7)")
+    test_loss: Literal["none", "step_mean_prob"] | None = Field(
+        None, description="average the losses' distributions into the system's own (D8); so where there are losses"
+    )
+
+    @field_validator("layers", "losses", mode="before")
+    @classmethod
+    def _one(cls, given: Any) -> Any:
+        return (given,) if isinstance(given, str) else given
+
+    @model_validator(mode="after")
+    def _possible(self) -> PastFutureOptions:
+        if not self.layers or len(set(self.layers)) < len(self.layers):
+            raise ValueError(f"layers: {list(self.layers)}; give past, future, or both, each once")
+        if len(set(self.losses)) < len(self.losses):
+            raise ValueError(f"losses: {list(self.losses)}; give each once")
+        for side in self.losses:
+            if side not in self.layers:
+                raise ValueError(f"losses: {side} is a loss of the {side} layer, and layers are {list(self.layers)}")
+        refuse_unread(self, READ_WITH)
+        if self.future_unit == "gru":
+            refuse_unread(self, {"extra_map": ("future_unit", "gru-i")})
+        if not self.losses:
+            refuse_unread(self, dict.fromkeys(LOSS_OPTIONS, ("losses", self.layers[0])))
+        return self
+
+
+class PastFutureLayers(Mechanism):
+    """PRNN, FRNN or both, in a decoder that steps through time."""
+
+    Options = PastFutureOptions
+    options: PastFutureOptions
+    places: Sequence[Place]
+
+    def __init__(self, host: Host, options: PastFutureOptions) -> None:
+        super().__init__(host, options)
+        if host.summary is None:
+            raise ConfigError("PAST and FUTURE layers step through time; take a recurrent backbone, rnnsearch")
+        self.sides: tuple[Side, ...] = tuple(sorted(options.layers, reverse=True))  # past, future
+        self.summary: Callable[[Tensor, Tensor], Tensor] = host.summary
+        self.embed = host.target_embedding
+        width, context = host.widths["stream"], host.widths["context"]
+        self.width, both = width, len(self.sides) * width
+        self.units = nn.ModuleDict({side: self._unit(side, context) for side in self.sides})
+        self.to_readout = _linear(both, host.widths["readout"])
+        previous = options.decoder_feed == "previous"
+        self.meet = PlainUnit(both, width).unit if previous else None  # GRU_m
+        self.to_gates = None if previous else _linear(both, host.widths["transition"])
+        energy = host.widths["energy"]
+        additive = options.attention == "additive"
+        self.to_energy = nn.ModuleDict({side: _linear(width, energy) for side in self.sides} if additive else {})
+        own = options.softmax == "own" or (options.softmax is None and not host.tied)
+        self.heads = nn.ModuleDict(
+            {side: ChangeHead(host, width, options.delta, own) for side in self.sides if side in options.losses}
+        )
+        self.mixes = bool(self.heads) and options.test_loss != "none"
+        if options.objective == "mean":
+            self.main_weight = 1 / (1 + len(self.heads))
+        self.places = self._places()
+
+    def _unit(self, side: Side, context: int) -> ContentUnit:
+        if side == "past":
+            return PlainUnit(context, self.width)
+        return future_unit(self.options.future_unit, context, self.width, self.options.extra_map)
+
+    def _places(self) -> tuple[Place, ...]:
+        before = (Place.BEFORE_ATTENTION,) if self.meet is not None else ()
+        energy = (Place.ENERGY,) if self.to_energy else ()
+        return (*before, *energy, Place.TRANSITION, Place.READOUT)
+
+    @property
+    def attended_maps(self) -> Sequence[nn.Linear]:
+        return [one for unit in self.units.values() for one in unit.from_context]
+
+    def start(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+        """s^P_0 = 0 and s^F_0, the backbone's summary of the source: [S, 1, d] each."""
+        zero = memory.new_zeros(len(memory), 1, self.width)
+        first = dict.fromkeys(self.sides, zero)
+        if "future" in self.sides and self.options.future_start == "summary":
+            first["future"] = self.summary(memory, memory_mask)[:, None]
+        return first
+
+    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+        if place is Place.BEFORE_ATTENTION:
+            assert self.meet is not None
+            (entered,) = own.linear([self.meet.from_input], self._both(own.before))
+            (recurrent,) = own.linear([self.meet.from_state], x)
+            return self.meet.combine(entered, recurrent, x)
+        if place is Place.ENERGY:
+            terms = [own.linear([self.to_energy[side]], own.before[side])[0] for side in self.sides]
+            return x + sum(terms)[:, :, None]  # type: ignore[index]
+        if place is Place.TRANSITION:
+            self._advance(own)
+            return x if self.to_gates is None else x + own.linear([self.to_gates], self._both(own.after))[0]
+        record_contents(self, view, own)
+        return x + self.to_readout(self._both(own.after))
+
+    def _both(self, states: Mapping[str, Tensor]) -> Tensor:
+        """[s^P; s^F] of the layers there are."""
+        return torch.cat([states[side] for side in self.sides], dim=-1)
+
+    def _advance(self, own: Own) -> None:
+        """New states of all layers, of the attended context."""
+        for side, context in self.by_side(own.attended).items():
+            unit, state = self.units[side], own.before[side]
+            recurrent = own.linear(unit.from_state, state)
+            own.after[side] = unit.combine(context, recurrent, state, own.linear)
+
+    def by_side(self, attended: Sequence[Tensor]) -> dict[str, Sequence[Tensor]]:
+        """The images of the attended context that each layer's unit asked for."""
+        remaining, found = list(attended), {}
+        for side, unit in self.units.items():
+            count = len(unit.from_context)
+            found[side], remaining = remaining[:count], remaining[count:]
+        return found
+
+    def predictions(self, view: View, own: Own) -> list[Prediction]:
+        """What the change of each layer's state says of the word (section 4.4)."""
+        return [
+            Prediction(
+                side,
+                head(*self.change_of(side, own)),
+                matrix=head.matrix,
+                bias=head.bias,
+                weight=self.options.weight * self.main_weight,
+                mixes=self.mixes,
+            )
+            for side, head in self.heads.items()
+        ]
+
+    def change_of(self, side: str, own: Own) -> tuple[Tensor, Tensor]:
+        """The two states of a layer whose difference, the first without the second, should be the word's content:
+        s^F_{t-1} and s^F_t, s^P_t and s^P_{t-1}."""
+        before, after = own.before[side], own.after[side]
+        return (after, before) if side == "past" else (before, after)
+
+    def begin_from(self, host: Host, fresh: Collection[str]) -> None:
+        for side, head in self.heads.items():
+            if f"heads.{side}.matrix" in fresh:
+                head.copy(host)
+
+
+def _linear(inputs: int, outputs: int) -> nn.Linear:
+    linear = nn.Linear(inputs, outputs, bias=False)
+    nn.init.xavier_uniform_(linear.weight)
+    return linear
