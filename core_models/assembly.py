@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
 
 from core_models.backbones.guests import Guests
-from core_models.config import ModelConfig
+from core_models.config import ConfigError, ModelConfig
+from core_models.context_states import context_states
 from core_models.heads import log_partition, logits, word_logits
 from core_models.mechanisms.base import Mechanism, Prediction, View
 from core_models.objectives import prediction_losses
 from core_models.search import Scores
-from core_models.text.batches import Batch
+from core_models.text.batches import Batch, Context, WordOrder
+from core_models.text.documents import ContextUse
 from core_models.traces import TraceWriter
 
 BACKBONE = "backbone"
@@ -94,6 +96,7 @@ class System(nn.Module):
         self.backbone = backbone
         self.mechanisms = nn.ModuleDict(mechanisms)
         self.search_head: nn.Module | None = None  # in place of the vocabulary head, in steps only
+        self.context = _context_of(mechanisms)
 
     @property
     def named_mechanisms(self) -> dict[str, Mechanism]:
@@ -106,14 +109,31 @@ class System(nn.Module):
     def encode(self, batch: Batch, trace: TraceWriter | None = None) -> Encoded:
         """Read the source (and context) of a batch: everything that is made once per sentence."""
         guests = Guests(self.named_mechanisms, {}, {}, forced=True, trace=trace)
+        batch = self._with_context(batch, guests)
         for name, mechanism in self.named_mechanisms.items():
             guests.owns[name].sentence.update(mechanism.read(batch, guests.owns[name]))
+        if self.context.states and batch.context is not None:
+            states = context_states(self.backbone, batch.context, self.context.outputs)
+            for name, mechanism in self.named_mechanisms.items():
+                guests.owns[name].sentence.update(mechanism.remember(states, guests.owns[name]))
         memory = self.backbone.encode(batch.source, batch.source_mask, guests)
         for name, mechanism in self.named_mechanisms.items():
             guests.owns[name].sentence.update(mechanism.prepare(memory, batch.source_mask, guests.owns[name]))
         sentence: Tensors = {name: dict(own.sentence) for name, own in guests.owns.items()}
         sentence[BACKBONE] = self.backbone.prepare(memory, batch.source_mask)
         return Encoded(sentence, batch.source_mask)
+
+    def _with_context(self, batch: Batch, guests: Guests) -> Batch:
+        """The batch with just the context that is read, none where nothing is; a trace is told its words."""
+        use = self.context
+        if not use.sentences or use.joined:
+            return batch if batch.context is None else replace(batch, context=None)
+        given = batch.context
+        context = Context.none(batch, use.sentences) if given is None else given.reaching(use.sentences)
+        _record_words(guests, "context", context.words, context.mask)
+        if use.outputs and context.outputs is not None and context.outputs_mask is not None:
+            _record_words(guests, "context_output", context.outputs, context.outputs_mask)
+        return replace(batch, context=context)
 
     def _first(self, encoded: Encoded) -> Tensors:
         """What every mechanism's position before the first left, [S, 1, ...]."""
@@ -211,3 +231,26 @@ class System(nn.Module):
         values = logits(output, *self.backbone.output_matrix) if head is None else head(output)
         scores = self._mixed(values, self._predictions(view, guests, every=False))
         return scores, State(state.position + 1, state.mask, state.sentence, hypothesis)
+
+
+def _record_words(guests: Guests, name: str, words: Tensor, mask: Tensor) -> None:
+    """Tell a trace the words of a grid [S, K, C], in order, and how many sentences before each one stands."""
+    if guests.wants(f"{name}.words") or guests.wants(f"{name}.distance"):
+        order = WordOrder.of(mask)
+        guests.record(f"{name}.words", (name,), order.gather(words))
+        guests.record(f"{name}.distance", (name,), order.distance)
+
+
+def _context_of(mechanisms: Mapping[str, Mechanism]) -> ContextUse:
+    """What all of them read of the sentences before; raises ConfigError where they do not agree."""
+    uses = [mechanism.context for mechanism in mechanisms.values() if mechanism.context.sentences]
+    reaches = sorted({use.sentences for use in uses})
+    if len(reaches) > 1:
+        raise ConfigError(
+            f"mechanisms: they read {' and '.join(map(str, reaches))} sentences before; give them the same "
+            "context_sentences"
+        )
+    try:
+        return ContextUse.of_all(uses)
+    except ValueError as error:
+        raise ConfigError(f"mechanisms: {error}; leave one of them out") from None

@@ -155,7 +155,9 @@ class TrainingConfig(Section):
     max_steps: int | None = Field(None, gt=0)
     max_epochs: int | None = Field(None, gt=0)
     max_minutes: float | None = Field(None, gt=0, description="wall-clock time of one call; the run can be resumed")
-    batch_tokens: int = Field(4096, gt=0, description="padded tokens of a batch, the larger of the two sides")
+    batch_tokens: int = Field(
+        4096, gt=0, description="padded tokens of a batch: the larger of the two sides, and context"
+    )
     accumulate: int = Field(1, gt=0, description="batches whose gradients are summed before a step")
     precision: Literal["auto", "float32", "bfloat16", "float64"] = Field(
         "auto", description="auto: bfloat16 autocast on a CUDA device that has it, where it is faster; else float32"
@@ -173,7 +175,12 @@ class TrainingConfig(Section):
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     normalise: Literal["tokens", "sentences"] = "tokens"
     subword_alpha: float | None = Field(None, gt=0, description="sharpness of subword sampling; off when missing")
-    context_sentences: int = Field(0, ge=0)
+    context_sentences: int = Field(
+        0, ge=0, description="0: what the system reads; another number must be the system's own context_sentences"
+    )
+    train: tuple[str, ...] = Field(
+        (), description="patterns of the parameters that are trained, mechanisms.* for instance; the others stay; all"
+    )
     validate_every: int = Field(1000, gt=0, description="steps")
     save_every: int | None = Field(None, gt=0, description="steps between states to resume from, besides validations")
     log_every: int = Field(50, gt=0, description="steps")

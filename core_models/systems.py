@@ -18,12 +18,18 @@ from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Transformer
 from core_models.config import ConfigError, ModelConfig, nearest, parse, read_value, settings_in
 from core_models.mechanisms.base import Host, Mechanism, Options, Place
+from core_models.mechanisms.capsule_regularisation import CapsuleRegularisation
 from core_models.mechanisms.coverage import Coverage
+from core_models.mechanisms.document_context import Concatenation
+from core_models.mechanisms.document_encoder import DocumentEncoder
 from core_models.mechanisms.future_cost import FutureCost
 from core_models.mechanisms.guided_capsules import GuidedCapsules
+from core_models.mechanisms.hierarchical_attention import HierarchicalAttention
 from core_models.mechanisms.layer_aggregation import DynamicCombination, LinearCombination
 from core_models.mechanisms.layer_routing import DynamicRouting, EMRouting
 from core_models.mechanisms.past_future_layers import PastFutureLayers
+from core_models.mechanisms.query_capsules import QueryCapsules
+from core_models.mechanisms.selective_attention import SelectiveAttention
 from core_models.plugins import Plugged, class_of, join
 
 BACKBONES: dict[str, type[Transformer] | type[RNNSearch]] = {"transformer": Transformer, "rnnsearch": RNNSearch}
@@ -36,6 +42,12 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "future_cost": FutureCost,
     "past_future_layers": PastFutureLayers,
     "coverage": Coverage,
+    "concatenation": Concatenation,
+    "query_capsules": QueryCapsules,
+    "capsule_regularisation": CapsuleRegularisation,
+    "document_encoder": DocumentEncoder,
+    "hierarchical_attention": HierarchicalAttention,
+    "selective_attention": SelectiveAttention,
 }
 
 
@@ -50,6 +62,10 @@ class Entry:
 
 def _guided(title: str, where: str = "Table 1", **options: Any) -> Entry:
     return Entry(title, f"Zheng 2019, {where}", {"mechanisms": [{"guided_capsules": options}]})
+
+
+def _document(title: str, paper: str, *mechanisms: str, **options: Any) -> Entry:
+    return Entry(title, paper, {"mechanisms": [{mechanism: dict(options)} for mechanism in mechanisms]})
 
 
 def _recurrent(title: str, paper: str = "Zheng 2018, Table 2", **model: Any) -> Entry:
@@ -103,6 +119,18 @@ SYSTEMS: dict[str, Entry] = {
         "Zheng 2019, Table 1",
         mechanisms=[{"guided_capsules": {"losses": ["bow", "bca"], "combination": "linear"}}],
     ),
+    "transformer-reg": _document("Capsules of both sides correlate", "Yang 2019, Eq. 11", "capsule_regularisation"),
+    "qcn": _document("Query-guided capsules", "Yang 2019, Algorithm 1", "query_capsules"),
+    "qcn-reg": _document(
+        "Query-guided capsules, correlated", "Yang 2019, Table 2", "query_capsules", "capsule_regularisation"
+    ),
+    "document-transformer": _document("Encoder of the context", "Zhang 2018", "document_encoder"),
+    "han-encoder": _document("HAN, sources before", "Miculicich 2018", "hierarchical_attention", side="encoder"),
+    "han-decoder": _document("HAN, outputs before", "Miculicich 2018", "hierarchical_attention", side="decoder"),
+    "han": _document("HAN, both", "Miculicich 2018", "hierarchical_attention"),
+    "san-encoder": _document("Selective attention, sources", "Maruf 2019", "selective_attention", side="encoder"),
+    "san": _document("Selective attention, both", "Maruf 2019", "selective_attention"),
+    "concatenation": _document("Sentences before as source", "Tiedemann and Scherrer 2017", "concatenation"),
 }
 
 

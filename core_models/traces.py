@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 # Axes that are padded within a batch, and the length that cuts each.
-PADDED_AXES = {"source": "source", "source_key": "source", "target": "target", "target_key": "target"}
+PADDED_AXES = {
+    **dict.fromkeys(("source", "source_key"), "source"),
+    **dict.fromkeys(("target", "target_key"), "target"),
+    **{axis: axis for axis in ("context", "context_output")},  # words of the sentences before, of their translations
+}
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,8 @@ class TraceWriter:
         self.arrays[name] = (tuple(axes), value.detach(), sums_to_one)
 
     def sentences(self, lengths: Mapping[str, Sequence[int]]) -> list[Trace]:
-        """Cut padding: `lengths` gives, for source and target, the real length of each sentence of the batch."""
+        """Cut padding: `lengths` gives the real length of each sentence of the batch for source and target, and for
+        context and context_output where they are recorded."""
         traces: list[Trace] = [{} for _ in next(iter(lengths.values()))]
         for name, (axes, value, sums) in self.arrays.items():
             # Numbers of words and ranks stay whole: half precision would round those above 2,048.

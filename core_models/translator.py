@@ -7,6 +7,7 @@ Knows text and search, no files but the run it opens, and no architecture.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -22,8 +23,10 @@ from core_models.checkpoint import open_trained
 from core_models.config import SearchConfig, parse
 from core_models.devices import check_device
 from core_models.int8 import quantised
+from core_models.reading import Reading, Texts
 from core_models.search import Ensemble, Exact, Found, Hypothesis, beam_search, exact_search, sample
-from core_models.text.batches import Batch, collate
+from core_models.text.batches import Batch, context_lengths
+from core_models.text.documents import ContextUse, before
 from core_models.text.vocabulary import Vocabulary
 from core_models.traces import Trace, TraceWriter
 from core_models.wording import Translation, TranslatorError, Wording
@@ -45,6 +48,10 @@ class Translator:
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
         self.search = search or SearchConfig()
         self.wording = Wording(source_vocabulary, target_vocabulary)
+        try:
+            self.context = ContextUse.of_all(system.context for system in self.systems)
+        except ValueError as error:
+            raise TranslatorError(f"these systems cannot be an ensemble: {error}") from None
         self._capacity = Capacity()
 
     @cached_property
@@ -66,43 +73,78 @@ class Translator:
         prefix: Sequence[str] | None = None,
         trace: Sequence[str] = (),
         record: bool = False,
+        contexts: Texts | None = None,
+        context_outputs: Texts | None = None,
         **changes: Any,
     ) -> list[Translation]:
         """Translate sentences; the order of `sources` is kept. What is not given is as the run's configuration says.
 
-        prefix: what each translation must begin with. trace: names or patterns of trace arrays to record for the winner
-        ("decoder.cross_attention", "*"). record: keep the search tree (where `finished` is "stay" there is none). Other
-        keyword arguments change the SearchConfig.
+        documents: an id a sentence, for systems that read the sentences before it; or contexts, for each sentence a
+        list whose entry k is the sentence k + 1 before (None: there is none), with context_outputs, their translations,
+        where these are read; else every sentence stands alone. prefix: what each translation must begin with. trace:
+        names or patterns of trace arrays to record for the winner ("decoder.cross_attention", "*"). record: keep the
+        search tree (where `finished` is "stay" there is none). Other keyword arguments change the SearchConfig.
         """
-        _check_one_each(sources, documents=documents, prefixes=prefix)
+        _check_one_each(
+            sources, documents=documents, prefixes=prefix, contexts=contexts, context_outputs=context_outputs
+        )
         given = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length, "n_best": n_best, **changes}
         config = self._configured(given)
-        pieces = self.source_vocabulary.encode(list(sources))
+        read = self._read(sources, documents, contexts, context_outputs)
         prefixes = self.wording.prefixes(prefix) if prefix is not None else None
-        translations: list[Translation | None] = [None] * len(pieces)
+        translations: list[Translation | None] = [None] * len(read)
 
         def search(rows: list[int]) -> list[Found]:
             forced = [prefixes[row] for row in rows] if prefixes else None
-            return self._search([pieces[row] for row in rows], forced, config, record)
+            return self._search(read.batch(rows), forced, config, record)
 
-        for rows, found in self._each("translating", pieces, config, search):
-            for row, one in zip(rows, found, strict=True):
-                translations[row] = self.wording.translation(pieces[row], one)
+        for round_rows in itertools.chain(*read.groups(config.batch_tokens, config.beam)):
+            for rows, found in self._each("translating", read, config, search, round_rows):
+                for row, one in zip(rows, found, strict=True):
+                    translations[row] = translation = self.wording.translation(read.pieces[row], one)
+                    read.found(row, translation.ids)
         whole = [translation for translation in translations if translation is not None]
-        if trace:
-            targets = [
-                translation.ids for translation in whole
-            ]  # as the search found them: text might be segmented otherwise
-            self._force_all(pieces, targets, whole, trace)
+        if trace:  # as the search found them: text might be segmented otherwise
+            self._force_all(read, [translation.ids for translation in whole], whole, trace)
         return whole
 
-    def batches(self, sources: Sequence[str], **changes: Any) -> list[list[int]]:
+    def batches(
+        self, sources: Sequence[str], documents: Sequence[str] | None = None, **changes: Any
+    ) -> list[list[int]]:
         """The rows of `sources` that `translate`, with the same changes to the search, takes together; longest first.
 
-        Handed over one batch a call, they give the very bits that one call with all of them gives.
+        Handed over one batch a call, with their `contexts` if there are any, they give the very bits that one call with
+        all of them gives. Where translations before are read, a batch is some whole documents, and goes with their ids.
         """
         config = self._configured(changes)
-        return batches(_lengths(self.source_vocabulary.encode(list(sources))), config.batch_tokens, config.beam)
+        read = self._read(sources, documents)
+        if read.waits:
+            groups = read.groups(config.batch_tokens, config.beam)
+            return [sorted(itertools.chain(*rounds)) for rounds in groups]
+        return batches(read.costs(config.beam), config.batch_tokens, config.beam)
+
+    def contexts(
+        self, sources: Sequence[str], documents: Sequence[str] | None, translations: Sequence[str] | None = None
+    ) -> tuple[Texts | None, Texts | None]:
+        """The contexts and context_outputs of each sentence in its document, so that any rows can be handed over.
+
+        Both None where nothing before a sentence is read, or where translations are read that are not given.
+        """
+        reach, outputs = self.context.sentences, self.context.outputs
+        if documents is None or not reach or (outputs and translations is None):
+            return None, None
+        contexts = before(sources, documents, reach)
+        return contexts, before(translations, documents, reach) if outputs and translations is not None else None
+
+    def _read(
+        self,
+        sources: Sequence[str],
+        documents: Sequence[str] | None = None,
+        contexts: Texts | None = None,
+        context_outputs: Texts | None = None,
+    ) -> Reading:
+        vocabularies = self.source_vocabulary, self.target_vocabulary
+        return Reading(self.context, vocabularies, sources, documents, contexts, context_outputs)
 
     def score(
         self,
@@ -110,49 +152,67 @@ class Translator:
         targets: Sequence[str],
         documents: Sequence[str] | None = None,
         trace: Sequence[str] = (),
+        contexts: Texts | None = None,
+        context_outputs: Texts | None = None,
     ) -> list[Translation]:
-        """Force-decode given translations: their log-probabilities, token by token, </s> included."""
-        _check_one_each(sources, translations=targets, documents=documents)
-        pieces, wanted = self.source_vocabulary.encode(list(sources)), self.target_vocabulary.encode(list(targets))
-        scored: list[Translation | None] = [None] * len(pieces)
-        self._force_all(pieces, wanted, scored, trace)
+        """Force-decode given translations: their log-probabilities, token by token, </s> included.
+
+        documents, contexts: as in `translate`; within documents, the translations before are those that are given.
+        """
+        _check_one_each(
+            sources, translations=targets, documents=documents, contexts=contexts, context_outputs=context_outputs
+        )
+        read = self._read(sources, documents, contexts, context_outputs)
+        wanted = self.target_vocabulary.encode(list(targets))
+        scored: list[Translation | None] = [None] * len(read)
+        self._force_all(read, wanted, scored, trace)
         return [translation for translation in scored if translation is not None]
 
-    def trace(self, sources: Sequence[str], tokens: Sequence[Sequence[str]], names: Sequence[str]) -> list[Trace]:
+    def trace(
+        self,
+        sources: Sequence[str],
+        tokens: Sequence[Sequence[str]],
+        names: Sequence[str],
+        documents: Sequence[str] | None = None,
+        contexts: Texts | None = None,
+        context_outputs: Texts | None = None,
+    ) -> list[Trace]:
         """Force translations given as their pieces, `Translation.tokens`, and record arrays by name or pattern.
 
         Text alone would not do: the search may have segmented it otherwise, and may have been cut before </s>.
         """
-        _check_one_each(sources, translations=tokens)
-        pieces = self.source_vocabulary.encode(list(sources))
-        found = [self.wording.given(source, list(words)) for source, words in zip(pieces, tokens, strict=True)]
-        self._force_all(pieces, [one.ids for one in found], found, names)
+        _check_one_each(
+            sources, translations=tokens, documents=documents, contexts=contexts, context_outputs=context_outputs
+        )
+        read = self._read(sources, documents, contexts, context_outputs)
+        found = [self.wording.given(source, list(words)) for source, words in zip(read.pieces, tokens, strict=True)]
+        self._force_all(read, [one.ids for one in found], found, names)
         return [one.trace or {} for one in found]
 
     def sample(
         self, sources: Sequence[str], samples: int = 1, temperature: float = 1.0, top: int | None = None, seed: int = 1
     ) -> list[list[Translation]]:
         """Draw translations from the model's distribution; a function of the seed."""
-        pieces = self.source_vocabulary.encode(list(sources))
+        read = self._read(sources)
         generator = torch.Generator(self.device).manual_seed(seed)
-        drawn: list[list[Translation]] = [[] for _ in pieces]
+        drawn: list[list[Translation]] = [[] for _ in range(len(read))]
 
         def draw(rows: list[int]) -> list[list[Hypothesis]]:
-            batch = collate([pieces[row] for row in rows]).to(self.device)
+            batch = read.batch(rows).to(self.device)
             limits = self._limits(batch, self.search)
             with torch.inference_mode():
                 return sample(*self._encode(batch), limits, samples, temperature, top, generator)
 
         room = self.search.model_copy(update={"beam": samples})  # each sample takes what a beam does
-        for rows, found in self._each("sampling", pieces, room, draw):
+        for rows, found in self._each("sampling", read, room, draw):
             for row, hypotheses in zip(rows, found, strict=True):
-                drawn[row] = [self.wording.hypothesis(pieces[row], hypothesis) for hypothesis in hypotheses]
+                drawn[row] = [self.wording.hypothesis(read.pieces[row], hypothesis) for hypothesis in hypotheses]
         return drawn
 
     def exact(self, source: str, bound: float = -math.inf, most_nodes: int = 10_000, **changes: Any) -> Exact:
         """The most probable translation of one sentence within the length limit of its search, or that none is more
         probable than `bound` (nats); see `core_models.search.exact`. Changes are those of the SearchConfig."""
-        batch = collate(self.source_vocabulary.encode([source])).to(self.device)
+        batch = self._read([source]).batch([0]).to(self.device)
         limit = int(self._limits(batch, self._configured(changes))[0])
         with torch.inference_mode():
             return exact_search(*self._encode(batch), limit, bound, most_nodes, self.device)
@@ -162,14 +222,23 @@ class Translator:
         return parse(SearchConfig, {**self.search.model_dump(), **wanted}, where="search")
 
     def _each(
-        self, work: str, pieces: list[list[int]], config: SearchConfig, function: Callable[[list[int]], Any]
+        self,
+        work: str,
+        read: Reading,
+        config: SearchConfig,
+        function: Callable[[list[int]], Any],
+        rows: Sequence[int] | None = None,
     ) -> Iterator[tuple[list[int], Any]]:
         """function(rows) for all sentences, as many at a time as fit; raises TranslatorError where one does not."""
-        lengths = _lengths(pieces)
+        each, costs = range(len(read)) if rows is None else rows, read.costs(config.beam)
+        lengths = [costs[row] for row in each]
         try:
-            yield from self._capacity.run(work, lengths, config.batch_tokens, config.beam, function)
+            for places, found in self._capacity.run(
+                work, lengths, config.batch_tokens, config.beam, lambda some: function([each[place] for place in some])
+            ):
+                yield [each[place] for place in places], found
         except TooLarge as error:
-            (text,) = self.source_vocabulary.decode([pieces[error.row]])
+            (text,) = self.source_vocabulary.decode([read.pieces[each[error.row]]])
             raise TranslatorError(
                 f"out of memory while {work} one sentence alone, of {lengths[error.row]} pieces, with beam "
                 f"{config.beam} and up to {config.max_length} pieces of output ({error.cause}): split the sentence, "
@@ -188,9 +257,9 @@ class Translator:
         return (lengths * config.length_factor + config.length_offset).clamp(1, config.max_length).long()
 
     def _search(
-        self, pieces: list[list[int]], prefixes: list[list[int]] | None, config: SearchConfig, record: bool
+        self, batch: Batch, prefixes: list[list[int]] | None, config: SearchConfig, record: bool
     ) -> list[Found]:
-        batch = collate(pieces).to(self.device)
+        batch = batch.to(self.device)
         limits, forced = self._limits(batch, config), None
         if prefixes is not None:
             longest = max(map(len, prefixes), default=0)
@@ -202,23 +271,23 @@ class Translator:
         with torch.inference_mode(), lower:
             return beam_search(*self._encode(batch, config.precision), limits, config, forced, record)
 
-    def _force_all(
-        self, pieces: list[list[int]], targets: list[list[int]], into: list[Any], trace: Sequence[str]
-    ) -> None:
+    def _force_all(self, read: Reading, targets: list[list[int]], into: list[Any], trace: Sequence[str]) -> None:
         """Force all targets; fill in missing translations, and hang the traces on all."""
         if trace and len(self.systems) > 1:
             raise TranslatorError("an ensemble has no trace; trace each system by itself")
+        for row, ids in enumerate(targets):
+            read.found(row, ids)
 
         def force(rows: list[int]) -> None:
-            self._force_rows(rows, pieces, targets, into, trace)
+            self._force_rows(rows, read, targets, into, trace)
 
-        for _ in self._each("forcing", pieces, self.search, force):
+        for _ in self._each("forcing", read, self.search, force):
             pass
 
     def _force_rows(
-        self, rows: list[int], pieces: list[list[int]], targets: list[list[int]], into: list[Any], trace: Sequence[str]
+        self, rows: list[int], read: Reading, targets: list[list[int]], into: list[Any], trace: Sequence[str]
     ) -> None:
-        batch = collate([pieces[row] for row in rows], [targets[row] for row in rows]).to(self.device)
+        batch = read.batch(rows, [targets[row] for row in rows]).to(self.device)
         with torch.inference_mode():
             writer = TraceWriter(trace)
             values = [self._force(system, batch, writer if trace else None) for system in self.systems]
@@ -227,12 +296,12 @@ class Translator:
         # A hypothesis that was cut at its length limit has no </s>: its trace ends with its tokens.
         found = [len(into[row].tokens) if into[row] is not None else None for row in rows]
         ends = [length if end is None else end for end, length in zip(found, lengths["target"], strict=True)]
-        traces = writer.sentences({**lengths, "target": ends})
+        traces = writer.sentences({**lengths, "target": ends, **context_lengths(batch)})
         for place, (row, row_log_probs) in enumerate(zip(rows, log_probs.tolist(), strict=True)):
             if into[row] is None:
                 kept = row_log_probs[: lengths["target"][place]]
                 into[row] = self.wording.hypothesis(
-                    pieces[row], Hypothesis(targets[row], sum(kept), sum(kept), True, kept)
+                    read.pieces[row], Hypothesis(targets[row], sum(kept), sum(kept), True, kept)
                 )
             if trace:
                 into[row].trace = traces[place]
@@ -268,11 +337,6 @@ def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Transl
     return Translator(
         [one.system for one in opened], first.source_vocabulary, first.target_vocabulary, first.config.search
     )
-
-
-def _lengths(pieces: Sequence[Sequence[int]]) -> list[int]:
-    """Of sentences in pieces, </s> counted."""
-    return [len(sentence) + 1 for sentence in pieces]
 
 
 def _check_one_each(sources: Sequence[str], **others: Sequence[Any] | None) -> None:

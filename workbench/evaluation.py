@@ -102,16 +102,19 @@ def translate_lines(
     step: is told how far this rank has come with its share.
     """
 
+    contexts, _ = translator.contexts(sources, documents)  # of all lines: those of a batch are not side by side
+
     def translate(rows: list[int]) -> list[Translation]:
         return translator.translate(
             [sources[row] for row in rows],
-            [documents[row] for row in rows] if documents else None,
+            [documents[row] for row in rows] if documents and contexts is None else None,
+            contexts=None if contexts is None else [contexts[row] for row in rows],
             prefix=None if prefix is None else [prefix] * len(rows),
             record=record,
             **search,
         )
 
-    found = over_ranks(translator.batches(sources, **search), translate, step)
+    found = over_ranks(translator.batches(sources, documents, **search), translate, step)
     return None if found is None else [found[row] for row in range(len(sources))]
 
 
@@ -137,8 +140,17 @@ def trace_test(
     sources = [translations.test_set.sources[row] for row in rows]
     tokens = [translations.details[row]["tokens"] for row in rows]
 
+    test = translations.test_set
+    contexts, outputs = translator.contexts(test.sources, test.documents, translations.hypotheses)
+
     def force(places: list[int]) -> list[Trace]:
-        return translator.trace([sources[place] for place in places], [tokens[place] for place in places], names)
+        return translator.trace(
+            [sources[place] for place in places],
+            [tokens[place] for place in places],
+            names,
+            contexts=None if contexts is None else [contexts[rows[place]] for place in places],
+            context_outputs=None if outputs is None else [outputs[rows[place]] for place in places],
+        )
 
     found = over_ranks(translator.batches(sources), force, step)
     folder = run.results / "traces" / translations.test

@@ -10,13 +10,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
 from core_models.late_products import images
+from core_models.text.documents import ContextUse
 
 if TYPE_CHECKING:
     from core_models.text.batches import Batch
@@ -52,7 +53,8 @@ class Host:
     `source_embedding` and `target_embedding` map word numbers [...] to raw embeddings [..., width]: no scale, no
     position; they are functions, not modules, so that a mechanism cannot adopt the backbone's tables as its own
     parameters. `readout_is_sum` says that READOUT is a sum into which a further linear term may be added,
-    `final_norm` that a norm follows STACK_OUTPUT, `dropout` with which probability the backbone drops what it adds.
+    `final_norm` that a norm follows STACK_OUTPUT, `dropout` with which probability the backbone drops what it adds,
+    `encoder_layer` makes a new layer like those of its encoder, if it has such.
     `output_matrix` gives the vocabulary head's matrix and bias, `tied` says that it embeds target words too; `summary`
     maps a memory [S, I, d] and its mask to the summary of the source that a recurrent decoder begins with, [S, d'].
     """
@@ -67,6 +69,7 @@ class Host:
     readout_is_sum: bool = True
     final_norm: bool = False
     dropout: float = 0.0
+    encoder_layer: Callable[[], nn.Module] | None = None
     output_matrix: Callable[[], tuple[Tensor, Tensor | None]] | None = None
     tied: bool = True
     summary: Callable[[Tensor, Tensor], Tensor] | None = None
@@ -145,13 +148,16 @@ class Own:
         start = self.before[name].to(value.dtype)
         return torch.cat([start.expand(value.shape[0], 1, *value.shape[2:]), value[:, :-1]], dim=1)
 
+    def wants(self, name: str) -> bool:
+        """Does a trace want an array of this name?"""
+        return self._trace is not None and self._trace.wants(f"{self._owner}.{name}")
+
     def record(
         self, name: str, axes: Sequence[str], value: Tensor | Callable[[], Tensor], sums_to_one: str | None = None
     ) -> None:
         """Write an array into the trace, if one wants it. `value` begins with the sentence axis, then `axes`."""
-        full = f"{self._owner}.{name}"
-        if self._trace is not None and self._trace.wants(full):
-            self._trace.record(full, axes, value() if callable(value) else value, sums_to_one)
+        if self._trace is not None and self.wants(name):
+            self._trace.record(f"{self._owner}.{name}", axes, value() if callable(value) else value, sums_to_one)
 
 
 @dataclass(frozen=True)
@@ -191,6 +197,16 @@ class Prediction:
     mixes: bool = False
 
 
+class ContextStates(NamedTuple):
+    """States of the sentences before, [S, K, C, d] with a mask [S, K, C], and of their translations if these are read;
+    no gradient passes through."""
+
+    memory: Tensor
+    mask: Tensor
+    outputs: Tensor | None = None
+    outputs_mask: Tensor | None = None
+
+
 class Options(BaseModel):
     """The options of a mechanism, validated: unknown keys are refused."""
 
@@ -207,6 +223,7 @@ class Mechanism(nn.Module):
     Options: ClassVar[type[Options]] = Options
     places: Sequence[Place] = ()
     replaces: Sequence[Place] = ()
+    context: ContextUse = ContextUse()  # what it reads of the sentences before
     mixes: bool = False  # its predictions enter the scores: asked for at every position, forced and stepping
     main_weight: float = 1.0  # of the translation's own cross-entropy in training
 
@@ -222,6 +239,10 @@ class Mechanism(nn.Module):
     def attended_maps(self) -> Sequence[nn.Linear]:
         """Linear maps of the attended context; the backbone works them out together with its own: `Own.attended`."""
         return ()
+
+    def remember(self, states: ContextStates, own: Own) -> dict[str, Tensor]:
+        """Before the encoder runs, if `context.states`: tensors [S, ...] made of the states of the sentences before."""
+        return {}
 
     def prepare(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
         """After the encoder: plans over the memory [S, I, d], made once per sentence."""

@@ -89,6 +89,23 @@ class BinaryText:
             found[distance - 1] = other
         return found
 
+    def context_lengths(self, lengths: np.ndarray, reach: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of the `reach` sentences before each, the longest and all together, EOS counted: [N] int32 each, 0 for none.
+
+        lengths: [N] pieces of every sentence, as they are counted.
+        """
+        if self.documents is None:
+            raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
+        longest, together = np.zeros((2, len(lengths)), dtype=np.int32)
+        for back in range(1, min(reach, len(lengths) - 1) + 1):
+            near = self._positions[back:] - self._positions[:-back] <= reach
+            size = np.where(
+                near & (self.documents[back:] == self.documents[:-back]), lengths[:-back].astype(np.int32) + 1, 0
+            )
+            np.maximum(longest[back:], size, out=longest[back:])
+            together[back:] += size
+        return longest, together
+
 
 class _Side:
     def __init__(self, folder: Path, side: str) -> None:

@@ -1,34 +1,63 @@
-"""Batches by token budget: which sentences go together, and the tensors they become.
+"""Batches: the tensors that sentences become, with what stands before them, and the loader that follows a plan.
 
-A plan is a pure function of lengths, budget, seed and epoch. Knows piece numbers and lengths. Knows nothing of files,
-and segments text only by the vocabularies it is handed.
+Knows piece numbers. Knows nothing of files, and segments text only by the vocabularies it is handed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 
+from .documents import ContextUse, Ids, joined
 from .parallel import TextError
+from .plan import BatchPlan
 from .vocabulary import BOS, EOS, PAD, Vocabulary
 
 if TYPE_CHECKING:
     from .arrays import BinaryText
 
-Ids = Sequence[int] | np.ndarray
+
+class WordOrder(NamedTuple):
+    """The words of a grid [S, K, C] as one sequence, the farthest sentence first: n real ones, then padding."""
+
+    mask: torch.Tensor  # [S, n] bool
+    distance: torch.Tensor  # [S, n] int64: of a word's sentence, 1 … K; 0 where there is no word
+    places: torch.Tensor  # [S, n] int64: where it stands in the flattened grid
+
+    @classmethod
+    def of(cls, mask: torch.Tensor) -> WordOrder:
+        """Of the words that are real by mask [S, K, C]; n is of the longest sequence, at least one."""
+        reach, width = mask.shape[1:]
+        reading = torch.arange(reach * width, device=mask.device).view(reach, width).flip(0).flatten()
+        real = mask.flatten(1)[:, reading]
+        kept = torch.argsort((~real).byte(), dim=1, stable=True)[:, : max(1, int(real.sum(1).max()))]
+        places, found = reading[kept], real.gather(1, kept)
+        return cls(found, (places // width + 1) * found, places)
+
+    def gather(self, grid: torch.Tensor) -> torch.Tensor:
+        """Something of every word, [S, K, C, ...], in this order: [S, n, ...]; zero where no word is."""
+        flat = grid.flatten(1, 2)
+        index = self.places.view(*self.places.shape, *[1] * (flat.dim() - 2))
+        chosen = flat.gather(1, index.expand(-1, -1, *flat.shape[2:]))
+        return chosen * self.mask.view(index.shape).to(chosen.dtype)
 
 
 @dataclass(frozen=True)
 class Context:
-    """The sentences before each sentence of a batch; position k on axis 1 is always the sentence k + 1 before."""
+    """The sentences before each sentence of a batch; position k on axis 1 is always the sentence k + 1 before.
+
+    outputs and outputs_mask are of their translations, where these are read too.
+    """
 
     words: torch.Tensor  # [S, K, C] int64: pieces, EOS, then PAD
     mask: torch.Tensor  # [S, K, C] bool: a piece or EOS stands here
     present: torch.Tensor  # [S, K] bool: there is such a sentence in the same document
+    outputs: torch.Tensor | None = None  # [S, K, O] int64: pieces, EOS, then PAD
+    outputs_mask: torch.Tensor | None = None  # [S, K, O] bool
 
     @property
     def distance(self) -> torch.Tensor:
@@ -36,7 +65,32 @@ class Context:
         return torch.arange(1, self.words.shape[1] + 1, device=self.words.device)
 
     def to(self, device: torch.device | str) -> Context:
-        return Context(*(getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)))
+        values = (getattr(self, field.name) for field in fields(self))
+        return Context(*(None if one is None else one.to(device, non_blocking=True) for one in values))
+
+    def in_order(self) -> tuple[torch.Tensor, WordOrder]:
+        """All words as one sequence [S, n], and how they are ordered."""
+        order = WordOrder.of(self.mask)
+        return order.gather(self.words), order
+
+    def reaching(self, sentences: int) -> Context:
+        """The same with `sentences` entries: those farther away are left out, those that are not there are absent."""
+        missing = sentences - self.words.shape[1]
+
+        def fitted(value: torch.Tensor | None) -> torch.Tensor | None:
+            if value is None or not missing:
+                return value
+            more = value.new_zeros(value.shape[0], max(missing, 0), *value.shape[2:])  # PAD is 0, False too
+            return torch.cat([value[:, :sentences], more], dim=1)
+
+        return self if not missing else Context(*(fitted(getattr(self, field.name)) for field in fields(self)))  # type: ignore[arg-type]
+
+    @classmethod
+    def none(cls, batch: Batch, sentences: int) -> Context:
+        """That there is nothing before the sentences of a batch."""
+        words = batch.source.new_full((len(batch), sentences, 1), PAD)
+        mask = torch.zeros_like(words, dtype=torch.bool)
+        return cls(words, mask, mask[..., 0], words, mask)
 
 
 @dataclass(frozen=True)
@@ -71,12 +125,15 @@ def collate(
     targets: Sequence[Ids] | None = None,
     contexts: Sequence[Sequence[Ids | None]] | None = None,
     indices: Sequence[int] | np.ndarray | None = None,
+    outputs: Sequence[Sequence[Ids | None]] | None = None,
 ) -> Batch:
     """Pad piece numbers (without BOS and EOS) to a batch.
 
-    contexts: for each sentence K entries, entry k the pieces of the sentence k + 1 before, or None where there is none.
+    contexts: for each sentence K entries, entry k the pieces of the sentence k + 1 before, or None where there is none;
+    outputs: the same of their translations.
     """
-    for what, given in (("targets", targets), ("contexts", contexts), ("indices", indices)):
+    given_lists = (("targets", targets), ("contexts", contexts), ("outputs", outputs), ("indices", indices))
+    for what, given in given_lists:
         if given is not None and len(given) != len(sources):
             raise TextError(f"collate: {len(sources)} sources but {len(given)} {what}; need one for each.")
     source, source_mask, _ = _pad(sources)
@@ -89,10 +146,19 @@ def collate(
         target=torch.from_numpy(target),
         target_mask=torch.from_numpy(target_mask),
         indices=torch.from_numpy(numbers.astype(np.int64)),
-        context=None if contexts is None else _collate_context(contexts),
+        context=None if contexts is None else _collate_context(contexts, outputs),
         source_tokens=int(source_mask.sum()),
         target_tokens=int(target_mask.sum()),
     )
+
+
+def context_lengths(batch: Batch) -> dict[str, list[int]]:
+    """How many words stand before each sentence, and in their translations, under the names of a trace's axes."""
+    context, none = batch.context, [0] * len(batch)
+    if context is None:
+        return {"context": none, "context_output": none}
+    outputs = none if context.outputs_mask is None else context.outputs_mask.sum((1, 2)).tolist()
+    return {"context": context.mask.sum((1, 2)).tolist(), "context_output": outputs}
 
 
 def _pad(sentences: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -115,7 +181,20 @@ def _no_words(sentences: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return words, words.astype(bool), words
 
 
-def _collate_context(contexts: Sequence[Sequence[Ids | None]]) -> Context:
+def _collate_context(
+    contexts: Sequence[Sequence[Ids | None]], outputs: Sequence[Sequence[Ids | None]] | None
+) -> Context:
+    words, mask, present = _grid(contexts)
+    if outputs is None:
+        return Context(words, mask, present)
+    output_words, output_mask, _ = _grid(outputs)
+    if output_words.shape[:2] != words.shape[:2]:
+        raise TextError("collate: there are not as many translations of context sentences as context sentences.")
+    return Context(words, mask, present, output_words, output_mask)
+
+
+def _grid(contexts: Sequence[Sequence[Ids | None]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Words [S, K, C], where they are real [S, K, C], and which sentences there are [S, K]."""
     reach = len(contexts[0])
     if any(len(entries) != reach for entries in contexts):
         raise TextError("collate: every sentence needs the same number of context entries; None where there is none.")
@@ -123,122 +202,12 @@ def _collate_context(contexts: Sequence[Sequence[Ids | None]]) -> Context:
     present = np.array([ids is not None for ids in entries], dtype=bool)
     words, mask, _ = _pad([() if ids is None else ids for ids in entries])
     words[~present], mask[~present] = PAD, False
-    return Context(
-        words=torch.from_numpy(words.reshape(len(contexts), reach, -1)),
-        mask=torch.from_numpy(mask.reshape(len(contexts), reach, -1)),
-        present=torch.from_numpy(present.reshape(len(contexts), reach)),
+    shape = (len(contexts), reach)
+    return (
+        torch.from_numpy(words.reshape(*shape, -1)),
+        torch.from_numpy(mask.reshape(*shape, -1)),
+        torch.from_numpy(present.reshape(shape)),
     )
-
-
-class BatchPlan:
-    """Which sentences make up each batch of one epoch, on one rank.
-
-    source_lengths, target_lengths: [N] pieces without EOS. token_budget bounds max(S·I, S·T), EOS included; a sentence
-    that is longer alone is a batch of its own. Every sentence occurs, and once: ranks get equally many batches because
-    the largest are halved until the number divides. Only where every batch is down to one sentence is the number made
-    up by batches that occur twice in the epoch. `plan[i]` costs the same for every i.
-    """
-
-    def __init__(
-        self,
-        source_lengths: np.ndarray,
-        target_lengths: np.ndarray,
-        token_budget: int,
-        seed: int,
-        epoch: int,
-        rank: int = 0,
-        world: int = 1,
-        max_sentences: int | None = None,
-    ) -> None:
-        if len(source_lengths) != len(target_lengths) or len(source_lengths) == 0:
-            raise TextError(
-                f"{len(source_lengths)} source and {len(target_lengths)} target lengths: need one each, at least one."
-            )
-        if token_budget < 1 or not 0 <= rank < world or (max_sentences is not None and max_sentences < 1):
-            raise TextError(
-                f"token_budget={token_budget}, rank={rank}, world={world}, max_sentences={max_sentences}: "
-                "the budget and max_sentences are at least 1 and the rank is below the world."
-            )
-        random = np.random.PCG64([seed, epoch])  # raw draws: NumPy keeps them the same from version to version
-        self._order = _sorted_by_length(source_lengths, target_lengths, random)
-        longest = np.maximum(source_lengths, target_lengths)[self._order]
-        # A first batch of random size moves all the cuts of the epoch.
-        first = token_budget - int(random.random_raw()) % (token_budget // 2 + 1)
-        starts = _cut(longest, token_budget, first, max_sentences or len(longest))
-        starts = _halve_largest(starts, world)
-        self._starts, self._ends = starts[:-1], starts[1:]
-        shuffled = np.argsort(random.random_raw(len(self._starts)), kind="stable")
-        shuffled = np.resize(shuffled, -(-len(shuffled) // world) * world)  # repeats only what could not be halved
-        self._mine = shuffled[rank::world]
-
-    def __len__(self) -> int:
-        return len(self._mine)
-
-    def __getitem__(self, number: int) -> np.ndarray:
-        """[S] int64: the sentences of this rank's batch `number`."""
-        batch = self._mine[number]
-        return self._order[self._starts[batch] : self._ends[batch]].astype(np.int64)
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return (self[number] for number in range(len(self)))
-
-
-_LENGTH_BITS = 12
-_CHUNK = 1 << 18  # sentences whose keys are made at once: 12 MB beside the keys
-
-
-def _sorted_by_length(source_lengths: np.ndarray, target_lengths: np.ndarray, random: np.random.PCG64) -> np.ndarray:
-    """Sentence numbers, sentences of like lengths side by side: by source, within it by target, ties at random.
-
-    Each sentence is one 64-bit key (source | target | random | number) that is sorted in place: eight bytes a sentence.
-    Lengths are jittered and paired, so that an epoch's neighbours differ from the last one's; on Multi30k this costs
-    four percent of padding and leaves one pair of batch mates in ten together instead of one in two.
-    """
-    size = len(source_lengths)
-    number_bits = max(1, (size - 1).bit_length())
-    random_bits = 64 - 2 * _LENGTH_BITS - number_bits
-    highest = (1 << _LENGTH_BITS) - 1
-    keys = np.empty(size, dtype=np.uint64)
-    for start in range(0, size, _CHUNK):
-        chunk = slice(start, min(start + _CHUNK, size))
-        draws = random.random_raw(chunk.stop - chunk.start)
-        sources = np.minimum(source_lengths[chunk].astype(np.uint64) + (draws & 1), highest) >> 1
-        targets = np.minimum(target_lengths[chunk].astype(np.uint64) + (draws >> 1 & 1), highest)
-        # Up and down in turn, so that a batch that reaches into the next source length meets targets of its own length.
-        targets = np.where(sources & 1, highest - targets, targets)
-        numbers = np.arange(chunk.start, chunk.stop, dtype=np.uint64)
-        keys[chunk] = (sources << _LENGTH_BITS | targets) << (64 - 2 * _LENGTH_BITS)
-        keys[chunk] |= (draws >> (64 - random_bits)) << number_bits | numbers
-    keys.sort()
-    keys &= np.uint64((1 << number_bits) - 1)
-    return keys.astype(np.min_scalar_type(size))
-
-
-def _cut(longest: np.ndarray, budget: int, first_budget: int, most: int) -> np.ndarray:
-    """Cut the sorted sentences into batches; returns where each begins, and the end. One step a batch."""
-    starts, size = [0], len(longest)
-    counts = np.arange(1, min(most, budget, size) + 1)
-    while starts[-1] < size:
-        allowed = budget if len(starts) > 1 else first_budget
-        start = starts[-1]
-        # + 1 for EOS. No batch holds more sentences than the first one's length allows.
-        reach = min(most, max(1, allowed // (int(longest[start]) + 1)))
-        widths = np.maximum.accumulate(longest[start : start + reach].astype(np.int64) + 1)
-        fitting = np.searchsorted(widths * counts[: len(widths)], allowed, side="right")
-        starts.append(start + max(1, int(fitting)))
-    return np.array(starts)
-
-
-def _halve_largest(starts: np.ndarray, world: int) -> np.ndarray:
-    """Halve the batches with most sentences until their number divides by `world` or each holds one sentence."""
-    while missing := -(len(starts) - 1) % world:
-        sizes = np.diff(starts)
-        largest = np.argsort(-sizes, kind="stable")[:missing]
-        largest = largest[sizes[largest] > 1]
-        if len(largest) == 0:
-            break
-        starts = np.sort(np.concatenate([starts, starts[largest] + sizes[largest] // 2]))
-    return starts
 
 
 class BatchLoader:
@@ -246,7 +215,7 @@ class BatchLoader:
 
     With `sampling_alpha` each sentence is segmented anew from its text, drawn from (seed, epoch, sentence) alone; the
     plan keeps to the stored lengths, so such a batch may exceed the budget by what its draws are longer.
-    context_sentences: K, how many sentences before each one come along; never across a document boundary.
+    context: what of the sentences before each one comes along; never across a document boundary.
     """
 
     def __init__(
@@ -260,13 +229,13 @@ class BatchLoader:
         vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
         sampling_alpha: float | None = None,
         nbest: int = 64,
-        context_sentences: int = 0,
+        context: ContextUse = ContextUse(),  # noqa: B008 - it is frozen
     ) -> None:
         if sampling_alpha is not None and vocabularies is None:
             raise TextError("subword sampling needs vocabularies=(source, target) to segment with.")
-        if context_sentences and text.documents is None:
-            raise TextError("context sentences need document ids, and this text has none: prepare it with `.docids`.")
-        self.text, self.seed, self.context_sentences = text, seed, context_sentences
+        if context.sentences:
+            _check_context(text, context)
+        self.text, self.seed, self.context = text, seed, context
         self._token_budget, self._rank, self._world, self._max_sentences = token_budget, rank, world, max_sentences
         self._vocabularies, self._sampling_alpha, self._nbest = vocabularies, sampling_alpha, nbest
         self._plan: tuple[int, BatchPlan] | None = None
@@ -275,12 +244,23 @@ class BatchLoader:
         """The epoch's plan; the last one asked for is kept."""
         if self._plan is None or self._plan[0] != epoch:
             self._plan = None  # two plans of a large corpus need not be in memory at once
-            lengths = self.text.source_lengths, self.text.target_lengths
-            plan = BatchPlan(
-                *lengths, self._token_budget, self.seed, epoch, self._rank, self._world, self._max_sentences
-            )
-            self._plan = (epoch, plan)
+            sources, targets, widths = self._lengths()
+            settings = (self._token_budget, self.seed, epoch, self._rank, self._world, self._max_sentences)
+            self._plan = (epoch, BatchPlan(sources, targets, *settings, widths))
         return self._plan[1]
+
+    def _lengths(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Of sources, of targets, and the padded width of what is read beside them."""
+        sources, targets, use = self.text.source_lengths, self.text.target_lengths, self.context
+        if not use.sentences:
+            return sources, targets, None
+        longest, together = self.text.context_lengths(np.minimum(sources, use.longest), use.sentences)
+        if use.joined:
+            return sources + together, targets, None
+        if use.outputs:
+            outputs, _ = self.text.context_lengths(np.minimum(targets, use.longest), use.sentences)
+            longest = 2 * np.maximum(longest, outputs)
+        return sources, targets, longest * use.sentences
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """The epoch's batches on this rank, from batch number `start` on; what was skipped costs nothing."""
@@ -288,16 +268,22 @@ class BatchLoader:
         return (self._batch(plan[number], epoch) for number in range(start, len(plan)))
 
     def _batch(self, indices: np.ndarray, epoch: int) -> Batch:
-        return collate(
-            [self._segment(0, i, epoch) for i in indices],
-            [self._segment(1, i, epoch) for i in indices],
-            [self._context(i, epoch) for i in indices] if self.context_sentences else None,
-            indices,
-        )
+        sources = [self._segment(0, i, epoch) for i in indices]
+        targets = [self._segment(1, i, epoch) for i in indices]
+        use = self.context
+        if not use.sentences:
+            return collate(sources, targets, indices=indices)
+        before = [self.text.before(i, use.sentences) for i in indices]
+        contexts = [self._context(0, rows, epoch) for rows in before]
+        if use.joined:
+            sources = [joined(ids, context) for ids, context in zip(sources, contexts, strict=True)]
+            return collate(sources, targets, indices=indices)
+        outputs = [self._context(1, rows, epoch) for rows in before] if use.outputs else None
+        return collate(sources, targets, contexts, indices, outputs)
 
-    def _context(self, index: int, epoch: int) -> list[Ids | None]:
-        before = self.text.before(index, self.context_sentences)
-        return [None if i is None else self._segment(0, i, epoch) for i in before]
+    def _context(self, side: int, rows: list[int | None], epoch: int) -> list[Ids | None]:
+        # A drawn segmentation may be longer than the stored one, which was found to fit.
+        return [None if i is None else self._segment(side, i, epoch)[: self.context.longest] for i in rows]
 
     def _segment(self, side: int, index: int, epoch: int) -> Ids:
         if self._sampling_alpha is None or self._vocabularies is None:
@@ -305,3 +291,16 @@ class BatchLoader:
         line = (self.text.source_text, self.text.target_text)[side](index)
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch, index, side]))
         return self._vocabularies[side].sample(line, self._sampling_alpha, generator, self._nbest)
+
+
+def _check_context(text: BinaryText, use: ContextUse) -> None:
+    """Raise TextError where a text cannot give the context that is asked for."""
+    if text.documents is None:
+        raise TextError("context sentences need document ids, and this text has none: prepare it with `.docids`.")
+    sides = [text.source_lengths, text.target_lengths] if use.outputs else [text.source_lengths]
+    longest = max(int(side.max()) for side in sides)
+    if longest > use.longest and not use.cut:
+        raise TextError(
+            f"{text.folder}: a sentence has {longest} pieces, and this system reads at most {use.longest} of a context "
+            "sentence: give it a larger context_length or long_context=cut, or prepare with a smaller max_length."
+        )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -56,6 +58,8 @@ def fit(
     vocabularies = _vocabularies(folder, prepared)
     system.to(accelerator.device)
     _check_decoding(config, system, score)
+    _check_context(training, system, prepared)
+    freeze(system, training.train)
     with only_training(folder, accelerator):
         loop, going_on = _prepared_loop(folder, config, accelerator, prepared, system, vocabularies, score, report)
         try:
@@ -104,7 +108,7 @@ def _prepared_loop(
         processes,
         vocabularies=vocabularies,
         sampling_alpha=training.subword_alpha,
-        context_sentences=training.context_sentences,
+        context=system.context,
     )
     objective = accelerator.prepare_model(Objective(system, training.label_smoothing))
     main = accelerator.is_main_process
@@ -124,6 +128,30 @@ def _check_decoding(config: RunConfig, system: System, score: Score | None) -> N
         raise ConfigError(f"early_stopping.metric: {metric} needs a score function handed to fit(score=...)")
     if config.search.precision == "int8":
         check_quantisable(system)
+
+
+def _check_context(training: TrainingConfig, system: System, prepared: Prepared) -> None:
+    """Refuses a context that the system does not read, and texts that cannot give the one it does."""
+    asked, read = training.context_sentences, system.context.sentences
+    if asked and asked != read:
+        what = f"reads {read}: set the system's own context_sentences" if read else "reads none: take one such as qcn"
+        raise ConfigError(f"training.context_sentences: {asked} are asked for and this system {what}")
+    for split in ("train", "dev"):
+        BatchLoader(prepared.split(split), training.batch_tokens, context=system.context)
+
+
+def freeze(system: System, train: Sequence[str]) -> None:
+    """Let only the parameters train whose names match one of the patterns, all if there are none.
+
+    Raises ConfigError for a pattern that matches no parameter.
+    """
+    names = [name for name, _ in system.named_parameters()]
+    for pattern in train:
+        if not fnmatch.filter(names, pattern):
+            heads = sorted({".".join(name.split(".")[:2]) for name in names})
+            raise ConfigError(f"training.train: no parameter is named like {pattern!r}; there are: {', '.join(heads)}")
+    for name, parameter in system.named_parameters():
+        parameter.requires_grad_(not train or any(fnmatch.fnmatchcase(name, pattern) for pattern in train))
 
 
 def _vocabularies(folder: Path, prepared: Prepared) -> tuple[Vocabulary, Vocabulary]:
@@ -200,7 +228,7 @@ def _accelerator(precision: str, device: str) -> Accelerator:
 
 def _optimizer(system: System, training: TrainingConfig) -> torch.optim.Optimizer:
     return torch.optim.AdamW(
-        system.parameters(),
+        [parameter for parameter in system.parameters() if parameter.requires_grad],
         lr=training.learning_rate,
         betas=training.betas,
         eps=1e-9,

@@ -129,7 +129,7 @@ class Loop:
             self.prepared.split("dev"),
             self.config.training.batch_tokens,
             seed=0,
-            context_sentences=self.config.training.context_sentences,
+            context=self.system.context,
         )
         with torch.no_grad(), self.accelerator.autocast():
             for batch in dev.epoch(0):

@@ -1,6 +1,7 @@
 """The laws that hold for every system, as functions of a system: what the parametrised tests and the pairs share."""
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -8,10 +9,19 @@ from torch import Tensor
 from core_models.assembly import System
 from core_models.systems import build, catalogue
 from core_models.text.batches import Batch, collate
+from core_models.text.documents import joined
 from core_models.text.vocabulary import BOS, EOS
 
 WORDS = 19
 COMBINATIONS = [
+    "qcn-reg:correlation=eq7,transforms=per_distance,grouping=per_sentence,query_pool=unit,norm=post,iterations=2",
+    "qcn:squash_inputs=true,query_pool=mean,query_end=true,detach=true,transforms=per_distance,iterations=1",
+    "transformer-reg:reg_norm=sentence,reg_pairs=flat,tied=none",
+    "qcn-reg:reg_inputs=stream,context_sentences=2",
+    "document-transformer:norm=post,context_layers=2",
+    "han:norm=post,context_sentences=1",
+    "han-encoder:backbone=rnnsearch",
+    "san:norm=post,over_words=sparsemax,over_sentences=softmax,context_sentences=2",
     "transformer:norm=post,positions=learned",
     "transformer:tied=none",
     "rnnsearch:embedding=32,tied=target",
@@ -60,6 +70,26 @@ def random_sentences(lengths: list[int], seed: int, words: int = WORDS) -> list[
     return [torch.randint(EOS + 1, words, (length,), generator=generator).tolist() for length in lengths]
 
 
+def batch_of(system: System, sources: list[list[int]], targets: list[list[int]] | None = None) -> Batch:
+    """Sentences as the system reads them, each with sentences before it that are drawn from its own words: of some the
+    nearest is missing, of some a farther one, and some have none at all."""
+    use = system.context
+    if not use.sentences:
+        return collate(sources, targets)
+    contexts, outputs = [], []
+    for source in sources:
+        generator = torch.Generator().manual_seed(sum(source) * 31 + len(source))
+        lengths = torch.randint(0, 7, (2, use.sentences), generator=generator).tolist()
+        present = [bool(sum(source) % 4) and sum(source) % 3 != place for place in range(use.sentences)]
+        seed = int(torch.randint(1 << 20, (1,), generator=generator))
+        for into, each in ((contexts, lengths[0]), (outputs, lengths[1])):
+            words = random_sentences(each, seed)
+            into.append([ids if there else None for ids, there in zip(words, present, strict=True)])
+    if use.joined:
+        return collate([joined(*both) for both in zip(sources, contexts, strict=True)], targets)
+    return collate(sources, targets, contexts, outputs=outputs if use.outputs else None)
+
+
 def log_probs(system: System, batch: Batch) -> Tensor:
     """log P of every word at every position of a forced pass, [S, T, V]."""
     forced = system(system.encode(batch), batch.target_in, batch.target_mask)
@@ -74,7 +104,7 @@ def assert_stepping_is_forcing(system: System, steps: int = 36, seed: int = 3) -
     dtype = next(system.parameters()).dtype
     generator = torch.Generator().manual_seed(seed)
     sources, beams = random_sentences([7, 1, 4, 5], seed), 3
-    state = system.start(system.encode(collate(sources)))
+    state = system.start(system.encode(batch_of(system, sources)))
     words = torch.full((len(sources), 1), BOS)
     rows = torch.arange(len(sources))
     told, history = (
@@ -93,7 +123,7 @@ def assert_stepping_is_forcing(system: System, steps: int = 36, seed: int = 3) -
         words = torch.randint(EOS + 1, WORDS, parents.shape, generator=generator)
     targets = history[..., 1:].flatten(0, 1).tolist()
     repeated = [sources[row] for row in rows for _ in range(beams)]
-    expected = log_probs(system, collate(repeated, targets))
+    expected = log_probs(system, batch_of(system, repeated, targets))
     torch.testing.assert_close(told.flatten(0, 1), expected, atol=TOLERANCE[dtype], rtol=0)
 
 
@@ -102,11 +132,11 @@ def assert_company_changes_nothing(system: System, seed: int = 5) -> None:
     """Law 2. A sentence gets the same scores and loss terms alone and among longer ones, padded on both sides."""
     dtype = next(system.parameters()).dtype
     sources, targets = random_sentences([3, 1, 9, 5], seed), random_sentences([4, 6, 11, 0], seed + 1)
-    batch = collate(sources, targets)
+    batch = batch_of(system, sources, targets)
     together = log_probs(system, batch)
     terms = training_terms(system, batch)
     for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        alone = collate([source], [target])
+        alone = batch_of(system, [source], [target])
         close = {"atol": TOLERANCE[dtype], "rtol": 0}
         torch.testing.assert_close(together[row, : len(target) + 1], log_probs(system, alone)[0], **close)
         for name, value in training_terms(system, alone).items():
@@ -122,9 +152,10 @@ def training_terms(system: System, batch: Batch, label_smoothing: float = 0.1) -
     return terms
 
 
-def awkward_batch() -> Batch:
+def awkward_batch(system: System | None = None) -> Batch:
     """One-word sentences, an empty target, and one row that is padding on both sides."""
-    batch = collate(random_sentences([1, 0, 4, 2], 7), random_sentences([1, 0, 3, 5], 8))
+    make = collate if system is None else partial(batch_of, system)
+    batch = make(random_sentences([1, 0, 4, 2], 7), random_sentences([1, 0, 3, 5], 8))
     source_mask, target_mask = batch.source_mask.clone(), batch.target_mask.clone()
     source_mask[3], target_mask[3] = False, False
     return replace(batch, source_mask=source_mask, target_mask=target_mask)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core_models.text.batches import collate
+from core_models.text.batches import context_lengths
 from core_models.traces import TraceWriter
 from tests.core_models.laws import (
     SYSTEMS,
@@ -11,6 +11,7 @@ from tests.core_models.laws import (
     assert_finite_gradients,
     assert_stepping_is_forcing,
     awkward_batch,
+    batch_of,
     log_probs,
     random_sentences,
     random_system,
@@ -34,12 +35,14 @@ def test_padding_and_company_change_nothing(name, dtype):
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_gradients_are_finite(name):
-    assert_finite_gradients(random_system(name, torch.float32), awkward_batch())
+    system = random_system(name, torch.float32)
+    assert_finite_gradients(system, awkward_batch(system))
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_row_of_padding_costs_nothing(name):
-    terms = training_terms(random_system(name), awkward_batch())
+    system = random_system(name)
+    terms = training_terms(system, awkward_batch(system))
     assert {term: value[3].item() for term, value in terms.items()} == dict.fromkeys(terms, 0.0)
 
 
@@ -49,7 +52,7 @@ def test_the_future_is_not_seen(name):
     system, sources = random_system(name), random_sentences([4], 1)
     target = random_sentences([6], 2)[0]
     other = [*target[:3], *random_sentences([3], 9)[0]]
-    one, two = (log_probs(system, collate(sources, [words])) for words in (target, other))
+    one, two = (log_probs(system, batch_of(system, sources, [words])) for words in (target, other))
     torch.testing.assert_close(one[:, :4], two[:, :4], atol=1e-12, rtol=0)
     assert (one[:, 4:] - two[:, 4:]).abs().max() > 1e-6
 
@@ -57,14 +60,14 @@ def test_the_future_is_not_seen(name):
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_traces_declare_their_axes_and_do_not_change_the_scores(name):
     system = random_system(name)
-    batch = collate(random_sentences([5, 2, 3], 1), random_sentences([2, 6, 0], 2))
+    batch = batch_of(system, random_sentences([5, 2, 3], 1), random_sentences([2, 6, 0], 2))
     writer = TraceWriter(["*"])
     with torch.no_grad():
         traced = system(system.encode(batch, writer), batch.target_in, batch.target_mask, writer)
         torch.testing.assert_close(
             torch.log_softmax(system.scores(traced).values, -1), log_probs(system, batch), atol=1e-9, rtol=0
         )
-    lengths = {"source": [6, 3, 4], "target": [3, 7, 1]}
+    lengths = {"source": batch.source_mask.sum(1).tolist(), "target": [3, 7, 1], **context_lengths(batch)}
     attention = {"decoder.cross_attention"}
     if system.config.backbone == "transformer":
         attention |= {"encoder.self_attention", "decoder.self_attention"}
@@ -78,6 +81,8 @@ def test_traces_declare_their_axes_and_do_not_change_the_scores(name):
                 ("source_key", "source"),
                 ("target", "target"),
                 ("target_key", "target"),
+                ("context", "context"),
+                ("context_output", "context_output"),
             ):
                 assert sizes.get(axis, lengths[side][row]) == lengths[side][row]
         assert all(trace[array_name].sums_to_one for array_name in attention)

@@ -11,9 +11,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_models.text.batches import BatchLoader, BatchPlan, collate
+from core_models.text.batches import BatchLoader, collate
 from core_models.text.binary import prepare
+from core_models.text.documents import ContextUse
 from core_models.text.parallel import ParallelText, TextError, read_parallel
+from core_models.text.plan import BatchPlan
 from core_models.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=120)
@@ -184,7 +186,7 @@ def test_the_loader_gives_the_planned_sentences_and_seeks(prepared):
 
 def test_context_stays_in_the_document_at_its_distance(prepared):
     text = prepared.split("train")
-    for batch in BatchLoader(text, 300, context_sentences=3).epoch(1):
+    for batch in BatchLoader(text, 300, context=ContextUse(3)).epoch(1):
         for row, i in enumerate(batch.indices.tolist()):
             assert batch.context.present[row].tolist() == [i % 6 >= distance for distance in (1, 2, 3)]
             for k in range(min(i % 6, 3)):
@@ -218,4 +220,4 @@ def test_a_loader_that_lacks_what_it_needs_is_refused(prepared, tmp_path):
     dev = prepared.test("dev")
     plain = ParallelText("plain", dev.sources, dev.targets)
     with pytest.raises(TextError, match="need document ids"):
-        BatchLoader(prepare(tmp_path, plain, plain, pieces=45).split("train"), 200, context_sentences=1)
+        BatchLoader(prepare(tmp_path, plain, plain, pieces=45).split("train"), 200, context=ContextUse(1))

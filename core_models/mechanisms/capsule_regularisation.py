@@ -1,0 +1,87 @@
+"""The regularisation layer of Yang 2019 (section 3.4): source and target in one space.
+
+Two plain capsule networks, one over the embeddings of the source and one over those of the target, whose outputs shall
+correlate (Eq. 11). It takes part in the loss alone: nothing of it is left in a translation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, View
+from core_models.query_routing import Correlation, correlations, shared_dynamic_routing
+
+if TYPE_CHECKING:
+    from core_models.text.batches import Batch
+
+
+class CapsuleRegularisationOptions(Options):
+    capsules: int = Field(4, gt=0, description="m, as many as the query-guided network has")
+    iterations: int = Field(4, gt=0, description="r")
+    correlation: Correlation = Field("pearson", description="or Eq. 7 as printed (E2)")
+    reg_weight: float = Field(1.0, ge=0, description="of the correlation; the paper has none, so one (E9)")
+    reg_norm: Literal["token", "sentence"] = Field(
+        "token", description="Eq. 11 counts a sentence's correlation once for each of its target words, or once (E9)"
+    )
+    reg_pairs: Literal["capsules", "flat"] = Field(
+        "capsules", description="mean over pairs of capsules, or one correlation of all m d numbers (E10)"
+    )
+    reg_inputs: Literal["embeddings", "stream"] = Field(
+        "embeddings",
+        description="of source and predicted words; or what the first layers get, positions too (E11)",
+    )
+
+
+class CapsuleRegularisation(Mechanism):
+    """A loss term that falls as the correlation rises; it needs no place, but for option `reg_inputs: stream`."""
+
+    Options = CapsuleRegularisationOptions
+    options: CapsuleRegularisationOptions
+
+    def __init__(self, host: Host, options: CapsuleRegularisationOptions) -> None:
+        super().__init__(host, options)
+        self.embed = {"source": host.source_embedding, "target": host.target_embedding}
+        streams = options.reg_inputs == "stream"
+        self.places = (Place.ENCODER_LAYER_INPUT,) if streams else ()
+        width = host.widths["stream" if streams else "embedding"]
+        self.transform = nn.ParameterDict(
+            {side: nn.Parameter(torch.empty(options.capsules, width, width)) for side in self.embed}
+        )
+        for parameter in self.transform.values():
+            for matrix in parameter.data:
+                nn.init.xavier_uniform_(matrix)
+
+    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+        if view.layer == 0:
+            own.notes["source"] = x
+        return x
+
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+        """What the encoder was given, for the loss alone."""
+        return {"source": own.notes["source"]} if self.places else {}
+
+    def _inputs(self, view: View, own: Own, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Vectors of source [S, I, d] and target words [S, T, d]: those that are predicted, or that came in (E11)."""
+        if self.places:
+            return own.sentence["source"], view.embedded
+        return self.embed["source"](batch.source), self.embed["target"](batch.target)
+
+    def correlation(self, source: Tensor, target: Tensor, batch: Batch) -> Tensor:
+        """Of the two networks' outputs over vectors [S, I, d] and [S, T, d], for each sentence: [S] in -1 to 1."""
+        iterations = self.options.iterations
+        one = shared_dynamic_routing(source, self.transform["source"], batch.source_mask, iterations).capsules
+        other = shared_dynamic_routing(target, self.transform["target"], batch.target_mask, iterations).capsules
+        if self.options.reg_pairs == "flat":
+            one, other = one.flatten(1)[:, None], other.flatten(1)[:, None]
+        pairs = correlations(one[:, :, None], other[:, :, None], self.options.correlation)  # [S, m, 1, 1]
+        return pairs[..., 0, 0].mean(1)
+
+    def losses(self, view: View, own: Own, batch: Batch) -> dict[str, Tensor]:
+        """Minus the correlation, times the words of the target it is counted for."""
+        found = self.correlation(*self._inputs(view, own, batch), batch)
+        counted = batch.target_mask.sum(1) if self.options.reg_norm == "token" else batch.target_mask.any(1)
+        return {"regularisation": -self.options.reg_weight * counted.to(found.dtype) * found}

@@ -1,0 +1,101 @@
+"""What mechanisms that read the sentences before share: their options, and attention that adds nothing where none are.
+
+Knows no particular way to read them. A sentence at a document's start goes through as if the mechanism were not there:
+to the last bit, whatever the biases are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from core_models.backbones.attention import CrossAttention
+from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place
+from core_models.text.documents import ContextUse
+
+Side = Literal["encoder", "decoder"]
+Sides = Literal["encoder", "decoder", "both"]
+POSITIONS = {"encoder": "source", "decoder": "target"}
+CONTEXT_AXIS = {"encoder": "context", "decoder": "context_output"}  # where a side looks at its own language
+SUBLAYER = {"encoder": Place.ENCODER_SUBLAYER, "decoder": Place.DECODER_SUBLAYER}
+STACK_OUTPUT = {"encoder": Place.ENCODER_STACK_OUTPUT, "decoder": Place.DECODER_STACK_OUTPUT}
+
+
+class ContextOptions(Options):
+    context_sentences: int = Field(3, gt=0, description="K, how many sentences before are read")
+    context_length: int = Field(256, gt=0, description="pieces of each; in a run of the paper 100, and cut (E15)")
+    long_context: Literal["refuse", "cut"] = Field("refuse", description="what is done with a longer one")
+
+    def use(self, states: bool = False, outputs: bool = False, joined: bool = False) -> ContextUse:
+        """What a mechanism with these options reads."""
+        cut = self.long_context == "cut"
+        return ContextUse(self.context_sentences, self.context_length, cut, states, outputs, joined)
+
+
+def sides_of(side: Sides) -> tuple[Side, ...]:
+    return ("encoder", "decoder") if side == "both" else (side,)
+
+
+class Concatenation(Mechanism):
+    """The sentences before, each with its </s>, stand before the sentence as one source (Tiedemann and Scherrer 2017).
+
+    Nothing but the text changes: the separator is </s>, and the system translates the last of the sentences.
+    """
+
+    Options = ContextOptions
+
+    def __init__(self, host: Host, options: ContextOptions) -> None:
+        super().__init__(host, options)
+        self.context = options.use(joined=True)
+
+
+class ContextAttention(nn.Module):
+    """Multi-head attention from positions [S, N, d] to a context, with a norm of its own before it (pre-norm)."""
+
+    def __init__(self, host: Host, memory_width: int | None = None) -> None:
+        super().__init__()
+        width = host.widths["stream"]
+        self.attention = CrossAttention(width, memory_width or width, host.heads, host.dropout)
+        self.norm = nn.LayerNorm(width) if host.final_norm else nn.Identity()
+        for linear in (self.attention.query, self.attention.memory, self.attention.output):
+            xavier(linear)
+
+    def forward(self, x: Tensor, keys: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
+        """x [S, N, d], keys and values [S, 2, H, M, e], mask [S, M] -> [S, N, d] and, if asked, shares [S, H, N, M]."""
+        return self.attention(self.norm(x), keys, mask, weights)
+
+
+class LayerShares:
+    """The attention weights of all layers of a side, recorded as one array when the last layer has been."""
+
+    def __init__(self, name: str, axes: Sequence[str], layers: int) -> None:
+        self.name, self.axes, self.layers = name, tuple(axes), layers
+
+    def wanted(self, own: Own) -> bool:
+        return own.wants(self.name)
+
+    def add(self, own: Own, layer: int, share: Tensor | None) -> None:
+        """share [S, H, N, ...] of one layer."""
+        if share is None:
+            return
+        own.notes[f"{self.name}.{layer}"] = share
+        if layer == self.layers - 1:
+            shares = [own.notes[f"{self.name}.{number}"] for number in range(self.layers)]
+            own.record(self.name, ("layer", "head", *self.axes), torch.stack(shares, dim=1))
+
+
+def xavier(linear: nn.Linear) -> nn.Linear:
+    """The linear map with Xavier's uniform weights and biases of zero."""
+    nn.init.xavier_uniform_(linear.weight)
+    if linear.bias is not None:
+        nn.init.zeros_(linear.bias)
+    return linear
+
+
+def only_where(real: Tensor, changed: Tensor, x: Tensor) -> Tensor:
+    """`changed` [S, N, d] where a sentence has a context, real [S], else x as it was."""
+    return torch.where(real[:, None, None], changed, x)

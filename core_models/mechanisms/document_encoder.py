@@ -1,0 +1,112 @@
+"""Document-Transformer (Zhang 2018): an encoder of its own for the sentences before, read in every layer of both sides.
+
+The K sentences before are one sequence, through the source embeddings, positions and a few layers like the backbone's.
+After its self-attention every encoder and decoder layer attends to them, and a gate weighs stream and context:
+x' = g x + (1 - g) y, g = sigmoid(W_x x + W_y y).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from core_models.backbones.dropout import Dropout
+from core_models.backbones.transformer import Positions
+from core_models.config import ConfigError
+from core_models.mechanisms.base import Host, Mechanism, Own, Place, View
+from core_models.mechanisms.document_context import (
+    POSITIONS,
+    SUBLAYER,
+    ContextAttention,
+    ContextOptions,
+    LayerShares,
+    Sides,
+    only_where,
+    sides_of,
+    xavier,
+)
+
+if TYPE_CHECKING:
+    from core_models.text.batches import Batch
+
+
+class DocumentEncoderOptions(ContextOptions):
+    side: Sides = "both"
+    context_layers: int = Field(1, gt=0, description="N_c, of the encoder of the context; the released code has six")
+
+
+class GatedSublayer(nn.Module):
+    """Attention to the context, then the gate; after it a norm where the backbone has one there (post-norm)."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__()
+        width = host.widths["stream"]
+        self.attend = ContextAttention(host)
+        self.from_stream, self.from_context = xavier(nn.Linear(width, width)), xavier(nn.Linear(width, width))
+        self.after = nn.Identity() if host.final_norm else nn.LayerNorm(width)
+
+    def forward(self, x: Tensor, keys: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
+        found, share = self.attend(x, keys, mask, weights)
+        gate = torch.sigmoid(self.from_stream(x) + self.from_context(found))
+        mixed = self.after(gate * x + (1 - gate) * found)
+        return only_where(mask.any(1), mixed, x), share
+
+
+class DocumentEncoder(Mechanism):
+    """The context as one more sequence, with an encoder of its own."""
+
+    Options = DocumentEncoderOptions
+    options: DocumentEncoderOptions
+    places: Sequence[Place]
+
+    def __init__(self, host: Host, options: DocumentEncoderOptions) -> None:
+        super().__init__(host, options)
+        if host.encoder_layer is None:
+            raise ConfigError("the context's encoder has layers like the backbone's, which has none")
+        self.context = options.use()
+        self.sides = sides_of(options.side)
+        self.places = tuple(SUBLAYER[side] for side in self.sides)
+        self.embed, self.scale = host.source_embedding, math.sqrt(host.widths["stream"])
+        self.positions = Positions(host.widths["stream"], False, 0)
+        self.encoder = nn.ModuleList(host.encoder_layer() for _ in range(options.context_layers))
+        for module in self.encoder.modules():
+            if isinstance(module, nn.Linear):
+                xavier(module)
+        self.norm = nn.LayerNorm(host.widths["stream"]) if host.final_norm else nn.Identity()
+        self.drop = Dropout(host.dropout)
+        self.sublayers = nn.ModuleDict(
+            {side: nn.ModuleList(GatedSublayer(host) for _ in range(host.layers[side])) for side in self.sides}
+        )
+        self.shares = {
+            side: LayerShares(f"{side}.attention", (POSITIONS[side], "context"), host.layers[side])
+            for side in self.sides
+        }
+
+    def read(self, batch: Batch, own: Own) -> dict[str, Tensor]:
+        """The context's keys and values for every layer of a side, [S, layers, 2, H, n, e], and which are real."""
+        if batch.context is None:
+            raise ValueError("a batch for the document encoder has a context, of absent sentences if need be")
+        words, order = batch.context.in_order()
+        x = self.drop(self.embed(words) * self.scale + self.positions(0, words.shape[1]))
+        for layer in self.encoder:
+            change, _ = layer.attention(layer.enter(x, layer.attention_norm), order.mask, False, False)
+            x = layer.feed_forward(layer.leave(x, change, layer.attention_norm))
+        memory, found = self.norm(x), {"mask": order.mask}
+        for side in self.sides:
+            keys = [sublayer.attend.attention.keys_and_values(memory) for sublayer in self.sublayers[side]]
+            # What only the encoder reads need not be kept for a search.
+            (own.notes if side == "encoder" else found)[f"{side}.keys"] = torch.stack(keys, dim=1)
+        return found
+
+    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+        keys = (own.notes if view.side == "encoder" else own.sentence)[f"{view.side}.keys"]
+        shares = self.shares[view.side]
+        sublayer = self.sublayers[view.side][view.layer]
+        x, share = sublayer(x, keys[:, view.layer], own.sentence["mask"], shares.wanted(own))
+        shares.add(own, view.layer, share)
+        return x

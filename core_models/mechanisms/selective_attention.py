@@ -1,0 +1,171 @@
+"""Selective attention over a document (Maruf 2019), online: sentences are chosen sparsely, then words within them.
+
+Sparsemax over the sentences before, whose keys are means of their words' states, times softmax over the words of each:
+many sentences have no share at all. Then a norm, a feed-forward part without residuals, a norm, and a gate:
+x' = l x + (1 - l) c, l = sigmoid(C_s x + C_c c). States are given, not learned through, and have no </s>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from core_models.backbones.attention import CrossAttention, join_heads, split_heads
+from core_models.backbones.dropout import Dropout
+from core_models.mechanisms.base import ContextStates, Host, Mechanism, Own, Place, View
+from core_models.mechanisms.document_context import (
+    CONTEXT_AXIS,
+    POSITIONS,
+    STACK_OUTPUT,
+    ContextOptions,
+    Sides,
+    only_where,
+    sides_of,
+    xavier,
+)
+from core_models.routing import wide
+from core_models.sparsemax import sparsemax
+from core_models.text.batches import WordOrder
+from core_models.text.vocabulary import EOS
+
+if TYPE_CHECKING:
+    from core_models.text.batches import Batch
+
+Distribution = Literal["sparsemax", "softmax"]
+
+
+class SelectiveOptions(ContextOptions):
+    context_sentences: int = Field(10, gt=0, description="of the document, the nearest before")
+    side: Sides = "both"
+    over_sentences: Distribution = "sparsemax"
+    over_words: Distribution = "softmax"
+
+
+class Plan(NamedTuple):
+    """What is the same for all positions: keys of sentences [S, H, K, e], of words and values [S, H, K, C, e]."""
+
+    sentences: Tensor
+    words: Tensor
+    values: Tensor
+    mask: Tensor  # [S, K, C]
+
+
+class SelectiveLook(nn.Module):
+    """From positions [S, N, d] to sentences and words, by the same heads."""
+
+    def __init__(self, host: Host, width: int, states: int, options: SelectiveOptions) -> None:
+        super().__init__()
+        self.heads, self.options = host.heads, options
+        self.sentence_query, self.sentence_key = nn.Linear(width, width), nn.Linear(states, width)
+        self.to_words = CrossAttention(width, states, host.heads, host.dropout)
+        self.expand, self.contract = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.from_stream, self.from_context = nn.Linear(width, width), nn.Linear(width, width)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                xavier(module)
+        self.asking_norm, self.found_norm, self.context_norm = (nn.LayerNorm(width) for _ in range(3))
+        self.drop = Dropout(host.dropout)
+
+    def plan(self, states: Tensor, mask: Tensor) -> Plan:
+        """Of states [S, K, C, d]; a sentence's key is of the mean of its words."""
+        real = mask[..., None].to(states.dtype)
+        means = (states * real).sum(2) / real.sum(2).clamp(min=1)  # [S, K, d]
+        sentences = split_heads(self.sentence_key(means), self.heads)
+        words = self.to_words.keys_and_values(states.flatten(1, 2)).unflatten(3, mask.shape[1:])
+        return Plan(sentences, words[:, 0], words[:, 1], mask)
+
+    def forward(self, x: Tensor, plan: Plan) -> tuple[Tensor, Tensor, Tensor]:
+        """x [S, N, d] -> context [S, N, d], shares of sentences [S, H, N, K] and of words in all [S, H, N, K, C]."""
+        asking = self.asking_norm(x)
+        sentences = scaled(split_heads(self.sentence_query(asking), self.heads))
+        words = scaled(split_heads(self.to_words.query(asking), self.heads))
+        present = plan.mask.any(2)[:, None, None]
+        chosen = shared(sentences @ plan.sentences.transpose(-1, -2), present, self.options.over_sentences)
+        energies = (words @ plan.words.flatten(2, 3).transpose(-1, -2)).unflatten(-1, plan.mask.shape[1:])
+        within = shared(energies, plan.mask[:, None, None], self.options.over_words)
+        shares = chosen[..., None] * within
+        found = join_heads(shares.flatten(-2).to(plan.values.dtype) @ plan.values.flatten(2, 3))
+        found = self.found_norm(self.to_words.output(found))
+        hidden = self.drop(torch.relu(self.expand(found)))
+        return self.context_norm(self.contract(hidden)), chosen, shares
+
+    def gate(self, x: Tensor, context: Tensor) -> Tensor:
+        return torch.sigmoid(self.from_stream(x) + self.from_context(context))
+
+
+def scaled(queries: Tensor) -> Tensor:
+    """Queries [..., e] over the square root of their width."""
+    return queries * queries.shape[-1] ** -0.5
+
+
+@wide
+def shared(energies: Tensor, mask: Tensor, kind: Distribution) -> Tensor:
+    """A distribution over the last axis among what is real by the mask; zeros where nothing is."""
+    if kind == "sparsemax":
+        return sparsemax(energies, mask.expand(energies.shape))
+    shares = torch.softmax(energies.masked_fill(~mask, torch.finfo(energies.dtype).min), dim=-1)
+    return shares * mask
+
+
+class SelectiveAttention(Mechanism):
+    """SAN on the encoder's output over sources before, on the decoder's over translations before, or both."""
+
+    Options = SelectiveOptions
+    options: SelectiveOptions
+    places: Sequence[Place]
+
+    def __init__(self, host: Host, options: SelectiveOptions) -> None:
+        super().__init__(host, options)
+        self.sides = sides_of(options.side)
+        self.context = options.use(states=True, outputs="decoder" in self.sides)
+        self.places = tuple(STACK_OUTPUT[side] for side in self.sides)
+        width = {"encoder": host.widths["memory"], "decoder": host.widths["stream"]}
+        states = {"encoder": host.widths["memory"], "decoder": host.widths["state"]}
+        self.look = nn.ModuleDict(
+            {side: SelectiveLook(host, width[side], states[side], options) for side in self.sides}
+        )
+
+    def read(self, batch: Batch, own: Own) -> dict[str, Tensor]:
+        """Which words are no </s>: those alone are looked at."""
+        context = batch.context
+        if context is None:
+            raise ValueError("a batch for selective attention has a context, of absent sentences if need be")
+        own.notes["encoder.words"] = context.words != EOS
+        if context.outputs is not None:
+            own.notes["decoder.words"] = context.outputs != EOS
+        return {}
+
+    def remember(self, states: ContextStates, own: Own) -> dict[str, Tensor]:
+        """The plans of both sides; what only the encoder reads is not kept for a search."""
+        kept: dict[str, Tensor] = {}
+        given = {"encoder": (states.memory, states.mask), "decoder": (states.outputs, states.outputs_mask)}
+        for side in self.sides:
+            vectors, mask = given[side]
+            if vectors is None or mask is None:
+                continue
+            plan = self.look[side].plan(vectors, mask & own.notes[f"{side}.words"])
+            named = {f"{side}.{name}": value for name, value in plan._asdict().items()}
+            named[f"{side}.order"] = mask
+            (own.notes if side == "encoder" else kept).update(named)
+        return kept
+
+    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+        side, look = view.side, self.look[view.side]
+        held = own.notes if side == "encoder" else own.sentence
+        plan = Plan(*(held[f"{side}.{name}"] for name in Plan._fields))
+        context, chosen, shares = look(x, plan)
+        gate = look.gate(x, context)
+        real = plan.mask.any(1).any(1)
+        position, axis = POSITIONS[side], CONTEXT_AXIS[side]
+        own.record(f"{side}.sentence_attention", ("head", position, "distance"), chosen)
+        own.record(
+            f"{side}.attention",
+            ("head", position, axis),
+            lambda: WordOrder.of(held[f"{side}.order"]).gather(shares.permute(0, 3, 4, 1, 2)).permute(0, 2, 3, 1),
+        )
+        own.record(f"{side}.gate", (position,), lambda: ((1 - gate) * real[:, None, None]).mean(-1))
+        return only_where(real, gate * x + (1 - gate) * context, x)

@@ -1,0 +1,184 @@
+"""Documents in use: what a translator reads before a sentence, in which order it translates, what it refuses."""
+
+import random
+
+import pytest
+import torch
+
+from core_models.config import SearchConfig
+from core_models.systems import build
+from core_models.text.parallel import TextError
+from core_models.translator import Translator, TranslatorError
+
+SEARCH = SearchConfig(beam=3, length_offset=3, length_factor=1.0)
+
+
+def translator_of(prepared, *names: str) -> Translator:
+    """Random systems on the tiny text: what they say is nonsense, and sensitive to all they read."""
+    systems = []
+    for seed, name in enumerate(names):
+        torch.manual_seed(seed)
+        system = build(f"{name}{',' if ':' in name else ':'}preset=tiny", len(prepared.source_vocabulary)).double()
+        with torch.no_grad():
+            for parameter in system.parameters():
+                parameter += 0.2 * torch.randn_like(parameter)
+        systems.append(system.eval())
+    return Translator(systems, prepared.source_vocabulary, prepared.target_vocabulary, SEARCH)
+
+
+@pytest.fixture(scope="module")
+def document(prepared):
+    """Fifteen sentences in documents of five, and their ids."""
+    text = prepared.test("test")
+    return text.sources, text.documents
+
+
+READERS = ["qcn", "document-transformer", "han-encoder", "han-decoder", "han", "san", "concatenation"]
+
+
+def said(translations):
+    return [(one.tokens, round(one.log_prob, 6)) for one in translations]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_sentences_of_a_document_read_those_before(prepared, document, name):
+    """The first sentences of documents are as they are alone, others are not; each is what its own context gives."""
+    translator, (sources, documents) = translator_of(prepared, name), document
+    together, alone = translator.translate(sources, documents), translator.translate(sources)
+    first = [row for row in range(len(sources)) if row == 0 or documents[row] != documents[row - 1]]
+    for row in first:
+        assert said([together[row]]) == said([alone[row]])
+    assert sum(said([together[row]]) != said([alone[row]]) for row in range(len(sources))) > len(first)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_one_after_the_other_is_as_together(prepared, document, name):
+    """Each sentence by itself, with those before it and their translations, has the scores it has in its document."""
+    translator, (sources, documents) = translator_of(prepared, name), document
+    targets = prepared.test("test").targets
+    together = translator.score(sources, targets, documents)
+    contexts, outputs = translator.contexts(sources, documents, targets)
+    assert contexts is not None
+    assert (outputs is not None) == translator.context.outputs
+    for row, source in enumerate(sources):
+        given = {"contexts": [contexts[row]], "context_outputs": None if outputs is None else [outputs[row]]}
+        alone = translator.score([source], targets[row : row + 1], **given)[0]
+        assert alone.token_log_probs == pytest.approx(together[row].token_log_probs, abs=1e-9)
+        if outputs is None:
+            searched = translator.translate([source], contexts=[contexts[row]])
+            assert said(searched) == said(translator.translate(sources[: row + 1], documents[: row + 1])[-1:])
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_documents_in_another_order_change_no_sentence(prepared, document, name):
+    translator, (sources, documents) = translator_of(prepared, name), document
+    wanted = dict(
+        zip(zip(documents, sources, strict=True), said(translator.translate(sources, documents)), strict=True)
+    )
+    names = list(dict.fromkeys(documents))
+    random.Random(2).shuffle(names)
+    rows = [row for identifier in names for row in range(len(sources)) if documents[row] == identifier]
+    found = translator.translate([sources[row] for row in rows], [documents[row] for row in rows], batch_tokens=150)
+    for row, one in zip(rows, said(found), strict=True):
+        assert one == wanted[documents[row], sources[row]]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_batches_handed_over_one_by_one_give_the_same_bits(prepared, document, name):
+    translator, (sources, documents) = translator_of(prepared, name), document
+    whole = translator.translate(sources, documents, batch_tokens=200)
+    contexts, _ = translator.contexts(sources, documents)
+    batches = translator.batches(sources, documents, batch_tokens=200)
+    assert sorted(row for rows in batches for row in rows) == list(range(len(sources)))
+    assert len(batches) > 1
+    for rows in batches:
+        found = translator.translate(
+            [sources[row] for row in rows],
+            [documents[row] for row in rows] if contexts is None else None,
+            contexts=None if contexts is None else [contexts[row] for row in rows],
+            batch_tokens=200,
+        )
+        for row, one in zip(rows, found, strict=True):
+            assert (one.ids, one.token_log_probs) == (whole[row].ids, whole[row].token_log_probs)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_forcing_reads_what_the_search_read(prepared, document, name):
+    """Its own translations, forced for a trace, have the scores that the search said, round after round."""
+    translator, (sources, documents) = translator_of(prepared, name), document
+    for one in translator.translate(sources, documents, trace=["log_prob"]):
+        assert one.trace["log_prob"].values.tolist() == pytest.approx(one.token_log_probs, abs=1e-5)
+
+
+def test_a_trace_tells_the_words_before(prepared, document):
+    translator, (sources, documents) = translator_of(prepared, "han"), document
+    found = translator.translate(sources, documents, trace=["context*", "*.attention"])
+    for row, one in enumerate(found):
+        near = [other for other in range(max(0, row - 3), row) if documents[other] == documents[row]]
+        words = translator.source_vocabulary.pieces(one.trace["context.words"].values.tolist())
+        assert words == [piece for other in near for piece in found[other].source_tokens]
+        outputs = translator.target_vocabulary.pieces(one.trace["context_output.words"].values.tolist())
+        assert outputs == [
+            piece for other in near for piece in [*found[other].tokens, "</s>"][: len(found[other].ids) + 1]
+        ]
+        distances = [row - other for other in near for _ in found[other].source_tokens]
+        assert one.trace["context.distance"].values.tolist() == distances
+        shares = one.trace["hierarchical_attention.encoder.attention"].values
+        assert shares.shape[1:] == (len(one.source_tokens), len(words))
+
+
+def test_concatenation_shows_what_it_read(prepared, document):
+    translator, (sources, documents) = translator_of(prepared, "concatenation:context_sentences=1"), document
+    found = translator.translate(sources, documents, trace=["decoder.cross_attention"])
+    own = [translator.source_vocabulary.pieces(ids) for ids in translator.source_vocabulary.encode(list(sources))]
+    for row, one in enumerate(found):
+        before = [*own[row - 1], "</s>"] if row and documents[row - 1] == documents[row] else []
+        assert one.source_tokens == [*before, *own[row], "</s>"]
+        assert one.trace["decoder.cross_attention"].values.shape[-1] == len(one.source_tokens)
+
+
+def test_an_ensemble_reads_what_each_of_them_reads(prepared, document):
+    """A system of single sentences beside one of two sentences before and one of three."""
+    names = ("transformer", "qcn:context_sentences=2", "han-decoder")
+    sources, documents = document
+    texts = [one.text for one in translator_of(prepared, "transformer").translate(sources)]
+    together = translator_of(prepared, *names).score(sources, texts, documents)
+    for row, one in enumerate(together):
+        parts = []
+        for seed, name in enumerate(names):
+            alone = translator_of(prepared, *["transformer"] * seed, name)
+            alone = Translator(alone.systems[-1], alone.source_vocabulary, alone.target_vocabulary, SEARCH)
+            parts.append(torch.tensor(alone.score(sources, texts, documents)[row].token_log_probs).exp())
+        torch.testing.assert_close(torch.tensor(one.token_log_probs).exp(), sum(parts) / 3, atol=1e-6, rtol=0)
+        if row == 6:
+            break
+
+
+def test_what_does_not_fit_is_refused(prepared, document):
+    sources, documents = document
+    plain, reader, outputs = (translator_of(prepared, name) for name in ("transformer", "qcn", "han"))
+    with pytest.raises(TranslatorError, match="run that was trained without: it reads single sentences"):
+        plain.translate(sources[:1], contexts=[[sources[1]]])
+    assert len(plain.translate(sources, documents)) == len(sources)
+    with pytest.raises(TranslatorError, match=r"sentence 2 is given 4 context sentences; this run reads the 3 before"):
+        reader.score(sources[:2], ["x", "y"], contexts=[[], sources[:4]])
+    with pytest.raises(TranslatorError, match="one or the other"):
+        reader.translate(sources[:1], documents[:1], contexts=[[]])
+    with pytest.raises(TranslatorError, match="reads no translations of the sentences before"):
+        reader.translate(sources[:1], contexts=[[None]], context_outputs=[[None]])
+    with pytest.raises(TranslatorError, match="give contexts and context_outputs together"):
+        outputs.translate(sources[:1], contexts=[[None]])
+    with pytest.raises(TextError, match="its context sentences and their translations are not one to one"):
+        outputs.translate(sources[:1], contexts=[["the dog"]], context_outputs=[[None]])
+    with pytest.raises(TranslatorError, match="2 sources and 1 contexts"):
+        reader.translate(sources[:2], contexts=[[]])
+    with pytest.raises(TextError, match="document 'a' begins again"):
+        reader.translate(sources[:3], ["a", "b", "a"])
+    short = translator_of(prepared, "qcn:context_length=3")
+    with pytest.raises(TextError, match=r"sentence 2: a sentence before it has \d+ pieces, .* at most 3"):
+        short.translate(sources[:2], ["a", "a"])
+    cut = translator_of(prepared, "qcn:context_length=3,long_context=cut")
+    traced = cut.translate(sources[:2], ["a", "a"], trace=["context.words"])[1].trace
+    assert len(traced["context.words"].values) == 4
+    with pytest.raises(TranslatorError, match="cannot be an ensemble: one part joins"):
+        translator_of(prepared, "qcn", "concatenation")

@@ -1,0 +1,148 @@
+"""What stands before a sentence: within its document, at its distance, no longer than is read, within the budget."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core_models.text.batches import BatchLoader, collate
+from core_models.text.binary import prepare
+from core_models.text.documents import ContextUse, before, joined, runs
+from core_models.text.parallel import ParallelText, TextError
+from core_models.text.plan import BatchPlan
+from core_models.text.vocabulary import EOS, PAD
+
+SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=8)
+
+
+@settings(deadline=None)
+@given(SIZES, st.integers(1, 5))
+def test_no_boundary_is_crossed_and_every_distance_is_true(sizes, reach):
+    documents = [f"d{number}" for number, size in enumerate(sizes) for _ in range(size)]
+    sentences = [(document, place) for number, size in enumerate(sizes) for document, place in
+                 ((f"d{number}", place) for place in range(size))]  # fmt: skip
+    for (document, place), found in zip(sentences, before(sentences, documents, reach), strict=True):
+        assert found == [(document, place - k) if k <= place else None for k in range(1, reach + 1)]
+    assert [len(run) for run in runs(documents)] == sizes
+
+
+def test_documents_that_come_apart_are_refused():
+    with pytest.raises(TextError, match=r"documents:3: document 'a' begins again .* one unbroken run"):
+        before(["x", "y", "z"], ["a", "b", "a"], 1)
+    with pytest.raises(TextError, match="3 sentences but 2 document ids"):
+        before(["x", "y", "z"], ["a", "b"], 1)
+
+
+def test_sentences_that_are_too_long_are_refused_or_cut():
+    with pytest.raises(TextError, match=r"sentence 4: a sentence before it has 5 pieces, .* at most 3"):
+        ContextUse(1, longest=3).fitted([4, 5, 6, 7, 8], "sentence 4")
+    assert ContextUse(1, longest=3, cut=True).fitted([4, 5, 6, 7, 8], "sentence 4") == [4, 5, 6]
+    assert ContextUse(1, longest=3).fitted([4, 5, 6], "sentence 4") == [4, 5, 6]
+
+
+def test_joined_by_their_ends():
+    assert joined([9, 8], [[5], None, [6, 7]]) == [6, 7, EOS, 5, EOS, 9, 8]
+    assert joined([9], [None, None]) == [9]
+
+
+def test_what_serves_several():
+    use = ContextUse.of_all([ContextUse(), ContextUse(2, 50), ContextUse(4, 80, cut=True, outputs=True, states=True)])
+    assert use == ContextUse(4, 50, states=True, outputs=True)
+    assert ContextUse.of_all([]) == ContextUse.of_all([ContextUse()]) == ContextUse()
+    with pytest.raises(ValueError, match="joins the sentences before"):
+        ContextUse.of_all([ContextUse(1, joined=True), ContextUse(1)])
+
+
+def test_words_in_order_by_hand():
+    context = collate([[4], [4]], contexts=[[[5, 6], [7]], [None, []]]).context
+    words, order = context.in_order()
+    assert words.tolist() == [[7, EOS, 5, 6, EOS], [EOS, PAD, PAD, PAD, PAD]]
+    assert order.distance.tolist() == [[2, 2, 1, 1, 1], [2, 0, 0, 0, 0]]
+    assert order.mask.tolist() == [[True] * 5, [True] + [False] * 4]
+
+
+def test_a_reach_is_cut_and_filled():
+    context = collate([[4]], contexts=[[[5], [6, 7]]], outputs=[[[8], [9]]]).context
+    assert context.reaching(2) is context
+    assert context.reaching(1).words.tolist() == [[[5, EOS, PAD]]]
+    wider = context.reaching(3)
+    assert wider.words.tolist() == [[[5, EOS, PAD], [6, 7, EOS], [PAD] * 3]]
+    assert wider.present.tolist() == [[True, True, False]]
+    assert wider.outputs_mask.tolist() == [[[True, True], [True, True], [False, False]]]
+    assert wider.distance.tolist() == [1, 2, 3]
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    draw = np.random.default_rng(4)
+    words = ["Haus", "Baum", "Straße", "Katze", "läuft", "sieht", "grüne", "alte"]
+    sources = [" ".join(draw.choice(words, size=draw.integers(1, 12))) for _ in range(200)]
+    targets = [" ".join(draw.choice(words, size=draw.integers(1, 12))).upper() for _ in range(200)]
+    documents = np.repeat(np.arange(40), draw.multinomial(200 - 40, [1 / 40] * 40) + 1)
+    text = ParallelText("text", sources, targets, [f"d{number}" for number in documents])
+    return prepare(tmp_path_factory.mktemp("documents"), text, text, pieces=45)
+
+
+@pytest.mark.parametrize("use", [ContextUse(1), ContextUse(3), ContextUse(3, outputs=True), ContextUse(2, joined=True)])
+def test_context_is_within_the_budget(prepared, use):
+    text, budget = prepared.split("train"), 400
+    seen = []
+    for batch in BatchLoader(text, budget, context=use).epoch(1):
+        area = max(batch.source.numel(), batch.target.numel())
+        if batch.context is not None:
+            area += batch.context.words.numel()
+            area += 0 if batch.context.outputs is None else batch.context.outputs.numel()
+        assert area <= budget or len(batch) == 1
+        seen += batch.indices.tolist()
+    assert sorted(seen) == list(range(len(text)))
+
+
+def test_planned_lengths_are_those_of_the_context(prepared):
+    text = prepared.split("train")
+    longest, together = text.context_lengths(text.source_lengths, 3)
+    for index in range(len(text)):
+        sizes = [len(text.source(other)) + 1 for other in text.before(index, 3) if other is not None]
+        assert (longest[index], together[index]) == (max(sizes, default=0), sum(sizes))
+
+
+def test_joined_batches_hold_the_sentences_before(prepared):
+    text = prepared.split("train")
+    for batch in BatchLoader(text, 400, context=ContextUse(2, joined=True)).epoch(0):
+        assert batch.context is None
+        for row, index in enumerate(batch.indices.tolist()):
+            context = [None if other is None else text.source(other).tolist() for other in text.before(index, 2)]
+            wanted = [*joined(text.source(index).tolist(), context), EOS]
+            assert batch.source[row][batch.source_mask[row]].tolist() == wanted
+
+
+def test_translations_before_come_along(prepared):
+    text = prepared.split("train")
+    for batch in BatchLoader(text, 600, context=ContextUse(2, outputs=True)).epoch(0):
+        context = batch.context
+        for row, index in enumerate(batch.indices.tolist()):
+            for k, other in enumerate(text.before(index, 2)):
+                found = context.outputs[row, k][context.outputs_mask[row, k]].tolist()
+                assert found == ([] if other is None else [*text.target(other).tolist(), EOS])
+
+
+def test_a_text_that_is_longer_than_is_read_is_refused_or_cut(prepared):
+    text = prepared.split("train")
+    with pytest.raises(TextError, match="reads at most 4 of a context sentence"):
+        BatchLoader(text, 400, context=ContextUse(2, longest=4))
+    cut = BatchLoader(text, 400, context=ContextUse(2, longest=4, cut=True))
+    assert max(int(batch.context.mask.sum(2).max()) for batch in cut.epoch(0)) == 5  # four pieces and </s>
+
+
+def test_a_plan_without_context_is_as_it_was():
+    lengths = np.random.default_rng(1).integers(1, 30, size=(2, 300)).astype(np.uint16)
+    plain = [batch.tolist() for batch in BatchPlan(*lengths, 200, 1, 0)]
+    none = [batch.tolist() for batch in BatchPlan(*lengths, 200, 1, 0, context_widths=None)]
+    assert plain == none
+
+
+def test_moving_takes_all_along():
+    context = collate([[4]], contexts=[[[5]]], outputs=[[[6]]]).context
+    moved = context.to("meta")
+    assert {moved.words.device.type, moved.present.device.type, moved.outputs.device.type} == {"meta"}
+    assert collate([[4]], contexts=[[[5]]]).to(torch.device("meta")).context.outputs is None

@@ -1,0 +1,87 @@
+"""Training with context: the data's documents are read, parts can be frozen, and what does not fit is refused first."""
+
+import pytest
+import torch
+
+from core_models import load
+from core_models.checkpoint import read_tensors
+from core_models.config import ConfigError
+from core_models.systems import build
+from core_models.text.binary import prepare
+from core_models.text.parallel import ParallelText, TextError
+from core_models.training.fit import fit, freeze
+from tests.core_models.training.test_beyond_the_end import ask_for
+
+
+@pytest.mark.parametrize("system", ["qcn-reg", "document-transformer", "han", "san-encoder", "concatenation"])
+def test_a_run_trains_and_translates_documents(new_run, prepared, system):
+    run = new_run("run", system, max_steps=3)
+    progress = fit(run, device="cpu")
+    assert (progress.step, progress.skipped) == (3, 0)
+    test = prepared.test("test")
+    translations = load(run).translate(test.sources, test.documents)
+    assert len(translations) == len(test.sources)
+
+
+def test_context_changes_what_is_trained(new_run):
+    """The same seed with one sentence before and with three gives other weights."""
+    weights = []
+    for reach in (1, 3):
+        run = new_run(f"run-{reach}", f"han-encoder:context_sentences={reach}", max_steps=2)
+        fit(run, device="cpu")
+        weights.append(read_tensors(run / "weights.safetensors"))
+    name = "mechanisms.hierarchical_attention.gate.encoder.weight"
+    assert not torch.equal(weights[0][name], weights[1][name])
+
+
+def test_a_second_stage_trains_the_new_part_alone(new_run):
+    """What the first stage left stays bit by bit, and goes on from where it stopped when it is resumed."""
+    first = new_run("first", "transformer", max_steps=2)
+    fit(first, device="cpu")
+    settings = {"init_from": str(first), "train": ["mechanisms.*"]}
+    second = new_run("second", "document-transformer", max_steps=4, **settings)
+    assert all(name.startswith("mechanisms.") for name in fit(second, device="cpu").unmatched)
+    before, after = (read_tensors(run / "weights.safetensors") for run in (first, second))
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+    resumed = new_run("resumed", "document-transformer", max_steps=2, **settings)
+    fit(resumed, device="cpu")
+    ask_for(resumed, max_steps=4)
+    fit(resumed, device="cpu")
+    again = read_tensors(resumed / "weights.safetensors")
+    assert all(torch.equal(again[name], value) for name, value in after.items())
+
+
+def test_patterns_name_what_trains():
+    system = build("han:preset=tiny", 30)
+    freeze(system, ["mechanisms.*.gate.*", "*.look.encoder.*"])
+    trained = {name for name, parameter in system.named_parameters() if parameter.requires_grad}
+    assert trained
+    assert all(".gate." in name or ".look.encoder." in name for name in trained)
+    freeze(system, [])
+    assert all(parameter.requires_grad for parameter in system.parameters())
+    with pytest.raises(
+        ConfigError, match=r"no parameter is named like 'mechanism\.\*'; there are: backbone\.decoder, "
+    ):
+        freeze(system, ["mechanism.*"])
+
+
+def test_a_context_that_is_not_read_is_refused(new_run):
+    with pytest.raises(ConfigError, match="context_sentences: 2 are asked for and this system reads none"):
+        fit(new_run("plain", "transformer", context_sentences=2), device="cpu")
+    with pytest.raises(ConfigError, match="this system reads 3: set the system's own context_sentences"):
+        fit(new_run("other", "qcn", context_sentences=2), device="cpu")
+    assert fit(new_run("same", "qcn", context_sentences=3, max_steps=1), device="cpu").step == 1
+
+
+def test_texts_that_cannot_give_it_are_refused_before_training(new_run, prepared, tmp_path):
+    from tests.core_models.conftest import lay_out_run
+
+    dev = prepared.test("dev")
+    known = ParallelText("known", dev.sources, dev.targets, dev.documents)
+    plain = ParallelText("plain", dev.sources, dev.targets)
+    for name, pair in (("train", (plain, known)), ("dev", (known, plain))):
+        data = prepare(tmp_path / f"data-{name}", *pair, pieces=60, kind="bpe")
+        with pytest.raises(TextError, match="need document ids"):
+            fit(lay_out_run(tmp_path / f"run-{name}", data, "qcn"), device="cpu")
+    with pytest.raises(TextError, match="reads at most 2 of a context sentence"):
+        fit(new_run("short", "qcn:context_length=2"), device="cpu")
