@@ -204,7 +204,7 @@ def test_parts_that_cannot_stand_together_are_refused():
 
 def test_two_readers_reach_as_far():
     mechanisms = [{"query_capsules": {"context_sentences": 2}}, {"hierarchical_attention": {"side": "encoder"}}]
-    with pytest.raises(ConfigError, match="read 2 and 3 sentences before; give them the same context_sentences"):
+    with pytest.raises(ConfigError, match=r"sentences before \(query_capsules 2, hierarchical_attention 3\)"):
         build({"preset": "tiny", "mechanisms": mechanisms}, WORDS)
     mechanisms[0]["query_capsules"]["context_sentences"] = 3
     assert build({"preset": "tiny", "mechanisms": mechanisms}, WORDS).context.sentences == 3

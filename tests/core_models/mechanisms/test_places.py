@@ -131,6 +131,7 @@ def test_every_pair_works_or_is_refused(toy, backbone, pair):
     options = {
         "future_cost": {"model": 2},
         "guided_capsules": {"losses": ["bow", "bca"], "lambda_2": 1e-3},  # squares are large where weights are random
+        "selective_attention": {"context_sentences": 3},  # as far as the others read
         "toy": {"place": "READOUT"},
     }
     config = model(backbone, *({name: options.get(name, {})} for name in pair))
@@ -139,7 +140,7 @@ def test_every_pair_works_or_is_refused(toy, backbone, pair):
         assert set(pair) != {"future_cost", "toy"}  # nothing speaks against these two, in either order
         return
     system = random_system(config)
-    assert_finite_gradients(system, awkward_batch())
+    assert_finite_gradients(system, awkward_batch(system))
     torch.optim.SGD(system.parameters(), 1e-2).step()
     assert_stepping_is_forcing(system, steps=6)
     assert_company_changes_nothing(system)
