@@ -15,7 +15,7 @@ from typing import Any
 from workbench.runs import Run
 from workbench.whole_files import write_whole
 
-ADEQUACY, ALIGNMENT_ERROR = KINDS = ("adequacy", "alignment_error")
+ADEQUACY, ALIGNMENT_ERROR, PROBE = KINDS = ("adequacy", "alignment_error", "probe")
 
 
 def keep(run: Run, test: str, kind: str, of: Mapping[str, str], result: Mapping[str, Any]) -> None:
@@ -46,7 +46,7 @@ def paths(run: Run, test: str) -> list[Path]:
 
 
 def digests(run: Run, test: str, kind: str) -> dict[str, str]:
-    """What a result is of: adequacy of translations, an alignment error of weights and forced references."""
+    """What a result is of: adequacy of translations; an alignment error, a probe of weights and forced references."""
     from analyses import lines
 
     found = run.translations(test)

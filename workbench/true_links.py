@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.runs import Run, RunError
 
@@ -37,12 +38,14 @@ def truths(run: Run, test: str) -> list[Truth]:
         raise RunError(f"the test set {test!r} has no truth, which only the controlled corpus knows")
     found = run.translations(test)
     texts = zip(found.test_set.sources, found.test_set.references or [], found.truth or [], strict=True)
-    return [
-        Truth(
-            len(source.split()),
-            len(reference.split()),
-            frozenset((int(i), int(j)) for i, j in record["alignment"]),
-            frozenset(map(int, record["unaligned_source"])),
-        )
-        for source, reference, record in texts
-    ]
+    return [truth_of(source, reference, record) for source, reference, record in texts]
+
+
+def truth_of(source: str, reference: str, record: Mapping[str, Any]) -> Truth:
+    """The truth of one sentence, from its record (`core_models.text.controlled`)."""
+    return Truth(
+        len(source.split()),
+        len(reference.split()),
+        frozenset((int(i), int(j)) for i, j in record["alignment"]),
+        frozenset(map(int, record["unaligned_source"])),
+    )

@@ -2,7 +2,8 @@
 
 References of the controlled corpus are forced. Options: `sentences` (the first so many, or all); `layer` (of the
 attention that is cumulated, from 1; mean unless told); `present` (out, future: where words that are just being written
-belong). Runs that separate no PAST and FUTURE serve as a rule, by their attention.
+belong); `probe` (what a probe that was taught the truth reads in each run's states: true, or of how many sentences).
+Runs that separate no PAST and FUTURE serve as a rule, by their attention.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.past_future import able
 from workbench.drawing.past_future_measures import sentences_of
 from workbench.past_future import Sentence, guided
+from workbench.past_future_probe import LESSONS, read_by_probe
 from workbench.runs import Run, RunError
 from workbench.true_links import truths
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 POSITION = "rule: position"
 ATTENTION = "rule: attention of "
+PROBE = "probe: states of "
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +82,10 @@ def against_truth(request: Request) -> Truths:
         name = f"{ATTENTION}{names[run.name]}"
         scores[name] = scored(lambda row, run=run: truth.cumulated(_layer(request, run, found[run][row])))
         probabilities[name] = scores[name]
+    lessons = _lessons(request)
+    for run in (*separating, *plain) if lessons else ():
+        read = dict(zip(rows, read_by_probe(run, request.test, rows, present, lessons), strict=True))
+        scores[f"{PROBE}{names[run.name]}"] = scored(lambda row, read=read: read[row])
     scores[POSITION] = scored(lambda row: truth.by_position(known[row].target_words, known[row].source_words))
     bins = [truth.calibration(table, values).assign(system=name) for name, values in probabilities.items()]
     redundant = [
@@ -111,15 +118,25 @@ def _layer(request: Request, run: Run, sentence: Sentence) -> np.ndarray:
     return sentence.attention[int(asked) - 1]
 
 
-@drawing("past-future-truth", options=("sentences", "layer", "present"))
+def _lessons(request: Request) -> int:
+    """Of how many sentences the probes are taught; 0 where there are to be none."""
+    asked = str(request.options.get("probe", "false")).lower()
+    if asked in ("true", "false"):
+        return LESSONS if asked == "true" else 0
+    if not asked.isdecimal() or not int(asked):
+        raise RunError(f"probe {asked!r}: write true, or of how many sentences it is to be taught")
+    return int(asked)
+
+
+@drawing("past-future-truth", options=("sentences", "layer", "present", "probe"))
 def _truth(request: Request) -> Figure:
     from analyses.past_future_truth import WORDS, calibration_error
     from workbench.figures.past_future_measures import against_truth as drawn
 
     found = against_truth(request)
     own = styles(request)
-    by_name = {name: own[name.removeprefix(ATTENTION)] for name in (*found.systems, *found.rules)
-               if name.removeprefix(ATTENTION) in own}  # fmt: skip
+    names = found.areas.table["system"].unique()
+    by_name = {name: own[_bare(name)] for name in names if _bare(name) in own}
     errors = [f"{name} {calibration_error(rows):.3f}" for name, rows in found.bins.groupby("system", sort=False)]
     margins = "; ".join(_margin(found, system, rule) for system in found.systems for rule in found.rules)
     redundant = "".join(
@@ -127,6 +144,11 @@ def _truth(request: Request) -> Figure:
         for name, one in (found.redundant.groupby("system", sort=False) if len(found.redundant) else ())
     )
     left = f", {found.left_out} left out whose pieces join to other words" if found.left_out else ""
+    probed = (
+        ""
+        if not any(name.startswith(PROBE) for name in found.areas.table["system"])
+        else (" Probes: a small network, taught the truth, reads a system's frozen states and annotations.")
+    )
     rule = "position scores t/T − i/I" + (
         "; attention of a plain system: what a word was attended to before the step" if len(found.rules) > 1 else ""
     )
@@ -134,10 +156,15 @@ def _truth(request: Request) -> Figure:
     caption = (
         f"References of {found.sentences} sentences{left}, true links. Of a source word at a step: PAST / (PAST + "
         "FUTURE), against whether all its counterparts are written or all are to come; words that are just being "
-        f"written are {now}. Rules without a model: {rule}. 95 % bootstrap intervals over sentences. "
+        f"written are {now}. Rules without a model: {rule}.{probed} 95 % bootstrap intervals over sentences. "
         f"AUC minus that of the rule, paired: {margins}. Calibration error: {', '.join(errors)}.{redundant}"
     )
     return drawn(found.areas.table, found.bins, found.redundant, WORDS, by_name, caption)
+
+
+def _bare(name: str) -> str:
+    """The system's own name, which gives its look."""
+    return name.removeprefix(ATTENTION).removeprefix(PROBE)
 
 
 def _margin(found: Truths, system: str, rule: str) -> str:

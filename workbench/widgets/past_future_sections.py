@@ -134,14 +134,18 @@ def truth(here: frame.Frame, able: Sequence[Run]) -> None:
             "workbench data controlled --out DIR",
         )
         return
-    left, right = st.columns([3, 3], vertical_alignment="bottom")
+    left, right, last = st.columns([3, 3, 2], vertical_alignment="bottom")
     with left:
         options = _sentences()
+    probe = last.toggle(
+        "Ask a probe", False, key="probe", bind="query-params",
+        help="What a small network that is taught the truth can read in each run's states; a minute a run",
+    )  # fmt: skip
     present = right.segmented_control(
         "Words just being written", list(PRESENT), format_func=PRESENT.__getitem__, default="out", required=True,
         key="present", bind="query-params",
     )  # fmt: skip
-    options |= {} if present == "out" else {"present": present}
+    options |= ({} if present == "out" else {"present": present}) | ({"probe": True} if probe else {})
     plain = [run for run in here.tested if not guided([run]) and not run.outside]
     if not plain:
         st.caption("Choose a plain Transformer too: its cumulated attention is the second rule.")

@@ -1,0 +1,113 @@
+"""What a probe reads of PAST and FUTURE in a run's frozen states, kept beside the run.
+
+The probe learns from sentences of the controlled corpus that are drawn with a seed of their own, those of the test set
+left out, and is asked about the references of the test set. Knows runs and truth, no figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analyses.attention import END, word_numbers
+from analyses.past_future import of_words
+from analyses.past_future_truth import Present, cells
+from workbench import kept_results
+from workbench.past_future import references_of
+from workbench.runs import Run
+from workbench.true_links import Truth, truth_of, truths
+
+if TYPE_CHECKING:
+    from core_models.probing import Features
+    from core_models.text.vocabulary import Vocabulary
+    from core_models.translator import Translator
+
+LESSONS, SEED = 2000, 977  # sentences that a probe learns from, and the seed they are drawn with
+AT_ONCE = 20  # sentences of a batch
+
+
+def read_by_probe(
+    run: Run, test: str, rows: Sequence[int], present: Present = "out", lessons: int = LESSONS
+) -> list[np.ndarray]:
+    """The probability of PAST [steps, source words] of sentences of a test set; a step for each word and for </s>.
+
+    rows: sentences whose pieces join to the words that the truth counts; lessons: how many it learns from. Raises
+    RunError without references or truth.
+    """
+    said = {"rows": list(rows), "present": present, "lessons": lessons, "seed": SEED}
+    found = kept_results.kept(run, test, kept_results.PROBE)
+    if found is None or {name: found.get(name) for name in said} != said:
+        of = kept_results.digests(run, test, kept_results.PROBE)
+        asked = [np.round(one, 5).tolist() for one in _asked(run, test, rows, present, lessons)]
+        found = {**said, "past": asked}
+        kept_results.keep(run, test, kept_results.PROBE, of, found)
+    return [np.array(one) for one in found["past"]]
+
+
+def labels_of(truth: Truth, sources: Sequence[str], targets: Sequence[str], present: Present) -> np.ndarray:
+    """1 for PAST, 0 for FUTURE, -1 for what is neither: [target pieces, source pieces], </s> of either among them."""
+    steps, words = truth.target_words + 1, truth.source_words + 1
+    table = cells(truth.links, truth.source_words, steps, present)
+    labels = np.full((steps, words), -1, dtype=np.int8)
+    labels[table["step"], table["word"]] = table["past"]
+    return labels[np.ix_(word_numbers(targets), word_numbers(sources))]
+
+
+def _asked(run: Run, test: str, rows: Sequence[int], present: Present, lessons: int) -> Iterator[np.ndarray]:
+    import torch
+
+    import core_models
+    from core_models.probing import says, taught
+
+    translator = core_models.load(run.reference)
+    own, references, known = run.translations(test).test_set.sources, references_of(run, test), truths(run, test)
+    examples = []
+    for read, sources, targets, truth in _forced(translator, *_lessons(lessons, set(own))):
+        labels = torch.full((len(truth), read.states.shape[1], read.memory.shape[1]), -1, dtype=torch.int8)
+        for place, one in enumerate(truth):
+            made = labels_of(one, sources[place], targets[place], present)
+            labels[place, : made.shape[0], : made.shape[1]] = torch.from_numpy(made)
+        examples.append((read, labels))
+    probe = taught(examples)
+    chosen = ([texts[row] for row in rows] for texts in (own, references, known))
+    for read, sources, targets, truth in _forced(translator, *chosen):
+        past = says(probe, read).numpy()
+        for place in range(len(truth)):
+            steps, words = len(targets[place]), len(sources[place])
+            yield of_words(past[place, :steps, :words, None], targets[place], sources[place])[:, :-1, 0]
+
+
+def _lessons(count: int, left_out: set[str]) -> tuple[list[str], list[str], list[Truth]]:
+    """Sources, translations and truth of what the probe learns from."""
+    from core_models.text.controlled import generate
+
+    text = generate(count, 1, 1, seed=SEED).train
+    rows = [row for row, source in enumerate(text.sources) if source not in left_out]
+    sources, targets = ([lines[row] for row in rows] for lines in (text.sources, text.targets))
+    truth = [
+        truth_of(source, target, text.truth[row]) for row, source, target in zip(rows, sources, targets, strict=True)
+    ]
+    return sources, targets, truth
+
+
+def _forced(
+    translator: Translator, sources: Sequence[str], targets: Sequence[str], truth: Sequence[Truth]
+) -> Iterator[tuple[Features, list[list[str]], list[list[str]], Sequence[Truth]]]:
+    """What the system's states say of some sentences at a time, and their pieces, </s> among them."""
+    from core_models.probing import features
+    from core_models.text.batches import collate
+
+    (system,) = translator.systems
+    for begin in range(0, len(sources), AT_ONCE):
+        here = slice(begin, begin + AT_ONCE)
+        from_ids, from_pieces = _in_pieces(translator.source_vocabulary, sources[here])
+        to_ids, to_pieces = _in_pieces(translator.target_vocabulary, targets[here])
+        yield features(system, collate(from_ids, to_ids)), from_pieces, to_pieces, truth[here]
+
+
+def _in_pieces(vocabulary: Vocabulary, lines: Sequence[str]) -> tuple[list[list[int]], list[list[str]]]:
+    """Their numbers, and their pieces with </s>."""
+    ids = vocabulary.encode(list(lines))
+    return ids, [[*vocabulary.pieces(one), END] for one in ids]
