@@ -44,7 +44,7 @@ def show(frame: Frame) -> None:
     drawn = [_entry(path, recipe, place, len(recipes), venue, frame) for place, recipe in enumerate(recipes)]
     with above:
         _downloads([one for one in drawn if one is not None], None in drawn, venue, frame)
-        with st.popover("Copy as command"):
+        with st.popover("Command"):
             command = ["workbench", "bundle", "figures.zip", "--runs", str(frame.root), "--venue", venue]
             st.code(shlex.join(command), language="bash", wrap_lines=True)
         st.button("Empty the basket", on_click=_changed, args=(basket.clear, path), icon=":material/delete:")
@@ -113,7 +113,7 @@ def _buttons(path: Path, recipe: Recipe, place: int, count: int, drawn: Drawn | 
     st.button("Remove", key=f"remove-{key}", on_click=_changed, args=(basket.remove, path, recipe),
               icon=":material/close:")  # fmt: skip
     if drawn is not None:
-        with st.popover("Copy as command"):
+        with st.popover("Command"):
             st.code(drawn.command, language="bash", wrap_lines=True)
 
 

@@ -20,9 +20,9 @@ _ACCURACY = {
     "n": Number("Items"),
     "right": Number("Right"),
     "ties": Number("Ties", help="Equally probable: counted as wrong"),
-    "share": Number("Accuracy", format="percent"),
-    "low": Number("95 % from", format="percent"),
-    "high": Number("to", format="percent"),
+    "share": Number("Accuracy (%)", format="%.1f"),
+    "low": Number("95 % from", format="%.1f"),
+    "high": Number("to", format="%.1f"),
     "margin": Number("Margin (nats)", format="%.3f", help="Mean of log P right less log P of the best wrong one"),
     "margin_per_token": Number(
         "Margin per token", format="%.3f", help="The same, each log P divided by its number of tokens"
@@ -32,15 +32,16 @@ _ACCURACY = {
 
 def show_accuracy(request: Request) -> None:
     """The numbers of the figure with their margins, and the command that prints them."""
+    table = accuracy_table(request)
     st.dataframe(
-        accuracy_table(request),
+        table.assign(**{name: 100 * table[name] for name in ("share", "low", "high")}),
         hide_index=True,
         column_config=_ACCURACY,
         column_order=list(_ACCURACY),
         key="accuracy",
         alt="Accuracy by tag",
     )
-    with st.popover("Copy as command"):
+    with st.popover("Command"):
         st.code(command(request), language="bash", wrap_lines=True)
 
 

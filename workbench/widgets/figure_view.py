@@ -39,7 +39,7 @@ FILES = {
     "PNG": ("png", "image/png"),
     "CSV": ("csv", "text/csv"),
 }
-WIDTHS = {"column": "Column width", "page": "Page width"}  # of a paper
+WIDTHS = {"column": "Column", "page": "Page"}  # of a paper
 _MATPLOTLIB = threading.Lock()  # downloads are drawn on threads of their own; Matplotlib is not made for that
 _SELECTED, _SELECTED_SIZE = "#D55E00", 15
 _CHARTS: WeakKeyDictionary[Figure, dict[tuple[bool, int, bool], go.Figure]] = WeakKeyDictionary()
@@ -169,7 +169,7 @@ def _files(figure: Figure, command: str, key: str, recipe: Recipe | None) -> Non
             )
         with st.popover("Table"):
             st.dataframe(figure.table, hide_index=True, key=f"table-{key}", alt=figure.summary)
-        with st.popover("Copy as command"):
+        with st.popover("Command"):
             st.code(command, language="bash", wrap_lines=True)
         if recipe is not None:
             chosen = recipe if width == figure.width else recipe.model_copy(update={"width": width})

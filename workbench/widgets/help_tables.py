@@ -91,7 +91,7 @@ def show_report(root: Path) -> None:
     """What to send along, ready to be copied."""
     st.text(
         "A report that can be followed says what you did, what you expected and what came instead: the sentence on the "
-        "page, the command that stands behind “Copy as command”, the log of the job. Send these versions along:"
+        "page, the command that stands behind “Command”, the log of the job. Send these versions along:"
     )
     st.code("\n".join(f"{part.name}: {part.found}" for part in overview.health()), language=None)
     st.text(

@@ -135,7 +135,7 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
     words = ["compare" if len(runs) > 1 else "evaluate", *(run.reference for run in runs)]
     words += [word for test in tests for word in ("--test", test)]
     words += ["--method", method] if len(runs) > 1 else []
-    with st.popover("Copy as command"):
+    with st.popover("Command"):
         st.code(shlex.join(["workbench", *words, *_counted(counting), "--metrics", metric]), language="bash",
                 wrap_lines=True)  # fmt: skip
     with st.expander("LaTeX table of all test sets"):
@@ -180,5 +180,5 @@ def _table(
     """A table with the command that prints it; the baseline is the first run of the command."""
     st.dataframe(table, hide_index=True, column_config=columns, column_order=list(columns), key=title, alt=title)
     words = ["workbench", command[0], *(run.reference for run in runs), "--test", test, *command[1:]]
-    with st.popover("Copy as command"):
+    with st.popover("Command"):
         st.code(shlex.join([*words, "--metrics", ",".join(metrics)]), language="bash", wrap_lines=True)

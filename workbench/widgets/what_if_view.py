@@ -30,8 +30,8 @@ _COLUMNS = {
     "future_cost": Number(
         "Future cost (nats)", format="%.3f", help="The sum of the log P that the system estimated one word ahead"
     ),
-    "coverage": Number("Coverage", format="percent"),
-    "coverage_before": Number("undisturbed", format="percent", help="Coverage of the undisturbed translation"),
+    "coverage": Number("Coverage (%)", format="%.1f"),
+    "coverage_before": Number("undisturbed (%)", format="%.1f", help="Coverage of the undisturbed translation"),
 }
 
 
@@ -75,7 +75,8 @@ def alternatives(name: str, table: pd.DataFrame) -> None:
 def results(table: pd.DataFrame) -> None:
     """What every run makes of the prefix."""
     columns = {name: column for name, column in _COLUMNS.items() if not table[name].isna().all()}
-    st.dataframe(table, hide_index=True, column_config=columns, column_order=list(columns), key="what-if",
+    shown = table.assign(coverage=100 * table["coverage"], coverage_before=100 * table["coverage_before"])
+    st.dataframe(shown, hide_index=True, column_config=columns, column_order=list(columns), key="what-if",
                  placeholder="–", alt="Translations from the prefix")  # fmt: skip
 
 
@@ -85,7 +86,7 @@ def changes(continued: Sequence[Continued], names: Mapping[str, str]) -> None:
         diff_view.html_line(
             names[one.run.name],
             word_diff(one.free.text, one.forced.text),
-            "as without the prefix" if one.free.text == one.forced.text else "",
+            "unchanged" if one.free.text == one.forced.text else "",
         )
         for one in continued
     ]

@@ -217,6 +217,7 @@ def test_figure_and_page_show_the_same_shares(scored, monkeypatch):
     with_margins = [frame.value for frame in at.dataframe if "margin_per_token" in frame.value]
     accuracy = next(table for table in with_margins if "panel" not in table)  # the other one is the figure's
     np.testing.assert_allclose(accuracy["margin"], table["margin"])
+    np.testing.assert_allclose(accuracy[["share", "low", "high"]], 100 * table[["share", "low", "high"]])
     listed = at.dataframe[-1].value
     margins = contrastive.items_table(contrastive.read_all(runs, "controlled-test"))[[run.name for run in runs]]
     assert len(listed) == (margins <= 0).any(axis=1).sum()

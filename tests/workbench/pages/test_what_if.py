@@ -53,7 +53,7 @@ def test_every_run_goes_on_from_the_prefix(pair):
         mean = trace["decoder.cross_attention"].values.mean((0, 1))
         words, kept = attention.to_words(mean, forced.tokens, forced.source_tokens), forced.tokens[-1] == "</s>"
         looked_at = set(words[: len(words) - kept, :-1].argmax(axis=1).tolist())
-        assert row.coverage == pytest.approx(len(looked_at) / (words.shape[1] - 1))
+        assert row.coverage == pytest.approx(100 * len(looked_at) / (words.shape[1] - 1))
         if "future_cost.log_prob" in trace:
             assert row.future_cost == pytest.approx(float(trace["future_cost.log_prob"].values.sum()), abs=1e-3)
         else:
@@ -107,7 +107,7 @@ def test_the_source_can_be_typed_and_coverage_come_from_the_aligner(pair):
     at = open_page("what_if", runs=PAIR[:1], source=source, prefix="die", coverage="Frozen aligner")
     assert source in texts(at)
     (row,) = results(at).itertuples()
-    assert 0.0 <= row.coverage <= 1.0
+    assert 0.0 <= row.coverage <= 100.0
     assert any("frozen aligner" in caption.value for caption in at.caption)
 
 
