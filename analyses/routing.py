@@ -44,7 +44,8 @@ def diversity(assignments: np.ndarray) -> np.ndarray:
     units = np.divide(values, lengths, out=np.zeros_like(values), where=lengths > 0)
     together = np.square(units.sum(-1)).sum(-1) - (lengths[..., 0, :] > 0).sum(-1)
     pairs = outputs * (outputs - 1)
-    return _positions(1 - together / pairs if pairs else np.full(values.shape[:-2], np.nan))
+    found = 1 - together / pairs if pairs else np.full(values.shape[:-2], np.nan)
+    return _positions(np.clip(found, 0, 1))  # shares are not negative, so neither are their cosines; but for rounding
 
 
 def effective_capsules(assignments: np.ndarray) -> np.ndarray:

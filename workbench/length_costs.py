@@ -6,6 +6,7 @@ tables, no figure.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from workbench.runs import RunError
 if TYPE_CHECKING:
     import pandas as pd
 
+_PRESET = re.compile(r"[:,]preset=\w+(?=$| )")
 _COLUMNS = {"system", "length", "train_tokens_per_second", "decode_sentences_per_second"}
 _WORKS = {"train": "training", "decode": "decoding"}
 
@@ -26,6 +28,11 @@ def length_benches(folder: Path | None = None) -> list[str]:
 
     found = sorted((folder or data_folder() / "experiments" / "results").glob("*.csv"))
     return [path.stem for path in found if set(pd.read_csv(path, nrows=0)) >= _COLUMNS]
+
+
+def without_preset(engine: str) -> str:
+    """What a table calls an engine, without the preset that all of them have."""
+    return _PRESET.sub("", engine)
 
 
 def length_costs(name: str, folder: Path | None = None) -> tuple[pd.DataFrame, str]:
@@ -52,7 +59,7 @@ def length_costs(name: str, folder: Path | None = None) -> tuple[pd.DataFrame, s
     parts = [
         pd.DataFrame(
             {
-                "system": table["engine"].str.replace(r"[:,]preset=\w+(?=$| )", "", regex=True),
+                "system": table["engine"].map(without_preset),
                 "length": table["length"],
                 "work": said,
                 "milliseconds": 1000 * seconds[work],

@@ -147,6 +147,14 @@ def test_costs_are_relative_to_the_first_system_of_a_bench(grid):
     (printed,) = (mark for mark in training.marks if isinstance(mark, Points))
     assert printed.table["ratio"].tolist() == pytest.approx([1.10 / 1.79])  # Dou et al. 2019, Table 1
     assert printed.table["place"].tolist() == [3.0]
+    assert {panel.y.range for panel in figure.panels} == {(0.0, 1.06)}  # one scale, from nothing
+
+
+def test_what_is_printed_of_a_system_that_is_not_varied_is_left_out():
+    """Both combinations have a `form`; only that of the linear one was measured at two values."""
+    table = draw("ablation-cost", Request((), options={"option": "form", "bench": "speed-mechanisms-cpu"})).table
+    assert set(table.setting.dropna()) == {"vector_top", "matrix_dense"}
+    assert "printed" in set(table.series)
 
 
 def test_what_dou_2019_prints_for_sides_inputs_capsules_and_iterations():

@@ -7,6 +7,7 @@ length of sentences, of a `bench` too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from workbench import ablation
@@ -47,8 +48,8 @@ def _ablation(request: Request) -> Figure:
     points, seeds = ablation.score_points(found, option)
     base = ablation.base_of(found.settings, option, short_names(request.runs).get(request.baseline or ""))
     scores = dict(zip(found.scores["system"], found.scores["score"], strict=True))
-    printed = printed_scores(option, metric, found.settings)
-    notes = printed_notes(option, metric, found.settings)
+    varied = _varied(found.settings, option)
+    printed, notes = printed_scores(option, metric, varied), printed_notes(option, metric, varied)
     said = [
         f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {found.said}: means over seeds with 95 % intervals"
         f"{_of_seeds(points['seeds'].tolist())}.",
@@ -68,6 +69,11 @@ def _ablation(request: Request) -> Figure:
     )
 
 
+def _varied(settings: Mapping[str, ablation.Settings], option: str) -> dict[str, ablation.Settings]:
+    """The systems that are drawn: what is printed of others that have an option of the name stands beside nothing."""
+    return {name: settings[name] for name in ablation.sweeps(settings, option)}
+
+
 def _of_seeds(counts: list[int]) -> str:
     """What few seeds mean for the intervals."""
     if max(counts) == 1:
@@ -79,11 +85,13 @@ def _of_seeds(counts: list[int]) -> str:
 def _ablation_cost(request: Request) -> Figure:
     """Options besides: bench, a table of `workbench bench` by name."""
     from workbench.figures.ablation import ablation_cost
+    from workbench.length_costs import without_preset
     from workbench.papers.swept import printed_costs
 
     option, bench = _option(request), str(request.options.get("bench", BENCH))
-    points, baseline, settings = ablation.cost_points(bench, option)
-    printed = printed_costs(option, settings)
+    points, base, settings = ablation.cost_points(bench, option)
+    baseline = without_preset(base)
+    printed = printed_costs(option, _varied(settings, option))
     where = "; ".join(dict.fromkeys(printed["where"]))
     caption = (
         f"Speed in training (target tokens a second) and in decoding (sentences a second), relative to {baseline}, by "

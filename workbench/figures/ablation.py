@@ -57,7 +57,8 @@ def ablation(
             own = _placed(seeds, name, places, aside)
             marks.append(Points(own, "place", "score", name, dots, ("setting", "seed"), False))
     best = table.iloc[int(table["score"].to_numpy().argmax())]
-    at = pd.DataFrame({"place": [places[best["value"]]], "score": [best["score"]], "text": [f"{best['score']:.2f}"]})
+    top = best["score"] if pd.isna(best["high"]) else best["high"]  # clear of its interval
+    at = pd.DataFrame({"place": [places[best["value"]]], "score": [top], "text": [f"{best['score']:.2f}"]})
     marks.append(Labels(at, "place", "score", align="above", offset_points=5.0))
     panels = [Panel(tuple(marks), x, Axis(metric), 1.4, "ours" if printed is not None else "")]
     if printed is not None:
@@ -97,13 +98,15 @@ def ablation_cost(
     caption: str = "",
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """Speed of each work (training, decoding) relative to the baseline, whose speed is the rule at one."""
+    """Speed of each work (training, decoding) relative to the baseline, whose speed is the rule at one; from zero, so
+    that what costs nothing looks like it."""
     require_columns(table, _COSTS, "table")
     printed = pd.DataFrame(columns=["value", "work", "ratio"]) if printed is None else printed
     places, x = _axis([*table["value"], *printed["value"]], option)
     names = list(dict.fromkeys(table["series"]))
     chosen = theme.styles(names, styles)
     panels = []
+    top = 1.06 * max(1.0, *table["ratio"], *printed["ratio"])
     for work in dict.fromkeys(table["work"]):
         marks: list[Mark] = [rule(1.0, series=baseline, style=replace(theme.BASELINE, marker="none"))]
         for name in names:
@@ -115,7 +118,7 @@ def ablation_cost(
         if len(theirs):
             rows = _printed(theirs, places)
             marks.append(Points(rows, "place", "ratio", "printed", theme.PRINTED, ("setting",)))
-        panels.append(Panel(tuple(marks), x, Axis(f"{work} speed"), 1.2))
+        panels.append(Panel(tuple(marks), x, Axis(f"{work} speed", range=(0.0, top)), 1.2))
     slowest = table.iloc[int(table["ratio"].to_numpy().argmin())]
     return Figure(
         "ablation-cost",
