@@ -7,7 +7,8 @@ The order of words within a context sentence cannot be seen. All is made once pe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 from pydantic import Field
@@ -23,7 +24,7 @@ from core_models.mechanisms.document_context import (
     only_where,
     xavier,
 )
-from core_models.query_routing import Correlation, QueryRouting, query_guided_routing
+from core_models.query_routing import Correlation, QueryRouting, correlations, query_guided_routing
 from core_models.routing import squash
 from core_models.text.batches import Context, WordOrder
 from core_models.text.vocabulary import EOS
@@ -84,17 +85,18 @@ class QueryCapsules(Mechanism):
         words = squash(self._inputs(context)) if self.options.squash_inputs else self._inputs(context)  # [S, K, C, d]
         query, reach = self._query(batch), context.words.shape[1]
         joint = self.options.grouping == "joint"
+        routed = order.gather(words) if joint else words.flatten(0, 1)
         if joint:
-            routing = self._route(order.gather(words), query, order.mask, (order.distance - 1).clamp(min=0))
+            routing = self._route(routed, query, order.mask, (order.distance - 1).clamp(min=0))
             capsules, real = routing.capsules, context.present.any(1, keepdim=True)
         else:
             number = torch.arange(reach, device=words.device)[:, None].expand(context.words.shape)
-            each = (words.flatten(0, 1), query.repeat_interleave(reach, 0), context.mask.flatten(0, 1))
+            each = (routed, query.repeat_interleave(reach, 0), context.mask.flatten(0, 1))
             routing = self._route(*each, number.flatten(0, 1))
             capsules, real = routing.capsules.unflatten(0, (-1, reach)).flatten(1, 2), context.present
         own.notes["capsules"] = capsules
         own.notes["real"] = real.repeat_interleave(self.options.capsules, 1)  # [S, m] or [S, K m]
-        self._record(own, order, reach, routing)
+        self._record(own, order, reach, routing, routed)
         return {}
 
     def _inputs(self, context: Context) -> Tensor:
@@ -125,8 +127,9 @@ class QueryCapsules(Mechanism):
             detach=options.detach,
         )
 
-    def _record(self, own: Own, order: WordOrder, reach: int, routing: QueryRouting) -> None:
-        """Couplings, correlations and their sum by context word and iteration, and how far the queries turned."""
+    def _record(self, own: Own, order: WordOrder, reach: int, routing: QueryRouting, words: Tensor) -> None:
+        """Couplings, correlations and their sum by context word and iteration, and how far the queries turned; tanh of
+        both correlations of the words with the very queries, whichever of them routes (E2)."""
         joint = self.options.grouping == "joint"
 
         def by_word(values: Tensor) -> Tensor:
@@ -139,6 +142,12 @@ class QueryCapsules(Mechanism):
         own.record("couplings", axes, lambda: by_word(routing.assignments), "capsule")
         own.record("correlations", axes, lambda: by_word(routing.correlations))
         own.record("weights", axes, lambda: by_word(routing.assignments + routing.correlations))
+
+        def of_kind(kind: Correlation) -> Tensor:
+            return by_word(torch.tanh(correlations(words[None], routing.queries[:-1], kind)))
+
+        for kind in get_args(Correlation):
+            own.record(kind, axes, partial(of_kind, kind))
 
         def by_capsule(values: Tensor) -> Tensor:
             """[iterations, S or S K, m] to [S, iterations, m or K m]."""

@@ -141,6 +141,9 @@ def test_traces_of_query_capsules(grouping):
     assert (names["correlations"][0][:, 0] == names["correlations"][0][:, 1]).all()  # the query is the same for all
     assert (abs(names["correlations"][1][:, 0] - names["correlations"][1][:, 1]) > 1e-6).any()
     torch.testing.assert_close(torch.tensor(names["couplings"] + names["correlations"]), torch.tensor(names["weights"]))
+    true, literal = (first[f"query_capsules.{kind}"].values for kind in ("pearson", "eq7"))
+    torch.testing.assert_close(torch.tensor(true), torch.tensor(names["correlations"]))
+    assert (abs(literal) < abs(true)).all()  # Eq. 7 as printed is nearer to zero (E2)
     keys = 2 if grouping == "joint" else 6
     attention = first["query_capsules.attention"]
     assert (attention.axes, attention.values.shape) == (("layer", "head", "source", "capsule"), (1, 2, 6, keys))
