@@ -33,6 +33,7 @@ def length_cost(
         texts=tuple(map(str, lengths)),
         range=(lengths[0] - margin, lengths[-1] + margin),
     )
+    fastest = 1.06 * max(1.0, *table["ratio"], *table["ceiling"])
     above, below = [], []
     for work in works:
         rows = table[table["work"] == work].sort_values("length")
@@ -48,7 +49,7 @@ def length_cost(
             ratios.append(Points(own, "length", "ceiling", f"{name}, {CEILING}", hollow, ("ratio",), False))
         top = 1.05 * float(rows["milliseconds"].max())
         above.append(Panel(tuple(times), x, Axis("ms a sentence", range=(0.0, top)), 1.2, work))
-        below.append(Panel(tuple(ratios), x, Axis("relative speed"), 1.1))
+        below.append(Panel(tuple(ratios), x, Axis("relative speed", range=(0.0, fastest)), 1.1))
     return Figure(
         "length-cost",
         "Cost by sentence length",
