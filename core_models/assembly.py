@@ -90,7 +90,7 @@ def mixture(log_probs: Sequence[Tensor]) -> Tensor:
 def mixed_distributions(energies: Sequence[Tensor]) -> Tensor:
     """The logarithm of the mean of softmax distributions over the vocabulary, of their logits [..., V] each.
 
-    A quarter of what `mixture` would take; what is less probable than the smallest number counts as that.
+    Cheaper than `mixture`, for a whole vocabulary; what is less probable than the smallest number counts as that.
     """
     total = torch.softmax(energies[0], dim=-1)
     for one in energies[1:]:

@@ -6,7 +6,6 @@ Knows one batch of sentences and the places for mechanisms within layers; nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -27,8 +26,8 @@ def read(unit: GatedUnit, inputs: Tensor, first: Tensor, mask: Tensor | None, ba
     projected, linear = unit.from_input(inputs).unbind(1), LateProducts(inputs.shape[1])
     real = [None] * len(projected) if mask is None else _padded(mask)
     state, found = first, list[Tensor]()
-    order: Iterable[int] = range(len(projected))
-    for position in reversed(order) if backwards else order:
+    order = range(len(projected))
+    for position in order[::-1] if backwards else order:
         (recurrent,) = linear([unit.from_state], unit.hidden(state))
         after, here = unit.combine(projected[position], recurrent, state), real[position]
         state = after if here is None else torch.where(here[:, None], after, state)

@@ -5,6 +5,7 @@ Per target position t: what stands there belongs to the step that predicts word 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -27,19 +28,25 @@ def record_contents(layers: PastFutureLayers, view: View, own: Own) -> None:
     where there is a loss, SIDE.cosine_word, of the vector that predicts with the word's embedding; of both layers,
     whole.cosine and whole.distance of s^P_t + s^F_t and s^F_0, the distance in units of |s^F_0|.
     """
-    one, many = ("target",), ("target", "unit")
+    one = ("target",)
     for side in layers.sides:
-        after = own.after[side]
-        own.record(f"{side}.state", many, after)
-        own.record(f"{side}.norm", one, lambda after=after: after.norm(dim=-1))
-        own.record(f"{side}.change", one, lambda side=side: (own.after[side] - own.before[side]).norm(dim=-1))
-        own.record(f"{side}.update_gate", one, lambda side=side: _gate(layers, side, view, own))
-        own.record(f"{side}.cosine_context", one, lambda side=side: _with_context(layers, side, view, own))
+        own.record(f"{side}.state", ("target", "unit"), own.after[side])
+        measured = {"norm": _norm, "change": _change, "update_gate": _gate, "cosine_context": _with_context}
         if side in layers.heads:
-            own.record(f"{side}.cosine_word", one, lambda side=side: _with_word(layers, side, view, own))
+            measured["cosine_word"] = _with_word
+        for name, measure in measured.items():
+            own.record(f"{side}.{name}", one, partial(measure, layers, side, view, own))
     if len(layers.sides) == 2:
         own.record("whole.cosine", one, lambda: cosine_similarity(*_wholes(layers, view, own), dim=-1))
         own.record("whole.distance", one, lambda: _distance(*_wholes(layers, view, own)))
+
+
+def _norm(layers: PastFutureLayers, side: str, view: View, own: Own) -> Tensor:
+    return own.after[side].norm(dim=-1)
+
+
+def _change(layers: PastFutureLayers, side: str, view: View, own: Own) -> Tensor:
+    return (own.after[side] - own.before[side]).norm(dim=-1)
 
 
 def _context(layers: PastFutureLayers, side: str, view: View) -> tuple[Tensor, ...]:

@@ -162,7 +162,7 @@ class PastFutureLayers(Mechanism):
 
     def by_side(self, attended: Sequence[Tensor]) -> dict[str, Sequence[Tensor]]:
         """The images of the attended context that each layer's unit asked for."""
-        remaining, found = list(attended), {}
+        remaining, found = list(attended), dict[str, Sequence[Tensor]]()
         for side, unit in self.units.items():
             count = len(unit.from_context)
             found[side], remaining = remaining[:count], remaining[count:]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from core_models.assembly import mixture
+from core_models.assembly import mixed_distributions, mixture
 from core_models.backbones.recurrent import GatedUnit
 from core_models.checkpoint import initialise_from, write_weights
 from core_models.config import WEIGHTS, ConfigError
@@ -78,6 +78,7 @@ def test_t10_step_mean_probabilities():
     parts = [vector(0.6, 0.3, 0.1), vector(0.2, 0.6, 0.2), vector(0.1, 0.6, 0.3)]
     mean = mixture([part.log() for part in parts])
     torch.testing.assert_close(mean.exp(), vector(0.3, 0.5, 0.2))
+    torch.testing.assert_close(mixed_distributions([part.log() + 3 for part in parts]), mean)
     assert (int(parts[0].argmax()), int(mean.argmax())) == (0, 1)
 
 
@@ -337,3 +338,10 @@ def test_a_second_pass_begins_the_losses_with_the_baselines_output_matrix(prepar
     for head in system.mechanisms["past_future_layers"].heads.values():
         assert torch.equal(head.matrix, baseline.backbone.vocabulary.weight)
         assert torch.equal(head.bias, baseline.backbone.vocabulary_bias)
+
+
+def test_a_word_that_nobody_would_say_keeps_a_finite_score():
+    """A prefix may ask for it."""
+    mean = mixed_distributions([torch.tensor([200.0, 0.0, 199.0]), torch.tensor([300.0, 0.0, 0.0])])
+    assert mean[1].item() == pytest.approx(np.log(np.finfo(np.float32).tiny), abs=1e-3)
+    assert torch.isfinite(mean).all()
