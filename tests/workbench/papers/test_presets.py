@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from core_models.config import ConfigError
+from core_models.systems import describe
 from tests.workbench.papers.written_runs import written_run
 from workbench import cli
 from workbench.drawing import Request, draw
@@ -47,6 +48,35 @@ def test_every_table_and_every_case_has_its_preset(papers):
 )
 def test_a_system_stands_in_the_row_that_says_most_of_it(papers, paper, system, rows):
     assert [row.key for row in presets.rows_of(_table(papers, paper), system)] == rows
+
+
+@pytest.mark.parametrize(
+    ("table", "system", "row"),
+    [
+        ("table-1b", "rnnsearch", "summary"),
+        ("table-1b", "rnnsearch:preset=demo,first_state=zero", "zero"),
+        ("table-2", "frnn-gru-o:preset=demo", "frnn-gru-o"),
+        ("table-2", "rnnsearch-3dec", "rnnsearch-3dec"),
+        ("table-3", "coverage:preset=demo", "coverage"),
+        ("table-4", "pfrnn-loss", "pfrnn-loss"),
+        ("table-5", "coverage", "coverage"),
+        ("table-6", "prnn-loss:preset=demo", "prnn-loss"),
+        ("table-7", "pfrnn", "no-loss"),
+        ("table-7", "pfrnn-loss:test_loss=none", "loss-in-training"),
+        ("table-7", "pfrnn-loss:preset=demo", "loss-in-both"),
+        ("table-8", "frnn-gru-i", "summary"),
+        ("table-8", "frnn-gru-i:future_start=zero", "zero"),
+    ],
+)
+def test_every_variant_of_the_recurrent_layers_has_its_row(papers, table, system, row):
+    assert [found.key for found in presets.rows_of(_table(papers, "zheng-2018", table), system)] == [row]
+
+
+def test_every_row_of_ours_is_a_system_that_can_be_built(papers):
+    rows = [row for table in papers["zheng-2018"].tables for row in table.rows if not row.cited]
+    for row in rows:
+        describe(":".join(filter(None, (row.system, row.settings))))
+    assert {row.settings for row in rows} == {"", "first_state=zero", "test_loss=none", "future_start=zero"}
 
 
 def test_a_cited_row_is_ours_where_the_paper_has_no_other(papers):
