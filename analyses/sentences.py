@@ -127,12 +127,12 @@ def select(
         keep &= _column(sentences.labels, name).isin(list(wanted)).to_numpy()
     rows = np.flatnonzero(keep)
     if contains:
-        found = np.zeros(len(rows), dtype=bool)
+        left = rows  # each text is looked through where the ones before it have nothing
         for name in within or sentences.texts.columns:
             lines = _column(sentences.texts, name)
-            some = lines if keep.all() else lines.iloc[rows]
-            found |= some.str.contains(contains, case=False, regex=False).to_numpy(dtype=bool)
-        rows = rows[found]
+            some = lines if len(left) == len(sentences) else lines.iloc[left]
+            left = left[~some.str.contains(contains, case=False, regex=False).to_numpy(dtype=bool)]
+        rows = np.setdiff1d(rows, left, assume_unique=True)
     if order == SENTENCE:
         return rows[::-1] if descending else rows
     frame = next((part for part in (sentences.values, sentences.labels) if order in part), sentences.texts)

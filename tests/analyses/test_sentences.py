@@ -80,6 +80,21 @@ def test_conditions_hold_together(table):
     assert sentences.select(table, "a", ranges={"comet": (0.5, 1)}, labels={"domain": ["news"]}).tolist() == [0]
 
 
+def test_a_text_is_found_in_whichever_of_the_texts_has_it():
+    drawn = np.random.default_rng(1)
+    texts = [["".join(drawn.choice(list("aAbBß ,"), 4)) for _ in range(80)] for _ in range(4)]
+    found = sentences.sentence_table(texts[0], texts[1], {"one": texts[2], "other": texts[3]}, {})
+    for wanted in ("ab", "B,", "ß", "a", "bbbb"):
+        rows = [
+            row
+            for row, own in enumerate(zip(*texts, strict=True))
+            if any(wanted.lower() in text.lower() for text in own)
+        ]
+        assert sentences.select(found, wanted).tolist() == rows
+        long = [row for row in rows if len(texts[0][row].split()) >= 2]
+        assert sentences.select(found, wanted, ranges={sentences.WORDS: (2, 9)}).tolist() == long
+
+
 def test_a_text_is_found_as_typed_not_as_a_pattern():
     found = sentences.sentence_table(["a.c", "abc", "$x$ (", "**"], None, {"s": [""] * 4}, {})
     assert [sentences.select(found, text).tolist() for text in (".", "$x$ (", "**")] == [[0], [2], [3]]
