@@ -6,7 +6,7 @@ All in pixels. No browser is here to measure texts, so their widths are upper es
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
 
@@ -99,7 +99,7 @@ def lay_out(figure: Figure, width: int) -> Layout:
         title=TITLE_PAD + more,
         top=_TITLE + more + (_PANEL_TITLE + _LINE * (titled - 1) if titled else 0) + legend_height(figure, width),
         bottom=bottom,
-        between=_between(figure, left),
+        between=_between(figure, width),
         gap=(22 if figure.shared_x else max(58, bottom)) + (3 + _LINE * titled if titled else 0),
         panel=panel,
         heights=heights,
@@ -162,17 +162,24 @@ def _columns_that_fit(figure: Figure, width: int) -> int:
 
 
 def _panel_width(figure: Figure, columns: int, width: int) -> float:
-    left = _left(figure, width)
-    return (width - left - _right(figure) - _between(figure, left) * (columns - 1)) / columns
+    figure = replace(figure, columns=columns)
+    between = _between(figure, width) * (columns - 1)
+    return (width - _left(figure, width) - _right(figure) - between) / columns
 
 
-def _between(figure: Figure, left: int) -> int:
-    return _BETWEEN if figure.shared_y else left
+def _between(figure: Figure, width: int) -> int:
+    """What stands beside the panels that are not in the first column."""
+    later = [panel for number, panel in enumerate(figure.panels) if number % figure.columns]
+    return _BETWEEN if figure.shared_y else _widest(later, width)
 
 
 def _left(figure: Figure, width: int) -> int:
-    sides = [_beside(panel, width) for panel in figure.panels if panel.y.visible]
-    return max(sides, default=_EDGE)
+    """What stands beside the panels of the first column."""
+    return _widest(figure.panels[:: figure.columns], width)
+
+
+def _widest(panels: Sequence[Panel], width: int) -> int:
+    return max((_beside(panel, width) for panel in panels if panel.y.visible), default=_EDGE)
 
 
 def _beside(panel: Panel, width: int) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.workbench.figures.heat_maps import heat_of
 from workbench.figures import screen_layout, theme
-from workbench.figures.axes import cut_to, ems, lines, plotly_lines, token_axis
+from workbench.figures.axes import category_axis, cut_to, ems, lines, plotly_lines, token_axis
 from workbench.figures.grammar import Axis, Figure, Labels, Line, Panel, Segments
 from workbench.figures.plotly_renderer import to_plotly
 from workbench.figures.screen_layout import FONT, lay_out, least_width
@@ -87,6 +87,18 @@ def test_panels_move_below_each_other_before_their_labels_touch(figure, width):
         )
     if width >= 1600:
         assert columns == figure.columns
+
+
+def test_long_names_beside_the_first_column_take_nothing_from_the_second():
+    """Names of systems stand beside the left panel, numbers beside the right one."""
+    table = pd.DataFrame({"place": range(len(SYSTEMS)), "auc": 0.9})
+    mark = Line(table, "auc", "place", "AUC", theme.styles(["AUC"])["AUC"])
+    names = Panel((mark,), Axis("AUC"), category_axis(SYSTEMS))
+    numbers = Panel((mark,), Axis("said"), Axis("share"))
+    layout = lay_out(Figure("truth", "Truth", (names, numbers), columns=2), 960)
+    alone = lay_out(Figure("truth", "Truth", (numbers, numbers), columns=2), 960)
+    assert layout.left > 2 * layout.between == 2 * alone.between == 2 * alone.left
+    assert layout.left + layout.right + 2 * layout.panel + layout.between == pytest.approx(960)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
