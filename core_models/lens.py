@@ -91,13 +91,20 @@ def _of_the_mixture(system: System, forced: Forced, target: Tensor) -> dict[str,
 
 def record(system: System, forced: Forced, target: Tensor, writer: TraceWriter) -> None:
     """Write what is wanted of MEASURES ("target") and, as lens.NAME, of LENS_MEASURES ("layer", "target"); of each
-    prediction of a bag, as NAME.rank ("target", "target_key"), the rank of every word at every position.
+    prediction of a word, as NAME.rank ("target"), the rank of the right one, and of each prediction of a bag, under the
+    same name ("target", "target_key"), the rank of every word at every position.
 
     target [S, T]: the words whose log_prob and rank are meant. The last layer of the lens is the system's own output.
     """
     matrix, bias = system.backbone.output_matrix
     for prediction in forced.predictions:
-        if prediction.target != "word" and writer.wants(f"{prediction.name}.rank"):
+        if not writer.wants(f"{prediction.name}.rank"):
+            continue
+        if prediction.target == "word":
+            head, offsets = (matrix, bias) if prediction.matrix is None else (prediction.matrix, prediction.bias)
+            ranks = measures(prediction.vectors.flatten(0, 1), head, target.flatten(), offsets)["rank"]
+            writer.record(f"{prediction.name}.rank", ("target",), ranks.view(target.shape))
+        else:
             ranks = bag_ranks(prediction, matrix, bias, target)
             writer.record(f"{prediction.name}.rank", ("target", "target_key"), ranks)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from core_models import lens
 from core_models.assembly import mixed_distributions, mixture
 from core_models.backbones.recurrent import GatedUnit
 from core_models.checkpoint import initialise_from, write_weights
@@ -345,3 +346,21 @@ def test_a_word_that_nobody_would_say_keeps_a_finite_score():
     mean = mixed_distributions([torch.tensor([200.0, 0.0, 199.0]), torch.tensor([300.0, 0.0, 0.0])])
     assert mean[1].item() == pytest.approx(np.log(np.finfo(np.float32).tiny), abs=1e-3)
     assert torch.isfinite(mean).all()
+
+
+def test_measures_are_those_of_the_mean_and_each_loss_ranks_the_right_word():
+    """Entropy, rank and best word of what the search would see; the right word's rank under either layer's head."""
+    system = random_system("pfrnn-loss:tied=none")
+    source, target = random_sentences([4], 1)[0], random_sentences([5], 2)[0]
+    expected, right = Recurrent(system).force([*source, EOS], [BOS, *target]), [*target, EOS]
+    batch, writer = collate([source], [target]), TraceWriter(["*"])
+    with torch.no_grad():
+        forced = system(system.encode(batch), batch.target_in, batch.target_mask, TraceWriter(["none"]))
+        lens.record(system, forced, batch.target, writer)
+    trace = {name: array.values for name, array in writer.sentences({"source": [5], "target": [6]})[0].items()}
+    mean = np.mean([np.exp(expected[key]) for key in ("decoder", "past", "future")], axis=0)
+    np.testing.assert_allclose(trace["entropy"], -(mean * np.log(mean)).sum(1), rtol=1e-5)
+    assert trace["best"].tolist() == mean.argmax(1).tolist()
+    for name, said in (("rank", mean), ("past.rank", expected["past"]), ("future.rank", expected["future"])):
+        ranks = [1 + int((row > row[word]).sum()) for row, word in zip(said, right, strict=True)]
+        assert trace[name].tolist() == ranks
