@@ -15,7 +15,7 @@ from typing import Any
 from workbench.runs import Run
 from workbench.whole_files import write_whole
 
-ADEQUACY, ALIGNMENT_ERROR, PROBE = KINDS = ("adequacy", "alignment_error", "probe")
+ADEQUACY, COUNTERPARTS, ALIGNMENT_ERROR, PROBE = KINDS = ("adequacy", "counterparts", "alignment_error", "probe")
 
 
 def keep(run: Run, test: str, kind: str, of: Mapping[str, str], result: Mapping[str, Any]) -> None:
@@ -46,12 +46,13 @@ def paths(run: Run, test: str) -> list[Path]:
 
 
 def digests(run: Run, test: str, kind: str) -> dict[str, str]:
-    """What a result is of: adequacy of translations; an alignment error, a probe of weights and forced references."""
+    """What a result is of: adequacy and counterparts of translations; an alignment error, a probe of weights and forced
+    references."""
     from analyses import lines
 
     found = run.translations(test)
     texts = [found.test_set.sources, *found.test_set.all_references]
-    if kind == ADEQUACY:
+    if kind in (ADEQUACY, COUNTERPARTS):
         return {"texts": lines.digest(*texts, found.hypotheses)}
     return {"texts": lines.digest(*texts), "weights": run.digest}
 

@@ -1,4 +1,4 @@
-"""workbench aligner and adequacy: a frozen word aligner, and what it says of translations."""
+"""workbench aligner, adequacy, true-choices, true-adequacy: what a frozen aligner and the truth say of translations."""
 
 from __future__ import annotations
 
@@ -59,3 +59,21 @@ def true_choices(
     from workbench.true_choices import choices_table
 
     print_table(choices_table(open_runs(runs), test, by))
+
+
+@app.command("true-adequacy")
+def true_adequacy(
+    runs: RunPaths,
+    test: TestName = "test",
+    scheme: Annotated[str, typer.Option(help="Of the buckets of source length")] = "short",
+    baseline: Annotated[str | None, typer.Option(help="The run that differences are to; the first unless told")] = None,
+) -> None:
+    """Of the controlled corpus: source words that translations leave out and words they repeat, by source length."""
+    from workbench.counterparts import exact_table
+    from workbench.runs import open_runs
+
+    opened = open_runs(runs)
+    names = [run.name for run in opened]
+    if baseline not in (None, *names):
+        refuse(f"--baseline {baseline}: it is none of the runs; choose one of {', '.join(names)}")
+    print_table(exact_table(opened, test, baseline or names[0], scheme))

@@ -1,10 +1,13 @@
-"""The drawing of choices that the controlled corpus knows the right answer to: pronouns and commitments by distance."""
+"""Drawings of what the controlled corpus knows of translations: pronouns and commitments by distance, and what is left
+out or repeated by length."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.drawing import Request, drawing, short_names, styles
+from workbench.counterparts import in_buckets, statistics
+from workbench.drawing import Request, drawing, named, short_names, styles
 from workbench.true_choices import MAJORITY, choices_table
 
 if TYPE_CHECKING:
@@ -28,3 +31,28 @@ def _choices(request: Request) -> Figure:
         "pronoun throughout."
     )
     return choices(table.assign(system=table["system"].map(short)), "reach", TITLES, MAJORITY, caption, styles(request))
+
+
+@drawing("true-adequacy", options=("measure", "scheme"))
+def _true_adequacy(request: Request) -> Figure:
+    """Options: measure (left out, repeated), scheme (of the length buckets)."""
+    from analyses import buckets
+    from workbench.figures.lengths import length_scores
+
+    measure = str(request.options.get("measure", "left out"))
+    counts = statistics(request.runs, request.test, measure)
+    lengths = in_buckets(request.runs[0], request.test, str(request.options.get("scheme", "short")))
+    table = buckets.scores(counts, lengths, baseline=request.base).dropna(subset=["score"])
+    short = short_names(request.runs)
+    figure = length_scores(named(table, request), f"{measure} (%)", styles=styles(request))
+    whole = ", ".join(f"{short[name]} {own.total:.2f} %" for name, own in counts.items())
+    rule = (
+        "Source words whose counterparts in the reference have none in the translation"
+        if measure == "left out"
+        else "Words that could translate a source word of the sentence, beyond as many as the reference has"
+    )
+    caption = (
+        f"{rule}, by counting words against the truth of the controlled corpus, in percent of source words with a "
+        f"counterpart; 95 % intervals; lower is better. All lengths: {whole}."
+    )
+    return replace(figure, name="true-adequacy", title=f"Words {measure}, by the truth", caption=caption)

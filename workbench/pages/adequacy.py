@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from analyses.counterparts import MEASURES
 from workbench import frame
 from workbench.true_links import has_truth
 from workbench.widgets import adequacy_tables, figure_view
@@ -17,7 +18,10 @@ if here.tested[0].translations(here.view.test).test_set.references is None:
 figure_view.show("adequacy", here.request())
 if has_truth(here.tested[0], here.view.test):
     st.subheader("Against the truth")
-    figure_view.show("true-choices", here.request([run for run in here.tested if has_truth(run, here.view.test)]))
+    knowing = [run for run in here.tested if has_truth(run, here.view.test)]
+    figure_view.show("true-choices", here.request(knowing))
+    for measure in MEASURES:
+        figure_view.show("true-adequacy", here.request(knowing, measure=measure), key=measure)
 st.subheader("Sentences")
 with frame.sentences_for_errors():
     adequacy_tables.show_sentences(here)

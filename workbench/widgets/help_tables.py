@@ -37,6 +37,7 @@ IN_A_RUN = {
     "beam_sizes/TEST.json": "What was measured by beam size",
     "contrast/": "What contrastive sets said of it",
     "adequacy/TEST.json": "Coverage and its proxies, once they were computed: may be removed",
+    "counterparts/TEST.json": "Words left out and repeated by the truth, once they were counted: may be removed",
     "alignment_error/TEST.json": "Alignment errors, once they were computed: may be removed",
     "scores/": "Counts for scores and measures of routing, kept for speed: may be removed",
     "known_scores/TEST.json": "BLEU as it was counted last: may be removed",

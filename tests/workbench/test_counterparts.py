@@ -1,0 +1,81 @@
+"""Left out and repeated words of runs: references have none; a run that leaves out words has those; pages show it."""
+
+import pytest
+from typer.testing import CliRunner
+
+from workbench import kept_results
+from workbench.cli import app
+from workbench.counterparts import WHOLE, by_sentence, exact_table, statistics
+from workbench.drawing import Request, draw
+from workbench.runs import RunError, open_run
+
+
+def _with(run, lines):
+    folder = run.folder / "translations" / "test"
+    (folder / "hypotheses.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return open_run(run.folder)
+
+
+@pytest.fixture
+def runs(copied_runs):
+    """A run that writes the references, and one that leaves out the word before the last of each."""
+    first, second = (open_run(copied_runs / "demo" / name) for name in ("transformer", "future-cost-1"))
+    references = first.translations("test").test_set.references
+    shorter = [" ".join([*line.split()[:-2], line.split()[-1]]) for line in references]
+    return _with(first, references), _with(second, shorter)
+
+
+def test_the_references_leave_out_nothing_and_repeat_nothing(runs):
+    right, _ = runs
+    assert all(not one.left_out | one.repeated | one.foreign for one in by_sentence(right, "test"))
+
+
+def test_what_was_counted_is_kept_until_other_translations_come(runs):
+    _, shorter = runs
+    found = by_sentence(shorter, "test")
+    assert by_sentence(shorter, "test") == found
+    (path,) = [one for one in kept_results.paths(shorter, "test") if one.is_file()]
+    assert path.parent.name == kept_results.COUNTERPARTS
+    lines = shorter.translations("test").hypotheses
+    other = _with(shorter, ["", *lines[1:]])
+    again = by_sentence(other, "test")
+    assert len(again[0].left_out) == again[0].wanted
+    assert again[1:] == found[1:]
+
+
+def test_table_figure_and_command_say_what_was_counted(runs):
+    right, shorter = runs
+    lost = sum(len(one.left_out) for one in by_sentence(shorter, "test"))
+    wanted = sum(one.wanted for one in by_sentence(right, "test"))
+    assert lost
+    table = exact_table(runs, "test", right.name).set_index(["measure", "system", "bucket"]).sort_index()
+    row = table.loc[("left out", shorter.name, WHOLE)]
+    assert row.percent == row.delta == pytest.approx(100 * lost / wanted)
+    assert table.loc[("left out", right.name, WHOLE), "percent"] == 0
+    lengths = table.loc[("left out", right.name)].drop(WHOLE)
+    assert lengths.n.sum() == len(right.translations("test"))
+    request = Request(runs, "test")
+    figure = draw("true-adequacy", request)
+    drawn = figure.table[(figure.table.series == "future-cost-1") & (figure.table.mark == "line")]
+    by_bucket = table.loc[("left out", shorter.name)].percent.drop(WHOLE)
+    assert dict(zip(drawn.bucket, drawn.score, strict=True)) == pytest.approx(by_bucket.to_dict())
+    assert f"transformer 0.00 %, future-cost-1 {row.percent:.2f} %" in figure.caption
+    done = CliRunner().invoke(app, ["true-adequacy", str(right.folder), str(shorter.folder)])
+    assert done.exit_code == 0, done.output
+    assert len(done.stdout.splitlines()) == 1 + len(table)
+
+
+def test_one_run_has_no_difference(runs):
+    table = exact_table(runs[1:], "test", runs[1].name)
+    assert table.delta.isna().all()
+    assert len(statistics(runs[1:], "test", "repeated")) == 1
+
+
+def test_what_cannot_be_counted_is_said(runs):
+    with pytest.raises(RunError, match="measure 'missed': choose left out or repeated"):
+        draw("true-adequacy", Request(runs, "test", options={"measure": "missed"}))
+    done = CliRunner().invoke(app, ["true-adequacy", str(runs[0].folder), "--baseline", "x"])
+    assert done.exit_code == 2
+    (runs[0].folder / "translations" / "test" / "truth.jsonl").unlink()
+    with pytest.raises(RunError, match="has no truth"):
+        by_sentence(open_run(runs[0].folder), "test")
