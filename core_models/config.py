@@ -179,7 +179,8 @@ class TrainingConfig(Section):
         0, ge=0, description="0: what the system reads; another number must be the system's own context_sentences"
     )
     train: tuple[str, ...] = Field(
-        (), description="patterns of the parameters that are trained, mechanisms.* for instance; the others stay; all"
+        (),
+        description="patterns of the parameters that train, mechanisms.* for instance; the others stay as in init_from",
     )
     validate_every: int = Field(1000, gt=0, description="steps")
     save_every: int | None = Field(None, gt=0, description="steps between states to resume from, besides validations")
@@ -198,6 +199,10 @@ class TrainingConfig(Section):
     def _ends(self) -> TrainingConfig:
         if not (self.max_steps or self.max_epochs):
             raise ValueError("training: give max_steps or max_epochs, else it never ends")
+        if self.train and self.init_from is None:
+            raise ValueError(
+                "train: what does not train would stay as it was drawn; name the run it is from: init_from"
+            )
         if self.init_only and self.init_from is None:
             raise ValueError("init_only: does nothing without init_from; name the run whose tensors these are")
         return self

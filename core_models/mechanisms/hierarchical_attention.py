@@ -64,10 +64,14 @@ class WordsThenSentences(nn.Module):
 
     def forward(self, x: Tensor, keys: Tensor, mask: Tensor, weights: bool) -> Looked:
         """x [S, N, d], keys of `keys_and_values`, mask [S, K, C]."""
-        sentences, reach = mask.shape[:2]
-        asking = self.word_norm(x)[:, None].expand(-1, reach, -1, -1).flatten(0, 1)  # [S K, N, d]
-        found, words = self.words(asking, keys.flatten(0, 1), mask.flatten(0, 1), weights)
-        vectors = self.vector_norm(found).unflatten(0, (sentences, reach)).transpose(1, 2)  # [S, N, K, d]
+        layer, (sentences, reach) = self.words, mask.shape[:2]
+        query = split_heads(layer.query(self.word_norm(x)), layer.heads)  # one for the words of all sentences
+        query = query[:, None].expand(-1, reach, -1, -1, -1).flatten(0, 1)  # [S K, H, N, e]
+        key, value = keys.flatten(0, 1).unbind(1)
+        seen, dropout = mask.flatten(0, 1)[:, None, None], layer.dropout if self.training else 0.0
+        mixed, words = attend(query, key, value, seen, False, dropout, weights)
+        found = self.vector_norm(layer.output(join_heads(mixed)))
+        vectors = found.unflatten(0, (sentences, reach)).transpose(1, 2)  # [S, N, K, d]
         context, shares = self._over_sentences(self.sentence_norm(x), vectors, mask.any(2), weights)
         hidden = self.drop(torch.relu(self.expand(self.feed_forward_norm(context))))
         context = context + self.drop(self.contract(hidden))

@@ -16,13 +16,34 @@ from workbench.bench.shape import FIRST_WORD, Shape, decoding_batches, training_
 
 if TYPE_CHECKING:
     from core_models.assembly import System
+    from core_models.text.batches import Batch
+
+
+def in_context(system: System, sources: list[list[int]], targets: list[list[int]] | None = None) -> Batch:
+    """A batch as the system reads it: what stands before a sentence are its neighbours, which are about as long.
+
+    All systems are given the same sentences; those of the context come on top of the token budget.
+    """
+    from core_models.text.batches import collate
+    from core_models.text.documents import joined
+
+    use = system.context
+
+    def before(lines: list[list[int]]) -> list[list[list[int]]]:
+        return [[lines[(row - 1 - k) % len(lines)] for k in range(use.sentences)] for row in range(len(lines))]
+
+    if not use.sentences:
+        return collate(sources, targets)
+    contexts = before(sources)
+    if use.joined:
+        return collate([joined(*both) for both in zip(sources, contexts, strict=True)], targets)
+    return collate(sources, targets, contexts, outputs=contexts if use.outputs else None)
 
 
 def measure_training(system: System, shape: Shape, precision: str = "float32") -> dict[str, float]:
     """Target tokens and sentences a second of the median training step (forward, backward, clipping, fused AdamW)."""
     import torch
 
-    from core_models.text.batches import collate
     from core_models.training.loop import Objective
 
     device = system.device
@@ -30,7 +51,7 @@ def measure_training(system: System, shape: Shape, precision: str = "float32") -
     optimizer = torch.optim.AdamW(system.parameters(), lr=3e-4, fused=True)
     rates, sentence_rates = [], []
     for number, pair in enumerate(training_pairs(shape)):
-        batch = collate(*pair).to(device)
+        batch = in_context(system, *pair).to(device)
         began = time.perf_counter()
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
             terms = objective(batch)
@@ -58,7 +79,6 @@ def measure_decoding(
 
     from core_models.config import SearchConfig
     from core_models.search import beam_search
-    from core_models.text.batches import collate
 
     config = SearchConfig(beam=shape.beam, length_penalty=1.0, penalty="power", max_length=shape.forced_length)
     endless = _Endless(system.eval())
@@ -66,7 +86,7 @@ def measure_decoding(
     for _ in range(shape.repeats + 1):  # the first one warms up
         began = time.perf_counter()
         for sources in decoding_batches(shape):
-            batch = collate(sources).to(system.device)
+            batch = in_context(system, sources).to(system.device)
             limits = torch.full((len(sources),), shape.forced_length, device=system.device)
             with (
                 torch.inference_mode(),
@@ -99,11 +119,10 @@ def multiply_adds(name: str, shape: Shape) -> dict[str, float]:
     import torch
 
     from core_models.systems import build
-    from core_models.text.batches import collate
 
     system = build(name, shape.vocabulary)
     pairs = [pair for _, pair in zip(range(4), training_pairs(shape), strict=False)]
-    batches = [collate(*pair) for pair in pairs]
+    batches = [in_context(system, *pair) for pair in pairs]
     system.train()
 
     def train() -> None:
@@ -114,7 +133,7 @@ def multiply_adds(name: str, shape: Shape) -> dict[str, float]:
     trained = _counted(train) / sum(batch.target_tokens for batch in batches)
     batches_to_decode = decoding_batches(shape)
     sources = batches_to_decode[len(batches_to_decode) // 2]
-    batch = collate(sources)
+    batch = in_context(system, sources)
     system.eval()
 
     def decode() -> None:

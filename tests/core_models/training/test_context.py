@@ -5,7 +5,7 @@ import torch
 
 from core_models import load
 from core_models.checkpoint import read_tensors
-from core_models.config import ConfigError
+from core_models.config import ConfigError, TrainingConfig, parse
 from core_models.systems import build
 from core_models.text.binary import prepare
 from core_models.text.parallel import ParallelText, TextError
@@ -63,6 +63,11 @@ def test_patterns_name_what_trains():
         ConfigError, match=r"no parameter is named like 'mechanism\.\*'; there are: backbone\.decoder, "
     ):
         freeze(system, ["mechanism.*"])
+
+
+def test_parts_that_do_not_train_come_from_somewhere():
+    with pytest.raises(ConfigError, match="what does not train would stay as it was drawn; name the run it is from"):
+        parse(TrainingConfig, {"max_steps": 1, "train": ["mechanisms.*"]})
 
 
 def test_a_context_that_is_not_read_is_refused(new_run):
