@@ -16,7 +16,7 @@ from torch import nn
 from core_models.assembly import System
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Transformer
-from core_models.config import ConfigError, ModelConfig, nearest, parse, read_value, settings_in
+from core_models.config import PRESETS, ConfigError, ModelConfig, nearest, parse, read_value, settings_in
 from core_models.mechanisms.base import Host, Mechanism, Options, Place
 from core_models.mechanisms.capsule_regularisation import CapsuleRegularisation
 from core_models.mechanisms.coverage import Coverage
@@ -187,6 +187,12 @@ def describe(name: str) -> ModelConfig:
     for entry in mechanisms:
         for kind, options in entry.items():
             _options(kind, options)
+    own, preset = model.get("backbone", "transformer"), model.get("preset")
+    needed = PRESETS.get(preset, {}).get("backbone", own) if isinstance(preset, str) else own
+    if needed != own:
+        raise ConfigError(
+            f"{name}: preset {preset} is of backbone {needed}; give backbone={needed} too, or another one"
+        )
     return parse(ModelConfig, {**model, "mechanisms": mechanisms}, where=name)
 
 

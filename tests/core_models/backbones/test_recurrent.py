@@ -7,7 +7,7 @@ from torch import nn
 from core_models.backbones.recurrent import LongShortTermUnit
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.config import ConfigError, ModelConfig
-from core_models.systems import build
+from core_models.systems import build, describe
 from core_models.text.batches import collate
 from tests.core_models.laws import WORDS, exact, random_sentences, random_system
 
@@ -114,3 +114,9 @@ def test_what_no_backbone_reads_is_refused(options, reason):
 def test_refusals_reach_the_reader_as_sentences():
     with pytest.raises(ConfigError, match="deep_layers: only backbone rnnsearch reads it; leave it out"):
         build("transformer:deep_layers=2", WORDS)
+
+
+def test_a_preset_of_a_backbone_does_not_change_another():
+    with pytest.raises(ConfigError, match="preset paper-pfrnn is of backbone rnnsearch; give backbone=rnnsearch too"):
+        describe("transformer:preset=paper-pfrnn")
+    assert describe("gdr:preset=paper-pfrnn,backbone=rnnsearch").attention_width == 2048
