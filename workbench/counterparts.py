@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from workbench import kept_results
+from workbench.evaluation import references
 from workbench.runs import Run, RunError
 from workbench.true_links import Truth, truth_of, truths
 
@@ -34,12 +35,12 @@ def _lessons() -> tuple[tuple[str, str, Truth], ...]:
     return tuple((source, target, truth_of(source, target, record)) for source, target, record in pairs)
 
 
-def forms_of(sources: Sequence[str], references: Sequence[str], known: Sequence[Truth]) -> Forms:
+def forms_of(sources: Sequence[str], targets: Sequence[str], known: Sequence[Truth]) -> Forms:
     """What translates what, by the lessons and by a test set's own references."""
     from analyses.counterparts import Forms
 
     forms = Forms()
-    for source, target, truth in (*_lessons(), *zip(sources, references, known, strict=True)):
+    for source, target, truth in (*_lessons(), *zip(sources, targets, known, strict=True)):
         forms.learn(source.split(), target.split(), truth.links)
     return forms
 
@@ -53,10 +54,9 @@ def by_sentence(run: Run, test: str) -> list[Counted]:
         return [_read(one) for one in found["sentences"]]
     of = kept_results.digests(run, test, kind)
     opened, known = run.translations(test), truths(run, test)
-    text = opened.test_set
-    sources, references = text.sources, text.references or []
-    forms = forms_of(sources, references, known)
-    every = zip(sources, references, known, opened.hypotheses, strict=True)
+    sources, wanted = opened.test_set.sources, opened.test_set.references or []
+    forms = forms_of(sources, wanted, known)
+    every = zip(sources, wanted, known, opened.hypotheses, strict=True)
     made = [
         counted(source.split(), reference.split(), truth.links, written.split(), forms)
         for source, reference, truth, written in every
@@ -79,9 +79,11 @@ def _read(record: dict[str, Any]) -> Counted:
 
 
 def statistics(runs: Sequence[Run], test: str, measure: str) -> dict[str, ShareStatistics]:
-    """The counts of one of `analyses.counterparts.MEASURES`, of every run by its name."""
+    """The counts of one of `analyses.counterparts.MEASURES`, of every run by its name. Raises RunError, also for runs
+    that translated different versions of the test set."""
     from analyses.counterparts import MEASURES, shares
 
+    references({run.name: run.translations(test) for run in runs})
     if measure not in MEASURES:
         raise RunError(f"measure {measure!r}: choose {' or '.join(MEASURES)}")
     return {run.name: shares(by_sentence(run, test))[measure] for run in runs}

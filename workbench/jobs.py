@@ -34,7 +34,9 @@ ACTIVE = (WAITING, *AT_WORK)
 UNFINISHED = (FAILED, CANCELLED, LOST)
 
 # What a page may start: commands that need no more words than it knows.
-STARTABLE = ("demo", "resume", "translate", "trace", "evaluate", "beam-sizes", "adequacy", "aligner", "contrast")
+STARTABLE = (
+    "demo", "resume", "translate", "trace", "evaluate", "beam-sizes", "rescore", "adequacy", "aligner", "contrast",
+)  # fmt: skip
 _LEFT_TO_THE_READER = {"DATA", "FILE", "NAME"}
 _TAIL_BYTES = 1 << 14
 _BAR = re.compile(r" (\d+)/(\d+)(?= |$)", re.MULTILINE)  # what `workbench.cli.shared.bar` prints

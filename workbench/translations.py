@@ -261,7 +261,8 @@ def _detail(translation: Translation) -> dict[str, Any]:
         "token_log_probs": translation.token_log_probs,
         "finished": translation.finished,
         "n_best": [
-            {"text": other.text, "score": other.score, "log_prob": other.log_prob} for other in translation.n_best
+            {"text": other.text, "tokens": other.tokens, "score": other.score, "log_prob": other.log_prob}
+            for other in translation.n_best
         ],
     }
 

@@ -76,6 +76,10 @@ def test_what_cannot_be_counted_is_said(runs):
         draw("true-adequacy", Request(runs, "test", options={"measure": "missed"}))
     done = CliRunner().invoke(app, ["true-adequacy", str(runs[0].folder), "--baseline", "x"])
     assert done.exit_code == 2
+    path = runs[1].folder / "translations" / "test" / "references.txt"
+    path.write_text(path.read_text(encoding="utf-8").replace(" ", " x ", 1), encoding="utf-8")
+    with pytest.raises(RunError, match="were tested on different versions of test"):
+        exact_table((runs[0], open_run(runs[1].folder)), "test", runs[0].name)
     (runs[0].folder / "translations" / "test" / "truth.jsonl").unlink()
     with pytest.raises(RunError, match="has no truth"):
         by_sentence(open_run(runs[0].folder), "test")

@@ -35,6 +35,7 @@ IN_A_RUN = {
     "ones that made them",
     "traces/TEST/": "What happened inside, as arrays",
     "beam_sizes/TEST.json": "What was measured by beam size",
+    "rescoring/TEST.npz": "What each head says of every hypothesis of the n-best lists, with its counts for BLEU",
     "contrast/": "What contrastive sets said of it",
     "adequacy/TEST.json": "Coverage and its proxies, once they were computed: may be removed",
     "counterparts/TEST.json": "Words left out and repeated by the truth, once they were counted: may be removed",

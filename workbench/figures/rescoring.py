@@ -1,0 +1,75 @@
+"""Rescored n-best lists: BLEU over one weight, with the search's own as a rule, and BLEU of choices of weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from workbench.figures import theme
+from workbench.figures.axes import category_axis
+from workbench.figures.columns import require_columns, said_of_each
+from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
+
+_CURVES = ("system", "weight", "score", "low", "high", "changed")
+_CHOICES = ("system", "choice", "weights", "score", "low", "high", "delta", "changed")
+_ROW_INCHES = 0.3
+_SPREAD = 0.5  # of a row that its systems take below each other
+
+
+def rescored(
+    curves: pd.DataFrame,
+    choices: pd.DataFrame,
+    part: str,
+    styles: dict[str, SeriesStyle] | None = None,
+    caption: str = "",
+) -> Figure:
+    """Left a line with its band for each system over the weight of a part, dotted in its colour what the search chose;
+    right a row for each choice of weights. changed: share of sentences with another hypothesis than the search's."""
+    require_columns(curves, _CURVES, "curves")
+    require_columns(choices, _CHOICES, "choices")
+    systems = list(dict.fromkeys(choices["system"]))
+    chosen = theme.styles(systems, styles)
+    searched = choices.drop_duplicates("system").set_index("system")["score"]
+    lines: list[Mark] = []
+    for system in dict.fromkeys(curves["system"]):
+        own = curves[curves["system"] == system].sort_values("weight")
+        look = chosen[system]
+        lines.append(rule(float(searched[system]), style=replace(look, dash="dot", marker="none", width=0.75)))
+        lines.append(
+            Line(own, "weight", "score", system, replace(look, marker="none"), ("changed",), True, "low", "high")
+        )
+    names = list(dict.fromkeys(choices["choice"]))
+    dots: list[Mark] = []
+    for number, system in enumerate(systems):
+        own = choices[choices["system"] == system]
+        aside = _SPREAD * ((number + 0.5) / len(systems) - 0.5)
+        placed = own.assign(place=[names.index(name) + aside for name in own["choice"]])
+        look = replace(chosen[system], dash="none", size=5.0)
+        dots.append(
+            Points(
+                placed, "score", "place", system, look, ("weights", "delta", "changed"), False, "low", "high", None, "x"
+            )
+        )
+    height = max(1.5, _ROW_INCHES * len(names))
+    return Figure(
+        "rescoring",
+        "Rescored n-best lists",
+        (
+            Panel(tuple(lines), Axis(f"weight of {part}"), Axis("BLEU"), height, f"weight of {part}"),
+            Panel(tuple(dots), Axis("BLEU"), category_axis(names, reversed=True), height, "choices of weights"),
+        ),
+        caption,
+        said_of_each(choices, _said),
+        "page",
+        columns=2,
+    )
+
+
+def _said(system: str, rows: pd.DataFrame) -> str:
+    first = rows.iloc[0]
+    others = ", ".join(
+        f"{row['choice']} {row['score']:.2f} ({row['delta']:+.2f})".replace("-", "−")
+        for _, row in rows.iloc[1:].iterrows()
+    )
+    return f"{system}: {first['choice']} has BLEU {first['score']:.2f}; {others}."
