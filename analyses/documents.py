@@ -30,3 +30,14 @@ def by_document(statistics: Mapping[str, Statistics], documents: Sequence[str]) 
         np.add.at(sums, numbers, found.values)
         tables.append(pd.DataFrame({"system": system, "document": names, "n": counts, "score": found.scores(sums)}))
     return pd.concat(tables, ignore_index=True)
+
+
+def as_segments(lines: Sequence[str], documents: Sequence[str]) -> list[str]:
+    """Each document's lines as one, in the order of the documents: what a document-level score counts n-grams over, so
+    that they reach over the ends of sentences (d-BLEU, Liu et al. 2020). Raises ValueError as `by_document` does."""
+    if len(lines) != len(documents):
+        raise ValueError(f"There are {len(lines)} lines but {len(documents)} document ids: one for each line.")
+    joined: dict[str, list[str]] = {}
+    for line, document in zip(lines, documents, strict=True):
+        joined.setdefault(document, []).append(line)
+    return [" ".join(own) for own in joined.values()]

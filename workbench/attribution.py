@@ -60,6 +60,11 @@ def explain(run: Run, test: str, sentence: int, options: Mapping[str, Any], ever
     or "sentence". every_word: one row for each word of the translation and a last one for the sentence.
     """
     looked = look(run, test, sentence, str(options.get("target", "own")), str(options.get("text", "")))
+    if len(looked.context):
+        raise RunError(
+            f"{run.name} reads the sentences before this one, and attribution knows none but its own; the page Context "
+            "shows what they change"
+        )
     chosen = (*range(len(looked.target)), -1) if every_word else (_place(run, looked.target, options),)
     method, baseline = options.get("method", "integrated_gradients"), options.get("baseline", "zero")
     for name, value, known in (("method", method, METHODS), ("baseline", baseline, BASELINES)):

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from workbench.contexts import READERS, Before, before
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from core_models.traces import Trace
     from core_models.translator import Translator
+    from workbench.translations import Translations
 
 TARGETS = {"own": "Own output", "reference": "Reference", "typed": "Typed text"}
 MOST_TOKENS = 400  # of source and of target: what a forced pass over one sentence is asked for
@@ -33,6 +35,13 @@ ARRAYS = (
     "lens.*",
     "*.assignments",
     "*.mass",
+    "past_future_layers.*",
+    "coverage.*",
+    "past.*",
+    "future.*",
+    "context*.words",
+    "context*.distance",
+    *(f"{kind}.*" for kind in READERS),
 )
 
 
@@ -40,7 +49,8 @@ ARRAYS = (
 class Looked:
     """One forced pass: pieces of both sides (</s> included where it was written) and the arrays of the trace.
 
-    `best` are the most probable words, `lens_best` those of each layer.
+    `best` are the most probable words, `lens_best` those of each layer. before: what stands before the sentence, of a
+    run that reads it; where that is joined to the sentence, the source begins with it.
     """
 
     run: Run
@@ -49,6 +59,9 @@ class Looked:
     trace: Trace
     best: tuple[str, ...]
     lens_best: tuple[tuple[str, ...], ...]
+    before: Before | None = None
+    context: tuple[str, ...] = ()
+    context_outputs: tuple[str, ...] = ()
 
     def array(self, name: str) -> np.ndarray:
         """An array of the trace; raises RunError where the system has none of that name."""
@@ -70,11 +83,12 @@ def look(run: Run, test: str, sentence: int, target: str = "own", text: str = ""
         raise RunError(f"{test} has sentences 0 to {len(translations) - 1}, not {sentence}")
     source = translations.test_set.sources[sentence]
     if target == "own":
-        return _looked(run, source, tuple(translations.details[sentence]["tokens"]), None)
+        own = tuple(translations.details[sentence]["tokens"])
+        return _looked(run, source, own, None, _before(run, translations, sentence))
     if target == "typed":
         if not text.strip():
             raise RunError("no text was typed; type a translation, or choose the own output or the reference")
-        return _looked(run, source, None, " ".join(text.split()))
+        return _looked(run, source, None, " ".join(text.split()), _before(run, translations, sentence))
     if target != "reference":
         from core_models.config import nearest
 
@@ -82,11 +96,20 @@ def look(run: Run, test: str, sentence: int, target: str = "own", text: str = ""
     references = translations.test_set.references
     if references is None:
         raise RunError(f"{run.name}: the test set {test!r} has no references; choose the own output or type a text")
-    return _looked(run, source, None, references[sentence])
+    return _looked(run, source, None, references[sentence], _before(run, translations, sentence, references))
 
 
-def _looked(run: Run, source: str, tokens: tuple[str, ...] | None, text: str | None) -> Looked:
-    return _forced(run.reference, stamp(run), run, source, tokens, text)
+def _before(run: Run, translations: Translations, sentence: int, outputs: Sequence[str] | None = None) -> Before | None:
+    """What a run reads before a sentence; its own translations of that, unless other ones are given."""
+    use = opened(run.reference, stamp(run))[0].context
+    if not use.sentences:
+        return None
+    written = (translations.hypotheses if outputs is None else outputs) if use.outputs else None
+    return before(translations.test_set, sentence, use.sentences, written)
+
+
+def _looked(run: Run, source: str, tokens: tuple[str, ...] | None, text: str | None, found: Before | None) -> Looked:
+    return _forced(run.reference, stamp(run), run, source, tokens, text, found)
 
 
 def stamp(run: Run) -> tuple[float, int]:
@@ -108,18 +131,25 @@ def opened(reference: str, stamp: tuple[float, int]) -> tuple[Translator, thread
 
 @lru_cache(maxsize=32)
 def _forced(
-    reference: str, stamp: tuple[float, int], run: Run, source: str, tokens: tuple[str, ...] | None, text: str | None
+    reference: str,
+    stamp: tuple[float, int],
+    run: Run,
+    source: str,
+    tokens: tuple[str, ...] | None,
+    text: str | None,
+    before: Before | None,
 ) -> Looked:
     translator, lock = opened(reference, stamp)
-    pieces = translator.source_vocabulary.pieces(translator.source_vocabulary.encode([source])[0])
+    pieces = _source_pieces(translator, source, before)
     _check_length(run, "source", len(pieces))
+    beside = given(before)
     with lock:
         if tokens is None:
-            (found,) = translator.score([source], [text or ""], trace=ARRAYS)
+            (found,) = translator.score([source], [text or ""], trace=ARRAYS, **beside)
             target, trace = found.tokens, found.trace or {}
         else:
             _check_length(run, "translation", len(tokens))
-            target, (trace,) = list(tokens), translator.trace([source], [tokens], ARRAYS)
+            target, (trace,) = list(tokens), translator.trace([source], [tokens], ARRAYS, **beside)
     if not target:
         raise RunError(f"{run.name}: the translation of this sentence is empty; choose the reference or type a text")
     name = translator.target_vocabulary.pieces
@@ -131,7 +161,36 @@ def _forced(
         trace,
         tuple(name(trace["best"].values)),
         tuple(tuple(name(row)) for row in lens),
+        before,
+        *(
+            tuple(vocabulary.pieces(trace[f"{side}.words"].values)) if f"{side}.words" in trace else ()
+            for side, vocabulary in (
+                ("context", translator.source_vocabulary),
+                ("context_output", translator.target_vocabulary),
+            )
+        ),
     )
+
+
+def given(*before: Before | None) -> dict[str, Any]:
+    """Contexts of sentences as a translator takes them; nothing of a run that reads none."""
+    known = [one for one in before if one is not None]
+    if not known:
+        return {}
+    outputs = [list(one.outputs) for one in known if one.outputs is not None]
+    return {"contexts": [list(one.sources) for one in known], "context_outputs": outputs or None}
+
+
+def _source_pieces(translator: Translator, source: str, before: Before | None) -> list[str]:
+    """What the encoder reads, without the end: the sentences before too, where they are joined to it."""
+    from core_models.text.documents import joined
+
+    vocabulary, use = translator.source_vocabulary, translator.context
+    (ids,) = vocabulary.encode([source])
+    if before is not None and use.joined:
+        there = [text for text in before.sources if text is not None]
+        ids = joined(ids, [use.fitted(one, "the sentence") for one in vocabulary.encode(there)])
+    return vocabulary.pieces(ids)
 
 
 def _check_length(run: Run, side: str, tokens: int) -> None:

@@ -40,6 +40,39 @@ def testsets_table(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.DataFrame(list(rows.values()), columns=columns).astype({"documents": "Int64"})
 
 
+def corpora_table(runs: Sequence[Run]) -> pd.DataFrame:
+    """The prepared text of the runs, a row a split, as Table 1 of Yang 2019 has it: data, split, sentences (pairs),
+    documents, length (sentences of a document on average; NaN where documents are not known), runs (trained on it).
+
+    Runs whose data is not at hand are left out.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from workbench.evaluation import prepared_of
+
+    rows: dict[tuple[str, str], dict[str, object]] = {}
+    for run in runs:
+        try:
+            prepared = prepared_of(run)
+        except RunError:
+            continue
+        for split in dict.fromkeys(("train", "dev", *prepared.test_names)):
+            if (prepared.digest, split) in rows:
+                rows[prepared.digest, split]["runs"] = f"{rows[prepared.digest, split]['runs']}, {run.name}"
+                continue
+            text = prepared.split(split) if split in prepared.manifest["splits"] else prepared.test(split)
+            known = text.documents
+            documents = None if known is None else len(np.unique(np.asarray(known)))
+            length = np.nan if not documents else len(text) / documents
+            rows[prepared.digest, split] = {
+                "data": prepared.folder.name, "split": split, "sentences": len(text), "documents": documents,
+                "length": length, "runs": run.name,
+            }  # fmt: skip
+    columns = ["data", "split", "sentences", "documents", "length", "runs"]
+    return pd.DataFrame(list(rows.values()), columns=columns).astype({"documents": "Int64"})
+
+
 def outputs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
     """What the runs wrote: system, words, characters (means), ratio (characters to those of the reference), empty, odd,
     repeated, copies (of the source)."""

@@ -1,6 +1,7 @@
 """Ablations: which systems differ in one option alone, their scores, their costs, and what papers print for it."""
 
 import math
+import shutil
 
 import pandas as pd
 import pytest
@@ -182,3 +183,33 @@ def test_a_paper_has_its_own_panel_with_its_own_rule():
     assert [mark.position for panel in figure.panels for mark in panel.marks if isinstance(mark, Rule)] == [29.0, 25.84]
     (hollow,) = (mark for mark in theirs.marks if isinstance(mark, Points))
     assert hollow.style.hollow
+
+
+def test_several_metrics_stand_one_below_the_other(grid, monkeypatch):
+    """Figures 4 and 5 of Yang 2019: no second axis, and the paper's best values in words."""
+    for kind in ("scores", "cells"):
+        path = grid / "results" / f"grid.{kind}.csv"
+        table = pd.read_csv(path)
+        pd.concat([table, table.assign(metric="chrf", score=2 * table["score"])]).to_csv(path, index=False)
+    data = grid.parent / f"{grid.name}-data"
+    shutil.copytree(grid, data / "experiments")
+    monkeypatch.setattr(ablation, "data_folder", lambda: data)
+    options = {"experiment": "grid", "option": "capsules"}
+    figure = draw("ablation-stacked", Request((), options=options))
+    assert [panel.y.label for panel in figure.panels] == ["BLEU", "chrF"]
+    assert (figure.columns, figure.shared_x) == (1, True)
+    for panel, metric in zip(figure.panels, ("bleu", "chrf"), strict=True):
+        (one, *_) = draw("ablation", Request((), options={**options, "metric": metric})).panels
+        for mark, other in zip(panel.marks, one.marks, strict=True):
+            pd.testing.assert_frame_equal(mark.rows(), other.rows())
+    with pytest.raises(RunError, match="metric 'blue': choose"):
+        draw("ablation-stacked", Request((), options={**options, "metrics": "blue"}))
+
+
+def test_best_values_without_scores_are_told_in_words():
+    systems = ["qcn:context_sentences=1", "qcn:context_sentences=2", "qcn"]
+    settings = {system: ablation.of_description(system) for system in systems}
+    assert printed_notes("context_sentences", "bleu", settings) == [
+        "Yang et al. 2019, Figure 4: best Meteor, 1", "Yang et al. 2019, Figure 4: best BLEU, 2",
+    ]  # fmt: skip
+    assert printed_notes("capsules", "bleu", settings)[0] == "Yang et al. 2019, Figure 5: best Meteor, 2"

@@ -171,10 +171,12 @@ def test_every_drawing_has_its_case():
     rated = {"human-rating"}  # test_rating.py
     routed = {"routing-maps", "routing-curves", "routing-along"}  # pages/test_routing.py
     routed |= {"routing-corpus", "routing-learned", "routing-health"}  # test_routing_measured.py
+    routed |= {"context-routing", "context-curves", "context-capsules-read", "context-attention"}
+    routed |= {"context-corpus", "context-distances"}  # pages/test_context.py
     varied = {"ablation", "ablation-cost", "length-cost"}  # test_ablation.py, test_length_cost.py
+    varied |= {"ablation-stacked", "context-changes"}  # test_ablation.py, test_context_changes.py
     parted = {"past-future", "past-future-strip", "past-future-lines"}  # pages/test_past_future.py
     parted |= {"past-future-course", "flip-times", "overlap", "past-future-truth", "under-translation"}
-    parted |= {"rescoring"}  # test_rescoring.py
     true = {"true-choices", "true-adequacy"}  # test_true_choices.py, test_counterparts.py
     elsewhere = (several, true, alike, inside, attributed, widened, wrong, printed, rated, routed, varied, parted)
     assert set(load()) == set(CASES).union(*elsewhere)

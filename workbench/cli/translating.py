@@ -193,7 +193,7 @@ def score(
         return  # one process does it all
     _require_models([run])
     text = read_parallel(source, target)
-    for one in core_models.load(run, device).score(text.sources, text.targets or []):
+    for one in core_models.load(run, device).score(text.sources, text.targets or [], text.documents):
         typer.echo(f"{one.log_prob:.4f}\t{len(one.tokens)}")
 
 

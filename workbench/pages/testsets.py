@@ -11,6 +11,7 @@ frame.heading("Test sets", "What the runs were tested on, what is odd about its 
 here = frame.needs_runs()
 with frame.sentences_for_errors():
     testset_tables.show_sets(here)
+    testset_tables.show_corpora(here)
     st.subheader("What the systems wrote")
     testset_tables.show_outputs(here)
     st.subheader("Lines to look at")

@@ -16,8 +16,9 @@ from workbench.widgets import figure_view
 HERE = "runs"
 
 
-def ablations(here: frame.Frame) -> None:
-    """Of the runs beside the chosen ones, or of an experiment whose results are here."""
+def ablations(here: frame.Frame, stacked: bool = False) -> None:
+    """Of the runs beside the chosen ones, or of an experiment whose results are here; stacked: BLEU and chrF, one below
+    the other, instead of one metric."""
     beside = _beside(here)
     with frame.sentences_for_errors():
         options = {HERE: ablation.varying(ablation.settings_of_runs(beside))}
@@ -37,14 +38,23 @@ def ablations(here: frame.Frame) -> None:
         option = columns[1].selectbox(
             "Option", options[which], format_func=lambda name: name.replace("_", " "), key="option", bind="query-params"
         )
-        metric = columns[2].selectbox(
-            "Metric", ["bleu", "chrf"], format_func=METRIC_NAMES.__getitem__, key="ablation-metric", bind="query-params"
+        metric = (
+            "bleu"
+            if stacked
+            else columns[2].selectbox(
+                "Metric",
+                ["bleu", "chrf"],
+                format_func=METRIC_NAMES.__getitem__,
+                key="ablation-metric",
+                bind="query-params",
+            )
         )
         asked = {"option": option, **({"metric": metric} if metric != "bleu" else {})}
+        figure = "ablation-stacked" if stacked else "ablation"
         if which == HERE:
-            figure_view.show("ablation", here.request(beside, **asked))
+            figure_view.show(figure, here.request(beside, **asked))
         else:
-            figure_view.show("ablation", here.request((), experiment=which, **asked))
+            figure_view.show(figure, here.request((), experiment=which, **asked))
         for bench in ablation.benches_of(option):
             figure_view.show("ablation-cost", here.request((), option=option, bench=bench), key=bench)
         for bench in length_benches():

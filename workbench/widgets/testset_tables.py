@@ -40,6 +40,14 @@ _OUTPUTS = {
     "repeated": Number("Repeated", help="The same as an earlier output"),
     "copies": Number("Copies", help="The same as the source"),
 }
+_CORPORA = {
+    "data": "Data",
+    "split": "Split",
+    "sentences": Number("Sentence pairs", format="localized"),
+    "documents": Number("Documents", format="localized"),
+    "length": Number("Document length", format="%.2f", help="Sentences of a document on average"),
+    "runs": st.column_config.TextColumn("Runs", width="large"),
+}
 _FINDINGS = {
     "sentence": Number("Sentence", width="small"),
     "side": "Where",
@@ -85,6 +93,22 @@ def show_sets(frame: Frame) -> None:
     several = table["test"].duplicated()
     if several.any():
         st.warning("Two versions go by one name: the runs were tested on different sentences or references.")
+
+
+@st.cache_data(max_entries=8, show_spinner="Reading the prepared text")
+def _corpora(key: Key, _runs: tuple[Run, ...]) -> pd.DataFrame:
+    return testsets.corpora_table(_runs)
+
+
+def show_corpora(frame: Frame) -> None:
+    """What the runs were trained, validated and tested on, as Table 1 of Yang 2019 tells it."""
+    able = tuple(run for run in frame.chosen if not run.outside)
+    table = _corpora(_key(able, frame.view.test), able)
+    if table.empty:
+        return
+    st.subheader("Corpora")
+    st.dataframe(table, hide_index=True, column_config=_CORPORA, key="corpora", alt="Prepared text of the chosen runs")
+    st.caption("In the form of Table 1 of Yang 2019, which the gallery shows.")
 
 
 def show_outputs(frame: Frame) -> None:

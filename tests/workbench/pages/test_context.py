@@ -1,0 +1,228 @@
+"""Context: figures show the arrays of a forced pass with the sentences before; the page shows them by its slider."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+import core_models
+from analyses import context_routing
+from tests.workbench.pages.app_pages import charts, codes, open_page, texts
+from workbench.context_routing import measured
+from workbench.contexts import before, of_another_document, rows_before
+from workbench.drawing import Request, draw
+from workbench.drawing.context_measures import measures_table
+from workbench.inside import look
+from workbench.runs import RunError, open_run
+from workbench.translations import TestSet
+
+TEST = TestSet("test", list("abcdef"), list("ABCDEF"), ["x", "x", "x", "y", "y", "y"])
+
+
+def number_with_context(run, sentences=2):
+    """The first sentence that has so many before it in its document."""
+    documents = run.translations("test").test_set.documents
+    return next(row for row in range(len(documents)) if rows_before(run_test(run), row, sentences)[-1] is not None)
+
+
+def run_test(run):
+    return run.translations("test").test_set
+
+
+@pytest.fixture(scope="module")
+def passed(context_runs):
+    """Of each run a sentence's reference, forced with all of its document by the translator's own account."""
+    row = number_with_context(context_runs[0])
+    found = {}
+    for run in context_runs:
+        test = run_test(run)
+        rows = [place for place, document in enumerate(test.documents) if document == test.documents[row]]
+        scored = core_models.load(run.folder).score(
+            [test.sources[place] for place in rows],
+            [test.references[place] for place in rows],
+            documents=["one"] * len(rows),
+            trace=["*"],
+        )
+        found[run.name] = scored[rows.index(row)]
+    return row, found
+
+
+def request(run, row, **options):
+    return Request((run,), "test", row, options={"target": "reference", **options})
+
+
+def heats(figure):
+    return [mark for panel in figure.panels for mark in panel.marks if mark.kind == "heat"]
+
+
+def test_what_stands_before_ends_at_the_document():
+    assert rows_before(TEST, 2, 3) == (1, 0, None)
+    assert rows_before(TEST, 3, 3) == (None, None, None)
+    assert rows_before(TEST, 5, 1) == (4,)
+    assert before(TEST, 2, 3).sources == ("b", "a", None)
+    assert before(TEST, 5, 2, TEST.references).outputs == ("E", "D")
+    assert before(TestSet("test", ["a", "b"], None, None), 1, 2).there == 0
+
+
+def test_the_context_of_another_document_has_as_many_sentences():
+    own = before(TEST, 2, 3)
+    other = of_another_document(TEST, 2, own, TEST.references)
+    assert (other.sources, other.outputs) == (("e", "d", None), ("E", "D", None))
+    assert of_another_document(TEST, 3, before(TEST, 3, 3)) is None
+    alone = TestSet("test", ["a", "b"], None, ["x", "x"])
+    assert of_another_document(alone, 1, before(alone, 1, 2)) is None
+
+
+def test_a_look_inside_hands_the_context_on(context_runs, passed):
+    row, found = passed
+    for run in context_runs:
+        looked, one = look(run, "test", row, "reference"), found[run.name]
+        assert looked.target == tuple(one.tokens)
+        np.testing.assert_allclose(looked.array("log_prob"), one.token_log_probs, atol=1e-4)
+        assert len(looked.context) == len(one.trace["context.distance"].values)
+        assert " ".join(looked.context).count("</s>") == looked.before.there
+    assert look(context_runs[1], "test", row).before.outputs is not None
+    assert look(context_runs[0], "test", row).before.outputs is None
+
+
+def test_maps_are_couplings_correlations_and_their_sum(context_runs, passed):
+    run, (row, found) = context_runs[0], passed
+    trace = found[run.name].trace
+    figure = draw("context-routing", request(run, row))
+    couplings, correlations = (trace[f"query_capsules.{name}"].values for name in ("couplings", "correlations"))
+    assert len(figure.panels) == 3 * len(couplings)
+    maps = heats(figure)
+    for iteration in range(len(couplings)):
+        c, p, both = (mark.table.pivot(index="capsule", columns="word", values="value").to_numpy()
+                      for mark in maps[3 * iteration : 3 * iteration + 3])  # fmt: skip
+        np.testing.assert_allclose(c, couplings[iteration].T, atol=1e-5)
+        np.testing.assert_allclose(p, correlations[iteration].T, atol=1e-5)
+        np.testing.assert_allclose(both, c + p, atol=1e-5)
+    np.testing.assert_allclose(maps[0].cells()[0], 1, atol=1e-5)  # the first couplings are even
+    assert [mark.role for mark in maps[:3]] == ["relative", "signed", "signed"]
+    assert set(figure.table.distance.dropna()) == {1, 2}
+
+
+def test_figures_6_and_7_and_the_literal_correlation(context_runs, passed):
+    run, (row, found) = context_runs[0], passed
+    trace = found[run.name].trace
+    sixth, seventh = (draw("context-routing", request(run, row, show=show)) for show in ("c", "p"))
+    assert [panel.title for panel in sixth.panels] == [f"iteration {number}, coupling c" for number in range(4)]
+    first = heats(seventh)[0].cells()[0]
+    assert (abs(first - first[0]) < 1e-6).all()  # every query begins as the same one: equal columns in Figure 7
+    both = draw("context-routing", request(run, row, show="p", correlation="both", iteration=2, raw=True))
+    assert [panel.title for panel in both.panels] == [
+        "iteration 2, p by Pearson's correlation", "iteration 2, p by Equation 7 as printed",
+    ]  # fmt: skip
+    for mark, name in zip(heats(both), ("pearson", "eq7"), strict=True):
+        np.testing.assert_allclose(np.tanh(mark.cells()[0]), trace[f"query_capsules.{name}"].values[2].T, atol=1e-5)
+
+
+def test_curves_are_the_measures_of_the_pass(context_runs, passed):
+    run, (row, found) = context_runs[0], passed
+    trace = {name: one.values for name, one in found[run.name].trace.items()}
+    table = draw("context-curves", request(run, row)).table
+    couplings, correlations = trace["query_capsules.couplings"], trace["query_capsules.correlations"]
+    for label, wanted in (
+        ("capsules in use", context_routing.used_capsules(couplings)),
+        ("weights below 0", context_routing.negative_share(couplings, correlations)),
+        ("cosine with q", trace["query_capsules.query_cosine"].mean(-1)),
+    ):
+        drawn = table[(table.panel == label) & (table.mark == "line")]
+        np.testing.assert_allclose(drawn.value.astype(float), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(("place", "kind"), [(1, "hierarchical_attention"), (2, "document_encoder")])
+def test_attention_over_the_context_by_words_and_by_sentences(context_runs, passed, place, kind):
+    run, (row, found) = context_runs[place], passed
+    for side in ("encoder", "decoder"):
+        weights = found[run.name].trace[f"{kind}.{side}.attention"].values
+        wanted = weights.reshape(-1, *weights.shape[-2:]).mean(0)
+        figure = draw("context-attention", request(run, row, side=side))
+        np.testing.assert_allclose(heats(figure)[0].cells()[0], wanted, atol=1e-4)
+        summed = draw("context-attention", request(run, row, side=side, over="sentences"))
+        np.testing.assert_allclose(heats(summed)[0].cells()[0].sum(1), wanted.sum(1), atol=1e-4)
+        assert summed.panels[0].x.texts == ("2␣before", "1␣before")
+
+
+def test_a_test_set_is_measured_sentence_by_sentence_and_kept(context_runs, passed):
+    run, (row, found) = context_runs[0], passed
+    whole = measured(run, "test", row + 1)
+    trace = {name: one.values for name, one in found[run.name].trace.items()}
+    couplings, correlations = (trace[f"query_capsules.{name}"] for name in ("couplings", "correlations"))
+    own = context_routing.spread(couplings, correlations, trace["context.distance"], 3)
+    assert whole.words[-1] == own.words[0]
+    np.testing.assert_allclose(whole.each[-1], own.each[0], atol=1e-5)
+    np.testing.assert_allclose(whole.correlation[-1], own.correlation[0], atol=1e-5)
+    test = run_test(run)
+    there = [place for place in range(row + 1) if before(test, place, 3).there]
+    assert len(whole.words) == len(there)
+    again = measured(run, "test", row + 1)
+    np.testing.assert_array_equal(again.each, whole.each)
+    assert list(run.statistics.glob("context-routing-*.npz"))
+    request = Request((run,), "test", options={"sentences": row + 1})
+    table = measures_table(request)
+    drawn = draw("context-corpus", request).table
+    used = table[(table.measure == "used") & (table.distance == 0)]
+    assert drawn[(drawn.panel == "capsules in use") & (drawn.mark == "line")].value.tolist() == used.value.tolist()
+    far = draw("context-distances", request).table
+    wanted = table[(table.measure == "correlation") & (table.distance == 2)].value.tolist()
+    assert far[(far.panel == "mean p") & (far.series == "2 before")].value.tolist() == wanted
+
+
+def test_what_cannot_be_drawn_is_said(context_runs, demo_runs):
+    plain, run = open_run("demo/transformer", demo_runs), context_runs[0]
+    row = number_with_context(run)
+    for one, name, options, message in (
+        (plain, "context-routing", {}, "routes no context to capsules; choose a run of qcn"),
+        (run, "context-attention", {}, "attends to no words before the sentence"),
+        (run, "context-routing", {"iteration": 4}, "iteration 4: write all, or a number from 0 to 3"),
+        (run, "context-routing", {"show": "x"}, "show 'x': choose all, c, p, sum"),
+        (run, "context-corpus", {"sentences": 0}, "sentences 0: write a number from 1, or all"),
+        (run, "context-corpus", {"sentences": 1}, "none of the first 1 sentences of 'test' has a sentence before it"),
+        (run, "context-routing", {"shown": "c"}, "there is no option 'shown'"),
+    ):
+        with pytest.raises(RunError, match=message):
+            draw(name, Request((one,), "test", row, options=options))
+    with pytest.raises(RunError, match="sentence 0 of 'test' begins its document"):
+        draw("context-routing", Request((run,), "test", 0))
+
+
+@pytest.fixture
+def with_context(runs_root, demo_runs, context_runs):
+    shutil.copytree(demo_runs / "demo", runs_root / "demo")
+    for run in context_runs:
+        shutil.copytree(run.folder, runs_root / run.name)
+    return runs_root
+
+
+def test_the_page_shows_the_texts_and_scrubs_the_iteration(with_context, context_runs):
+    names, row = [run.name for run in context_runs], number_with_context(context_runs[0])
+    at = open_page("context", runs=names, sentence=str(row), iteration="0")
+    lines = run_test(context_runs[0]).sources
+    assert {lines[row - 1], lines[row - 2]} <= set(texts(at))
+    maps = next(chart for chart in charts(at) if any(trace["type"] == "heatmap" for trace in chart["data"]))
+    assert sum(trace["type"] == "heatmap" for trace in maps["data"]) == 3
+    assert any("--set iteration=0" in code for code in codes(at))
+    at = open_page("context", runs=names, sentence=str(row), figure="Figure 6: c of all iterations")
+    assert any("context-routing" in code and 'show="c"' in code for code in codes(at))
+
+
+def test_the_other_parts_of_the_page(with_context, context_runs):
+    row = number_with_context(context_runs[0])
+    at = open_page("context", runs=["qcn-reg", "han"], sentence=str(row), context="What it changes",
+                   translation="Reference")  # fmt: skip
+    drawn = draw("context-changes", Request(tuple(context_runs[:2]), "test", row, options={"target": "reference"}))
+    assert drawn.summary in texts(at)
+    at = open_page("context", runs=["qcn-reg", "demo/transformer"], context="Test set")
+    assert len(charts(at)) == 2
+    assert any("Without context: transformer" in caption.value.replace("\\", "") for caption in at.caption)
+
+
+def test_the_page_says_what_it_needs(with_context):
+    at = open_page("context", runs=["demo/transformer"])
+    assert any("None of the chosen runs reads the sentences before" in text for text in texts(at))
+    assert any("workbench demo qcn-reg" in code for code in codes(at))
+    at = open_page("context", runs=["qcn-reg"], sentence="0")
+    assert any("begins its document" in text for text in texts(at))
+    assert not charts(at)

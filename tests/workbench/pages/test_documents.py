@@ -1,0 +1,109 @@
+"""Documents: translations side by side with what was read before them, and scores of documents beside sacreBLEU's."""
+
+import shutil
+
+import pytest
+from sacrebleu.metrics import BLEU
+
+from tests.workbench.pages.app_pages import codes, open_page, texts
+from workbench import documents
+from workbench.contexts import rows_before
+from workbench.evaluation import Counting, prepared_of
+from workbench.runs import RunError, open_run
+from workbench.testsets import corpora_table
+
+
+@pytest.fixture
+def test_of(context_runs):
+    return context_runs[0].translations("test").test_set
+
+
+def test_a_document_is_told_sentence_by_sentence(context_runs, demo_runs, test_of):
+    runs = [*context_runs[:1], open_run("demo/transformer", demo_runs)]
+    name = test_of.documents[-1]
+    rows = [row for row, own in enumerate(test_of.documents) if own == name]
+    table = documents.sentences_table(runs, "test", name)
+    assert table["sentence"].tolist() == rows
+    assert table["source"].tolist() == [test_of.sources[row] for row in rows]
+    assert table["qcn-reg"].tolist() == [runs[0].translations("test").hypotheses[row] for row in rows]
+    first = rows[0]
+    wanted = ["none", str(first), f"{first} to {first + 1}", f"{first} to {first + 2}", f"{first + 1} to {first + 3}"]
+    assert table["qcn-reg read"].tolist()[:5] == wanted[: len(rows)]
+    assert "demo/transformer read" not in table
+    with pytest.raises(RunError, match="test has no document 'x'"):
+        documents.sentences_table(runs, "test", "x")
+
+
+def test_documents_are_scored_as_sacrebleu_does(context_runs, test_of):
+    run = context_runs[0]
+    (found,) = documents.levels_table([run], "test", "bleu", Counting(), samples=20).to_dict("records")
+    lines, ids = run.translations("test").hypotheses, test_of.documents
+    order = list(dict.fromkeys(ids))
+    outputs, references = (
+        [" ".join(line for line, own in zip(side, ids, strict=True) if own == name) for name in order]
+        for side in (lines, test_of.references)
+    )
+    assert found["document"] == pytest.approx(BLEU().corpus_score(outputs, [references]).score)
+    assert found["score"] == pytest.approx(BLEU().corpus_score(lines, [test_of.references]).score)
+    each = [
+        BLEU().corpus_score([lines[row] for row in rows], [[test_of.references[row] for row in rows]]).score
+        for rows in documents.documents_of([run], "test").values()
+    ]
+    assert found["mean"] == pytest.approx(sum(each) / len(each))
+    assert found["documents"] == len(order)
+    assert found["low"] <= found["document"] <= found["high"]
+
+
+def test_corpora_are_told_as_table_1_tells_them(context_runs):
+    prepared = prepared_of(context_runs[0])
+    table = corpora_table(context_runs).set_index("split")
+    assert set(table["runs"]) == {", ".join(run.name for run in context_runs)}
+    text = prepared.test("test")
+    assert table.loc["test", "sentences"] == len(text.sources)
+    assert table.loc["test", "documents"] == len(set(text.documents))
+    assert table.loc["train", "sentences"] == len(prepared.split("train"))
+    assert table.loc["train", "length"] == pytest.approx(
+        table.loc["train", "sentences"] / table.loc["train", "documents"]
+    )
+    assert 6 <= table.loc["train", "length"] <= 14  # what the corpus is configured for
+
+
+@pytest.fixture
+def with_context(runs_root, demo_runs, context_runs):
+    shutil.copytree(demo_runs / "demo", runs_root / "demo")
+    for run in context_runs:
+        shutil.copytree(run.folder, runs_root / run.name)
+    return runs_root
+
+
+def test_the_page_shows_the_document_of_the_sentence_and_its_scores(with_context, context_runs, test_of):
+    row = len(test_of.sources) - 1
+    at = open_page("documents", runs=["qcn-reg", "demo/transformer"], sentence=str(row))
+    shown = at.dataframe[0].value
+    assert shown["sentence"].tolist() == [
+        place for place, own in enumerate(test_of.documents) if own == test_of.documents[row]
+    ]
+    levels = next(frame.value for frame in at.dataframe if "signature" in frame.value)
+    wanted = documents.levels_table(context_runs[:1], "test", "bleu", Counting())
+    assert levels["document"][0] == pytest.approx(wanted["document"][0])
+    before = ", ".join(str(place) for place in reversed(rows_before(test_of, row, 3)) if place is not None)
+    assert any(f"qcn-reg {before or 'none'}" in caption.value.replace("\\", "") for caption in at.caption)
+    at.button(key="Document before").click().run()
+    assert not at.exception
+    earlier = at.dataframe[0].value["sentence"].tolist()
+    assert earlier[-1] == shown["sentence"][0] - 1
+    assert at.session_state["sentence"] == earlier[0]
+
+
+def test_without_document_ids_the_page_says_so(with_context):
+    for path in with_context.glob("*/*/translations/test/documents.txt"):
+        path.unlink()
+    at = open_page("documents", runs=["demo/transformer"])
+    assert any("says of no sentence which document it belongs to" in text for text in texts(at))
+    assert not codes(at)
+
+
+def test_the_page_of_test_sets_has_the_corpora(with_context, context_runs):
+    at = open_page("testsets", runs=["qcn-reg"])
+    corpora = next(frame.value for frame in at.dataframe if "length" in frame.value)
+    assert corpora["sentences"].tolist() == corpora_table(context_runs[:1])["sentences"].tolist()

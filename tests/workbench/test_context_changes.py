@@ -1,0 +1,112 @@
+"""What a context changes: every variant is what the translator says of that context; what cannot be seen has no say."""
+
+import numpy as np
+import pytest
+
+import core_models
+from analyses.context_routing import moved
+from workbench.context_changes import BACKWARDS, NONE, OTHER, SENTENCE, SWAPPED, WORD, changes, variants
+from workbench.contexts import Before, rows_before
+from workbench.drawing import Request, draw
+from workbench.runs import RunError, open_run
+
+
+def test_variants_leave_out_each_word_and_each_sentence_once():
+    found = variants(Before(("a b", "c", None)), Before(("d", "e", None)))
+    said = [(one.what, one.distance, one.word, one.before.sources) for one in found]
+    assert said == [
+        ("", 0, "", ("a b", "c", None)),
+        (WORD, 2, "c", ("a b", "", None)),
+        (WORD, 1, "a", ("b", "c", None)),
+        (WORD, 1, "b", ("a", "c", None)),
+        (SENTENCE, 2, "", ("a b", None, None)),
+        (SENTENCE, 1, "", (None, "c", None)),
+        (NONE, 0, "", (None, None, None)),
+        (OTHER, 0, "", ("d", "e", None)),
+        (BACKWARDS, 0, "", ("b a", "c", None)),
+        (SWAPPED, 0, "", ("c", "a b", None)),
+    ]
+
+
+def test_translations_before_are_left_out_beside_their_sources():
+    found = variants(Before(("a b",), ("A B",)))
+    words = [(one.side, one.before) for one in found if one.what == WORD]
+    assert words[2:] == [("translation", Before(("a b",), ("B",))), ("translation", Before(("a b",), ("A",)))]
+    assert [one.before for one in found if one.what == SENTENCE] == [Before((None,), (None,))]
+    assert not any(one.what == SWAPPED for one in found)
+
+
+@pytest.fixture(scope="module")
+def row(context_runs):
+    test = context_runs[0].translations("test").test_set
+    return next(place for place in range(len(test.sources)) if rows_before(test, place, 2)[-1] is not None)
+
+
+def scored(run, row, sources, trace=()):
+    """The reference of a sentence with some context, by the translator's own account."""
+    test = run.translations("test").test_set
+    translator = core_models.load(run.folder)
+    reach = translator.context.sentences
+    contexts = [[*sources, *[None] * (reach - len(sources))]]
+    return translator.score([test.sources[row]], [test.references[row]], contexts=contexts, trace=trace)[0]
+
+
+def test_changes_are_differences_of_log_p(context_runs, row):
+    run = context_runs[0]
+    test = run.translations("test").test_set
+    near, far = test.sources[row - 1], test.sources[row - 2]
+    table = changes(run, "test", row, "reference")
+    known = table.set_index(["what", "distance", "place"])
+    as_is = scored(run, row, [near, far]).log_prob
+    assert table["log_prob"].iloc[0] == pytest.approx(as_is, abs=1e-4)
+    shorter = " ".join(near.split()[1:])
+    for key, context in (
+        ((WORD, 1, 0), [shorter, far]),
+        ((SENTENCE, 1, -1), [None, far]),
+        ((SENTENCE, 2, -1), [near, None]),
+        ((NONE, 0, -1), []),
+        ((SWAPPED, 0, -1), [far, near]),
+    ):
+        wanted = scored(run, row, context).log_prob - as_is
+        assert known.loc[key, "change"] == pytest.approx(wanted, abs=2e-4)
+    assert len(table[table["what"] == WORD]) == len(near.split()) + len(far.split())
+
+
+def test_capsules_cannot_see_the_order_of_words_but_that_of_sentences(context_runs, row):
+    table = changes(context_runs[0], "test", row, "reference").set_index("what")
+    assert table.loc[BACKWARDS, "change"] == pytest.approx(0, abs=1e-4)
+    assert abs(table.loc[SWAPPED, "change"]) > 1e-5
+    ordered = changes(context_runs[2], "test", row, "reference").set_index("what")
+    assert abs(ordered.loc[BACKWARDS, "change"]) > 1e-5
+    assert np.isnan(ordered["routing"]).all()
+
+
+def test_couplings_of_the_other_words_move(context_runs, row):
+    run = context_runs[0]
+    test = run.translations("test").test_set
+    near, far = test.sources[row - 1], test.sources[row - 2]
+    names = ["query_capsules.couplings", "context.distance"]
+    whole, rest = scored(run, row, [near, far], names), scored(run, row, [near], names)
+    own = whole.trace["context.distance"].values == 1
+    last = [one.trace["query_capsules.couplings"].values[-1] for one in (whole, rest)]
+    table = changes(run, "test", row, "reference").set_index(["what", "distance"])
+    assert table.loc[(SENTENCE, 2), "routing"] == pytest.approx(moved(last[0][own], last[1]), abs=1e-5)
+    assert np.isnan(table.loc[(NONE, 0), "routing"])
+
+
+def test_the_figure_is_the_table(context_runs, demo_runs, row):
+    run = context_runs[0]
+    figure = draw("context-changes", Request((run,), "test", row, options={"target": "reference"}))
+    table = changes(run, "test", row, "reference")
+    drawn = figure.table[figure.table.mark == "bars"]
+    words = drawn[drawn.panel == "without a word (source)"]
+    assert words.change.dropna().tolist() == table[table.what == WORD].change.tolist()
+    wholes = drawn[drawn.label.notna()]
+    assert wholes.label.tolist()[:2] == ["without the sentence 2 before", "without the sentence 1 before"]
+    han = draw("context-changes", Request((context_runs[1],), "test", row, options={"target": "reference"}))
+    assert "without a word (translation)" in {panel.title for panel in han.panels}
+    plain = open_run("demo/transformer", demo_runs)
+    with pytest.raises(RunError, match="reads no sentence but its own; choose a run of qcn"):
+        draw("context-changes", Request((plain,), "test", row))
+    with pytest.raises(RunError, match="sentence 0 of 'test' has nothing before it"):
+        draw("context-changes", Request((run,), "test", 0))

@@ -1,0 +1,181 @@
+"""What a sentence's context changes, live: its translation is forced again with words or sentences before it left out.
+
+To leave a word out of a set of capsules is to mask it; a system that reads the order sees a sentence without the word.
+Knows runs and the translator, no figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workbench.contexts import CAPSULES, Before, Lines, of_another_document
+from workbench.inside import given, look, opened, stamp
+from workbench.runs import Run, RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from core_models.traces import Trace
+
+WORD, SENTENCE, NONE, OTHER, BACKWARDS, SWAPPED = (
+    "word", "sentence", "no context", "another document's", "words backwards", "sentences swapped",
+)  # fmt: skip
+MOST_FORCED = 400  # passes of one sentence
+_COUPLINGS, _WORDS, _DISTANCES = f"{CAPSULES}.couplings", "context.words", "context.distance"
+_NAMES = ("log_prob", _COUPLINGS, _WORDS, _DISTANCES)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A context instead of the own one. what: how it was changed; distance and place: of the sentence (from 1) and the
+    word in it (from 0) that is left out, of its source or of its translation."""
+
+    what: str
+    before: Before
+    side: str = "source"
+    distance: int = 0
+    place: int = -1
+    word: str = ""
+
+
+def variants(own: Before, other: Before | None = None) -> list[Variant]:
+    """Every context that is tried: without each word, each sentence, all of it; another document's; in other orders.
+
+    other: as many sentences of another document.
+    """
+    found = [Variant("", own)]
+    sides = [("source", own.sources)] + ([] if own.outputs is None else [("translation", own.outputs)])
+    for side, lines in sides:
+        for distance in range(len(lines), 0, -1):
+            words = (lines[distance - 1] or "").split()
+            for place, word in enumerate(words):
+                line = " ".join(words[:place] + words[place + 1 :])
+                found.append(Variant(WORD, _with(own, side, distance, line), side, distance, place, word))
+    there = [distance for distance in range(1, len(own.sources) + 1) if own.sources[distance - 1] is not None]
+    found += [Variant(SENTENCE, _without(own, [distance]), distance=distance) for distance in reversed(there)]
+    found.append(Variant(NONE, _without(own, there)))
+    found += [] if other is None else [Variant(OTHER, other)]
+    found.append(Variant(BACKWARDS, _changed(own, _backwards)))
+    if len(there) > 1:
+        found.append(Variant(SWAPPED, _changed(own, _swapped)))
+    return found
+
+
+def _with(own: Before, side: str, distance: int, line: str) -> Before:
+    name = "sources" if side == "source" else "outputs"
+    lines: Lines = getattr(own, name)
+    return replace(own, **{name: (*lines[: distance - 1], line, *lines[distance:])})
+
+
+def _changed(own: Before, change: Callable[[Lines], Lines]) -> Before:
+    return Before(change(own.sources), None if own.outputs is None else change(own.outputs))
+
+
+def _without(own: Before, distances: Sequence[int]) -> Before:
+    return _changed(
+        own, lambda lines: tuple(None if place in distances else line for place, line in enumerate(lines, start=1))
+    )
+
+
+def _backwards(lines: Lines) -> Lines:
+    """The words of every sentence in the other order."""
+    return tuple(None if line is None else " ".join(reversed(line.split())) for line in lines)
+
+
+def _swapped(lines: Lines) -> Lines:
+    """The sentences that are there in the other order, where they were."""
+    there = iter([line for line in lines if line is not None][::-1])
+    return tuple(None if line is None else next(there) for line in lines)
+
+
+def changes(run: Run, test: str, sentence: int, target: str = "own", text: str = "") -> pd.DataFrame:
+    """A row a variant: what, side, distance, place, word, log_prob (of the translation), change (nats), routing.
+
+    The first row is the context as it is. routing: how far the couplings of the words that are left moved in the last
+    iteration (`analyses.context_routing.moved`); NaN where there are none, or other words. Raises RunError where the
+    run reads no context, or nothing stands before the sentence.
+    """
+    import pandas as pd
+
+    looked = look(run, test, sentence, target, text)
+    if looked.before is None:
+        raise RunError(f"{run.name} reads no sentence but its own; choose a run of qcn, han, san or another reader")
+    if not looked.before.there:
+        raise RunError(f"sentence {sentence} of {test!r} has nothing before it; choose another sentence")
+    translations = run.translations(test)
+    lines = translations.test_set.references if target == "reference" else translations.hypotheses
+    outputs = None if looked.before.outputs is None else lines
+    other = of_another_document(translations.test_set, sentence, looked.before, outputs)
+    source = translations.test_set.sources[sentence]
+    rows = _forced(run.reference, stamp(run), source, looked.target, looked.before, other)
+    return pd.DataFrame([dict(row) for row in rows])
+
+
+Row = tuple[tuple[str, object], ...]
+
+
+@lru_cache(maxsize=32)
+def _forced(
+    reference: str,
+    stamp: tuple[float, int],
+    source: str,
+    target: tuple[str, ...],
+    own: Before,
+    other: Before | None,
+) -> tuple[Row, ...]:
+    translator, lock = opened(reference, stamp)
+    tried = variants(own, other)
+    if len(tried) > MOST_FORCED:
+        raise RunError(
+            f"{len(tried)} contexts are too many to be forced while somebody waits, at most {MOST_FORCED}: the "
+            "sentences before are too long; choose another sentence"
+        )
+    with lock:
+        traces = translator.trace(
+            [source] * len(tried), [target] * len(tried), _NAMES, **given(*(one.before for one in tried))
+        )
+    return tuple(_rows(tried, traces))
+
+
+def _rows(tried: Sequence[Variant], traces: Sequence[Trace]) -> Iterator[Row]:
+    base = traces[0]
+    as_is = float(base["log_prob"].values.sum())
+    for one, trace in zip(tried, traces, strict=True):
+        log_prob = float(trace["log_prob"].values.sum())
+        yield (
+            ("what", one.what), ("side", one.side), ("distance", one.distance), ("place", one.place),
+            ("word", one.word), ("log_prob", log_prob), ("change", log_prob - as_is), ("routing", _moved(base, trace)),
+        )  # fmt: skip
+
+
+def _moved(base: Trace, trace: Trace) -> float:
+    """How far the last couplings of the pieces moved that both have: one stretch of the base's may be left out."""
+    from analyses.context_routing import moved
+
+    if _COUPLINGS not in base:
+        return float("nan")
+    kept = _kept(_pieces(base), _pieces(trace))
+    if kept is None:
+        return float("nan")
+    return moved(base[_COUPLINGS].values[-1][kept], trace[_COUPLINGS].values[-1])
+
+
+def _pieces(trace: Trace) -> list[tuple[int, int]]:
+    """Each context piece with its distance."""
+    return list(zip(trace[_DISTANCES].values.tolist(), trace[_WORDS].values.tolist(), strict=True))
+
+
+def _kept(whole: Sequence[tuple[int, int]], part: Sequence[tuple[int, int]]) -> np.ndarray | None:
+    """Places of the whole that make the part, if that is the whole without one stretch (or all of it); else None."""
+    missing = len(whole) - len(part)
+    if missing < 0:
+        return None
+    first = next((place for place, (a, b) in enumerate(zip(whole, part, strict=False)) if a != b), len(part))
+    if list(whole[first + missing :]) != list(part[first:]):
+        return None
+    return np.r_[:first, first + missing : len(whole)].astype(int)

@@ -1,0 +1,81 @@
+"""Drawings of how the context is routed over a whole test set, with intervals over its sentences (Yang 2019).
+
+Options of both: `sentences`, the first so many of the test set (or all).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.contexts import routing_context
+from workbench.drawing import Request, drawing, short_names, styles
+from workbench.runs import RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.figures.grammar import Figure
+
+SENTENCES = 200
+
+
+def sentences_of(request: Request) -> int | None:
+    """How many are measured; None for all."""
+    asked = request.options.get("sentences", SENTENCES)
+    if asked == "all":
+        return None
+    if isinstance(asked, bool) or not str(asked).isdecimal() or int(asked) < 1:
+        raise RunError(f"sentences {asked!r}: write a number from 1, or all")
+    return int(asked)
+
+
+def measures_table(request: Request) -> pd.DataFrame:
+    """`analyses.context_routing.measures` of the runs that route a context: system first."""
+    import pandas as pd
+
+    from analyses.context_routing import measures
+    from workbench.context_routing import measured
+
+    names = short_names(request.runs)
+    tables = [
+        measures(measured(run, request.test, sentences_of(request))).assign(system=names[run.name])
+        for run in routing_context(request.runs)
+    ]
+    whole = pd.concat(tables, ignore_index=True)
+    return whole[["system", *(column for column in whole if column != "system")]]
+
+
+def _said(table: pd.DataFrame, request: Request) -> str:
+    counted = ", ".join(map(str, sorted(set(table.loc[table["distance"] == 0, "n"]))))
+    return f"{counted} sentences of {request.test} that have a context; 95 % bootstrap intervals over sentences"
+
+
+@drawing("context-corpus", options=("sentences",))
+def _corpus(request: Request) -> Figure:
+    from analyses.context_routing import MEASURES
+    from workbench.figures.context import context_curves
+
+    table = measures_table(request)
+    return context_curves(
+        table[table["distance"] == 0],
+        MEASURES,
+        {"negative": 0.0},
+        "Among how many capsules a word is spread as if evenly (exp of the mean entropy of c); among how many all "
+        "words of a context together are; what the fullest capsule gets of them (1: collapsed); how many weights are "
+        f"below zero. Means over {_said(table, request)}. Iterations count from 0.",
+        styles(request),
+        "context-corpus",
+    )
+
+
+@drawing("context-distances", options=("sentences",))
+def _distances(request: Request) -> Figure:
+    from workbench.figures.context import context_distances
+
+    table = measures_table(request)
+    return context_distances(
+        table[table["distance"] > 0],
+        ("correlation", "weight"),
+        "Mean correlation p and mean weight c + p of the words of a context sentence, by how far before the sentence "
+        f"it stands. {_said(table, request)}.",
+    )

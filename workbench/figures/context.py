@@ -1,0 +1,180 @@
+"""What a system makes of the sentences before one (Yang 2019, Figures 6 and 7): maps of context words by capsules for
+each iteration, curves over iterations, measures of a test set.
+
+Cells come as tidy tables, words in reading order with the farthest sentence first; nothing is averaged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from workbench.figures import theme
+from workbench.figures.axes import category_axis, token_axis
+from workbench.figures.columns import require_columns, said_of_each
+from workbench.figures.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, Rule, SeriesStyle, rule
+
+_CELLS = ("system", "row", "iteration", "capsule", "word", "word_token", "distance", "value", "shown")
+_CURVES = ("system", "measure", "iteration", "value", "low", "high")
+_ROW_INCHES, _LEAST = 0.13, 0.45
+COUPLING, CORRELATION, WEIGHT = "coupling c", "correlation p", "c + p"
+LITERAL = "p by Equation 7 as printed"
+TRUE = "p by Pearson's correlation"
+SUM_LIMIT = 1.8  # c is at most 1, p at most tanh 1 = 0.76
+LABELS = {
+    "effective": "capsules of a word",
+    "used": "capsules in use",
+    "fullest_share": "share of the fullest",
+    "negative": "weights below 0",
+    "query_cosine": "cosine with q",
+    "correlation": "mean p",
+    "weight": "mean c + p",
+}
+
+
+def context_routing(cells: pd.DataFrame, caption: str = "") -> Figure:
+    """Capsules (downwards) by context words, a map for each iteration and `row`, one below the other.
+
+    value: as it is; shown: as it is shaded, couplings as ratios to an even share, all else from -1 to 1 (c + p to
+    `SUM_LIMIT`). Lines part the context sentences, which are named above the first map.
+    """
+    require_columns(cells, _CELLS, "cells")
+    systems = list(dict.fromkeys(cells["system"]))
+    panels: list[Panel] = []
+    named: set[object] = set()
+    for (system, iteration, row), own in cells.groupby(["system", "iteration", "row"], sort=False):
+        words = own.drop_duplicates("word").sort_values("word")
+        capsules = sorted(set(own["capsule"]))
+        placed = own.assign(place=own["capsule"] - capsules[0])
+        marks: list[Mark] = [_heat(placed, str(row), len(capsules)), *_parted(words)]
+        first = system not in named
+        top = len(capsules) - 0.5
+        if first:
+            named.add(system)
+            marks.append(_named(words, len(capsules)))
+            top = len(capsules) + 0.6
+        axis = token_axis([str(token) for token in words["word_token"]], "context word")
+        y = category_axis([str(capsule) for capsule in capsules], "capsule")
+        y = Axis(y.label, y.kind, y.positions, y.texts, 1, (-0.5, top))
+        title = f"iteration {iteration}, {row}"
+        height = max(_LEAST, _ROW_INCHES * (len(capsules) + first))
+        panels.append(Panel(tuple(marks), axis, y, height, f"{system}: {title}" if len(systems) > 1 else title))
+    return Figure(
+        "context-routing",
+        "Context words and capsules",
+        tuple(panels),
+        caption,
+        said_of_each(cells, _fullest),
+        "page",
+        shared_x=len(systems) == 1,
+    )
+
+
+def _heat(rows: pd.DataFrame, row: str, capsules: int) -> Heat:
+    hover = ("word_token", "distance", "capsule", "value")
+    if row == COUPLING:
+        even = (1 / capsules, float(capsules)) if capsules > 1 else (0.5, 2.0)
+        return Heat(rows, "word", "place", hover=hover, value="shown", role="relative", limits=even, label="c × m")
+    limit, label = (SUM_LIMIT, WEIGHT) if row == WEIGHT else (1.0, "p")
+    return Heat(rows, "word", "place", hover=hover, value="shown", role="signed", limits=(-limit, limit), label=label)
+
+
+def _parted(words: pd.DataFrame) -> list[Rule]:
+    """Lines between context sentences."""
+    distances = words["distance"].tolist()
+    return [
+        rule(place - 0.5, horizontal=False, style=SeriesStyle(theme.BLACK, "solid", "none", width=0.9))
+        for place in range(1, len(distances))
+        if distances[place] != distances[place - 1]
+    ]
+
+
+def _named(words: pd.DataFrame, capsules: int) -> Labels:
+    """How far before the sentence each context sentence stands, above the first map."""
+    middles = words.groupby("distance", sort=False)["word"].mean().reset_index()
+    named = middles.assign(text=[f"{distance} before" for distance in middles["distance"]], height=float(capsules))
+    return Labels(named, "word", "height", font_points=6.0, offset_points=0.0)
+
+
+def _fullest(system: str, cells: pd.DataFrame) -> str:
+    """Which capsule most words have their largest value with, in the last map of the first row."""
+    row = cells["row"].iloc[0]
+    own = cells[(cells["row"] == row) & (cells["iteration"] == cells["iteration"].max())]
+    best = own.loc[own.groupby("word")["value"].idxmax(), "capsule"]
+    capsule = int(best.mode().iloc[0])
+    return (
+        f"{system}: in iteration {own['iteration'].iloc[0]} {int((best == capsule).sum())} of {len(best)} context "
+        f"words have their largest {row} with capsule {capsule}."
+    )
+
+
+def context_curves(
+    table: pd.DataFrame,
+    measures: Sequence[str],
+    ceilings: Mapping[str, float] | None = None,
+    caption: str = "",
+    styles: dict[str, SeriesStyle] | None = None,
+    name: str = "context-curves",
+) -> Figure:
+    """A panel a measure, by iteration from 0; `low` and `high` end the band (NaN: none). ceilings: rules in panels."""
+    require_columns(table, _CURVES, "table")
+    looks = theme.styles(list(dict.fromkeys(table["system"])), styles)
+    panels = []
+    steps = sorted(set(table["iteration"]))
+    x = Axis("iteration", positions=tuple(map(float, steps)), texts=tuple(map(str, steps)))
+    for measure in measures:
+        own = table[table["measure"] == measure]
+        if own.empty:
+            continue
+        ceiling = (ceilings or {}).get(measure)
+        marks: list[Mark] = [] if ceiling is None else [rule(ceiling)]
+        for system, rows in own.groupby("system", sort=False):
+            banded = bool(rows["low"].notna().all())
+            marks.append(
+                Line(rows, "iteration", "value", str(system), looks[str(system)],
+                     low="low" if banded else None, high="high" if banded else None)
+            )  # fmt: skip
+        panels.append(Panel(tuple(marks), x, Axis(LABELS.get(measure, measure)), 1.1))
+    return Figure(
+        name, "Routing of the context by iteration", tuple(panels), caption, _ends(table, measures), "page",
+        columns=min(4, max(1, len(panels))),
+    )  # fmt: skip
+
+
+def _ends(table: pd.DataFrame, measures: Sequence[str]) -> str:
+    last = table[table["iteration"] == table["iteration"].max()]
+    said = []
+    for system, rows in last.groupby("system", sort=False):
+        values = rows.drop_duplicates("measure").set_index("measure")["value"]
+        listed = [f"{LABELS.get(name, name)} {values[name]:.2f}" for name in measures if name in values]
+        said.append(f"{system}: {', '.join(listed)}")
+    return f"In iteration {last['iteration'].iloc[0]}, {'; '.join(said)}."
+
+
+def context_distances(
+    table: pd.DataFrame, measures: Sequence[str], caption: str = "", name: str = "context-distances"
+) -> Figure:
+    """A panel a measure and system: a line for each distance over the iterations, with bands."""
+    require_columns(table, (*_CURVES, "distance"), "table")
+    series = {distance: f"{distance} before" for distance in sorted(set(table["distance"]))}
+    looks = theme.styles(list(series.values()))
+    steps = sorted(set(table["iteration"]))
+    x = Axis("iteration", positions=tuple(map(float, steps)), texts=tuple(map(str, steps)))
+    systems, panels = list(dict.fromkeys(table["system"])), []
+    for system in systems:
+        for measure in measures:
+            rows = table[(table["system"] == system) & (table["measure"] == measure)]
+            lines = [
+                Line(
+                    own, "iteration", "value", series[distance], looks[series[distance]], ("n",), low="low", high="high"
+                )
+                for distance, own in rows.groupby("distance")
+            ]
+            panels.append(Panel(tuple(lines), x, Axis(LABELS[measure]), 1.1, system if len(systems) > 1 else ""))
+    last = table[table["iteration"] == table["iteration"].max()]
+    said = [f"{row.system}, {row.distance} before: {LABELS[row.measure]} {row.value:.3f}" for row in last.itertuples()]
+    return Figure(
+        name, "Context by distance", tuple(panels), caption, f"At the end: {'; '.join(said)}.", "page",
+        columns=len(measures),
+    )  # fmt: skip

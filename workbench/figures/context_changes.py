@@ -1,0 +1,79 @@
+"""What a context changes in log P of a translation: word by word, sentence by sentence, and against other contexts.
+
+Changes come as a tidy table, a row each; nothing is computed here.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from workbench.figures import theme
+from workbench.figures.axes import category_axis, token_axis
+from workbench.figures.columns import require_columns, said_of_each
+from workbench.figures.grammar import Axis, Bars, Figure, Labels, Mark, Panel, SeriesStyle, rule
+
+_WORDS = ("system", "side", "distance", "at", "word", "change", "routing")
+_WHOLES = ("system", "label", "change")
+_CHANGE = SeriesStyle(theme.PAST, "solid", "square")
+_ROUTING = SeriesStyle(theme.NEUTRAL, "solid", "diamond")
+_APART = SeriesStyle(theme.BLACK, "solid", "none", width=0.9)
+
+
+def context_changes(words: pd.DataFrame, wholes: pd.DataFrame, caption: str = "") -> Figure:
+    """For each system and side a panel of bars, one a context word that is left out, in reading order (`at`, from 0);
+    below it, where couplings are known, how far these moved; at the end a panel of whole sentences and other contexts.
+
+    change: nats of log P, below zero where the translation became less probable.
+    """
+    require_columns(words, _WORDS, "words")
+    require_columns(wholes, _WHOLES, "wholes")
+    systems = list(dict.fromkeys(wholes["system"]))
+    panels: list[Panel] = []
+    for system in systems:
+        name = f"{system}: " if len(systems) > 1 else ""
+        for side, own in words[words["system"] == system].groupby("side", sort=False):
+            panels += _of_words(own, f"{name}without a word ({side})")
+        panels.append(_of_wholes(wholes[wholes["system"] == system], f"{name}without more, or with another context"))
+    return Figure(
+        "context-changes", "What the context changes", tuple(panels), caption, said_of_each(words, _most), "page"
+    )
+
+
+def _of_words(rows: pd.DataFrame, title: str) -> list[Panel]:
+    x = token_axis([str(word) for word in rows["word"]], "context word left out")
+    distances = rows["distance"].tolist()
+    edges = [place - 0.5 for place in range(1, len(rows)) if distances[place] != distances[place - 1]]
+    apart: list[Mark] = [rule(edge, horizontal=False, style=_APART) for edge in edges]
+    hover = ("word", "distance")
+    low, high = min(0.0, rows["change"].min()), max(0.0, rows["change"].max())
+    room = (high - low) or 1.0
+    middles = rows.groupby("distance", sort=False)["at"].mean().reset_index()
+    named = middles.assign(text=[f"{distance} before" for distance in middles["distance"]], height=high + 0.12 * room)
+    labels = Labels(named, "at", "height", font_points=6.0, offset_points=0.0)
+    bars = Bars(rows, "at", "change", style=_CHANGE, hover=hover)
+    y = Axis("change of log P (nats)", range=(low - 0.05 * room, high + 0.22 * room))
+    found = [Panel((rule(0.0), bars, *apart, labels), x, y, 1.1, title)]
+    if rows["routing"].notna().any():
+        moved = Bars(rows, "at", "routing", style=_ROUTING, hover=hover)
+        found.append(Panel((moved, *apart), x, Axis("couplings moved"), 0.6))
+    return found
+
+
+def _of_wholes(rows: pd.DataFrame, title: str) -> Panel:
+    labels = [str(label) for label in rows["label"]]
+    placed = rows.assign(at=range(len(rows)))
+    bars = Bars(placed, "change", "at", style=_CHANGE, hover=("label",), horizontal=True)
+    height = max(0.5, 0.17 * len(labels))
+    zero = rule(0.0, horizontal=False)
+    return Panel((zero, bars), Axis("change of log P (nats)"), category_axis(labels, reversed=True), height, title)
+
+
+def _most(system: str, words: pd.DataFrame) -> str:
+    row = words.iloc[int(words["change"].abs().to_numpy().argmax())]
+    if math.isclose(row["change"], 0, abs_tol=5e-4):
+        return f"{system}: no word of the context matters to it."
+    return (
+        f"{system}: most is changed by {row['word']!r}, {row['distance']} before: {row['change']:+.3f} nats without it."
+    )

@@ -1,0 +1,189 @@
+"""The sections of the page Context: a sentence with its iteration slider, what its context changes, a test set,
+pronouns. Each arranges controls and figures; what they show is computed by the drawings."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from workbench import contrastive, frame
+from workbench.contexts import CAPSULES, attending, readers
+from workbench.drawing import Request, short_names
+from workbench.drawing.context import CORRELATIONS, SHOWN, array, sides
+from workbench.drawing.context_measures import SENTENCES
+from workbench.inside import Looked, look
+from workbench.runs import Run
+from workbench.widgets import figure_view, inside_controls, sentence_texts
+
+FIGURES = {
+    "own": "As chosen below",
+    "6": "Figure 6: c of all iterations",
+    "7": "Figure 7: p of all iterations",
+}
+PRESETS: dict[str, dict[str, object]] = {"6": {"show": "c"}, "7": {"show": "p"}}
+OVER = {"words": "Words", "sentences": "Sentences"}
+
+
+def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
+    """The context's texts, then maps of capsules by iteration, then attention to the context."""
+    sentence_texts.show(here)
+    with frame.sentences_for_errors():
+        translation = inside_controls.target()
+        target, text = str(translation.get("target", "own")), str(translation.get("text", ""))
+        looked = [look(run, here.view.test, here.view.sentence, target, text) for run in able]
+        show_context(here, looked)
+        if not any(one.before is not None and one.before.there for one in looked):
+            return
+        routed = [one for one in looked if CAPSULES in readers(one.run)]
+        if routed:
+            _capsules(here, routed, translation)
+        attended = [one.run for one in looked if attending(one.run)]
+        if attended:
+            _attention(here, attended, translation)
+        joined = [one.run for one in looked if "concatenation" in readers(one.run)]
+        if joined:
+            said = ", ".join(short_names(here.tested)[run.name] for run in joined)
+            st.text(f"{said}: the sentences before are part of the source; the page Attention shows who looks at them.")
+
+
+def show_context(here: frame.Frame, looked: Sequence[Looked]) -> None:
+    """The sentences before this one, as far as a run reads, and their translations where one reads these."""
+    farthest = max(looked, key=lambda one: 0 if one.before is None else len(one.before.sources))
+    before = farthest.before
+    if before is None or not before.there:
+        st.text("This sentence begins its document, or no document is known: there is no context.")
+        return
+    outputs = next((one.before.outputs for one in looked if one.before is not None and one.before.outputs), None)
+    with st.container(border=True):
+        for distance in range(len(before.sources), 0, -1):
+            line = before.sources[distance - 1]
+            if line is not None:
+                _line(f"{distance} before", line)
+                if outputs is not None and distance <= len(outputs) and outputs[distance - 1] is not None:
+                    _line("its translation", str(outputs[distance - 1]))
+    reach = ", ".join(
+        f"{name} reads {0 if one.before is None else len(one.before.sources)}"
+        for name, one in zip((short_names(here.tested)[one.run.name] for one in looked), looked, strict=True)
+    )
+    st.caption(frame.as_typed(f"Sentences before: {reach}."))
+
+
+def _line(label: str, text: str) -> None:
+    side, wide = st.columns([1, 6], gap="small")
+    side.caption(frame.as_typed(label))
+    wide.text(text or "(empty)")
+
+
+def _capsules(here: frame.Frame, looked: Sequence[Looked], translation: dict[str, object]) -> None:
+    st.subheader("Capsules")
+    columns = st.columns([3, 3, 3, 2], vertical_alignment="bottom")
+    preset = columns[0].selectbox(
+        "Yang 2019", list(FIGURES), format_func=FIGURES.__getitem__, key="figure", bind="query-params"
+    )
+    show = columns[1].segmented_control(
+        "Maps", list(SHOWN), format_func=SHOWN.__getitem__, default="all", required=True, key="maps",
+        bind="query-params", disabled=preset != "own",
+    )  # fmt: skip
+    correlation = columns[2].segmented_control(
+        "Correlation", list(CORRELATIONS), format_func=CORRELATIONS.__getitem__, default="own", required=True,
+        key="correlation", bind="query-params",
+        help="Equation 7 as printed divides by lengths before the means are taken off: it is no correlation",
+    )  # fmt: skip
+    raw = columns[3].toggle("Without tanh", False, key="raw", bind="query-params")
+    options = {
+        **PRESETS.get(preset, {} if show == "all" else {"show": show}),
+        **({} if correlation == "own" else {"correlation": correlation}),
+        **({"raw": True} if raw else {}),
+    }
+    runs = [one.run for one in looked]
+    count = max(len(array(one, "couplings")) for one in looked)
+    _scrub(here.request(runs, **translation), options, count, preset == "own")
+    figure_view.show("context-curves", here.request(runs, **translation))
+    figure_view.show("context-capsules-read", here.request(runs, **translation))
+
+
+def change(here: frame.Frame, able: Sequence[Run]) -> None:
+    """What leaving words and sentences of the context out does to the translation, forced live."""
+    sentence_texts.show(here)
+    with frame.sentences_for_errors():
+        translation = inside_controls.target()
+        target, text = str(translation.get("target", "own")), str(translation.get("text", ""))
+        looked = [look(run, here.view.test, here.view.sentence, target, text) for run in able]
+        show_context(here, looked)
+        there = [one.run for one in looked if one.before is not None and one.before.there]
+        if there:
+            figure_view.show("context-changes", here.request(there, **translation))
+
+
+def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
+    """How the context is routed over the test set."""
+    routed = [run for run in able if CAPSULES in readers(run)]
+    if not routed:
+        frame.empty(
+            "None of the chosen runs routes its context to capsules. Train one on the data of a run that is there:",
+            "workbench train qcn-reg --data DATA --out RUN",
+        )
+        return
+    found = st.select_slider(
+        "Sentences", [20, 50, 100, 200, 500, "all"], SENTENCES, key="context-sentences", bind="query-params",
+        help="The first so many of the test set; what is computed is kept beside the run",
+    )  # fmt: skip
+    options = {"sentences": found} if found != SENTENCES else {}
+    figure_view.show("context-corpus", here.request(routed, **options))
+    figure_view.show("context-distances", here.request(routed, **options))
+
+
+def pronouns(here: frame.Frame, able: Sequence[Run]) -> None:
+    """Pronouns by how far back they were decided: as they were written, and as they are scored; the majority beside."""
+    test = here.view.test
+    if any(run.translations(test).truth is None for run in here.tested):
+        frame.empty(
+            f"The test set {test!r} does not say which pronoun is right; the controlled corpus does. Write one, "
+            "prepare it and train on it:",
+            "workbench data controlled --out DIR",
+        )
+        return
+    st.subheader("As they were written")
+    figure_view.show("true-choices", here.request())
+    st.subheader("Right against wrong")
+    name = f"controlled-{test}"
+    models = [run for run in here.tested if not run.outside]
+    scored = [run for run in models if name in contrastive.names(run)]
+    if scored:
+        figure_view.show("contrastive", here.request(scored, name=name, tag="distance"))
+    waiting = [run for run in models if run not in scored]
+    if waiting:
+        said = f"Not scored yet: {', '.join(run.name for run in waiting)}. Score the pronouns of its test set:"
+        frame.empty_runs(said, waiting, f"workbench contrast --controlled {shlex.quote(test)} --run {{}}")
+
+
+@st.fragment
+def _scrub(request: Request, options: dict[str, object], count: int, free: bool) -> None:
+    """The iteration is a slider: the three rows of one iteration, or those of all."""
+    steps = [*map(str, range(count)), "all"]
+    chosen = inside_controls.slider(st, "Iteration", "iteration", steps, {}, str(count - 1)) if free else "all"
+    figure_view.show(
+        "context-routing",
+        replace(
+            request, options={**request.options, **options, **({} if chosen == "all" else {"iteration": int(chosen)})}
+        ),
+    )
+
+
+def _attention(here: frame.Frame, runs: Sequence[Run], translation: dict[str, object]) -> None:
+    st.subheader("Attention to the context")
+    columns = st.columns(2, vertical_alignment="bottom")
+    known = sides(list(runs))
+    side = columns[0].segmented_control(
+        "From", known, format_func=str.capitalize, default=known[0], required=True, key="context-side",
+        bind="query-params",
+    )  # fmt: skip
+    over = columns[1].segmented_control(
+        "To", list(OVER), format_func=OVER.__getitem__, default="words", required=True, key="context-over",
+        bind="query-params",
+    )  # fmt: skip
+    options = {**translation, "side": side, **({} if over == "words" else {"over": over})}
+    figure_view.show("context-attention", here.request(runs, **options))

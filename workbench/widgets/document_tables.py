@@ -1,0 +1,136 @@
+"""The tables of the page Documents; a row selected among sentences is the one that the other pages show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from workbench import documents
+from workbench.contexts import of_context, rows_before
+from workbench.drawing import short_names
+from workbench.evaluation import METRIC_NAMES, Counting
+from workbench.frame import Frame, as_typed, page_file
+from workbench.runs import Run
+from workbench.widgets.figure_view import stamp
+
+Key = tuple[tuple[object, ...], ...]
+Number = st.column_config.NumberColumn
+
+
+def choose(known: Mapping[str, Sequence[int]], sentence: int) -> str:
+    """A document by its id, that of the chosen sentence first; another one looks at its first sentence."""
+    ids = list(known)
+    own = next(document for document, rows in known.items() if sentence in rows)
+
+    def go() -> None:
+        st.session_state["sentence"] = known[st.session_state["document"]][0]
+
+    st.session_state["document"] = own
+    st.selectbox(
+        "Document", ids, key="document", on_change=go,
+        format_func=lambda name: f"{name} ({len(known[name])} sentences, from {known[name][0]})",
+    )  # fmt: skip
+    with st.container(horizontal=True):
+        place = ids.index(own)
+        for label, other in (("Document before", place - 1), ("Next document", place + 1)):
+            there = 0 <= other < len(ids)
+            st.button(
+                label, key=label, disabled=not there, on_click=_look_at, args=(known[ids[other]][0] if there else 0,)
+            )
+    return own
+
+
+def _look_at(sentence: int) -> None:
+    st.session_state["sentence"] = sentence
+
+
+def _key(runs: Sequence[Run], test: str) -> Key:
+    return tuple((run.name, *stamp(run, test)) for run in runs)
+
+
+@st.cache_data(max_entries=16, show_spinner="Gathering the document")
+def _sentences(key: Key, test: str, document: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
+    return documents.sentences_table(_runs, test, document)
+
+
+@st.cache_data(max_entries=8, show_spinner="Scoring documents")
+def _levels(key: Key, test: str, metric: str, counting: Counting, _runs: tuple[Run, ...]) -> pd.DataFrame:
+    return documents.levels_table(_runs, test, metric, counting)
+
+
+def show_sentences(here: Frame, document: str) -> None:
+    """The sentences of the document; those that a system read before the chosen one are named below."""
+    test, names = here.view.test, short_names(here.tested)
+    table = _sentences(_key(here.tested, test), test, document, here.tested)
+    rows = table["sentence"].tolist()
+    wide = {name: st.column_config.TextColumn(name.capitalize(), width="medium") for name in ("source", "reference")}
+    outputs = {run.name: st.column_config.TextColumn(names[run.name], width="medium") for run in here.tested}
+    read = {
+        f"{run.name} read": st.column_config.TextColumn(
+            f"{names[run.name]} read", width="small", help="Sentences before it in the document"
+        )
+        for run in here.tested
+    }
+    st.dataframe(
+        table,
+        hide_index=True,
+        column_config={"sentence": Number("Sentence", width="small"), **wide, **outputs, **read},
+        height=420 if len(table) > 11 else "content",
+        row_height=56,
+        key="document-sentences",
+        on_select=lambda: _picked(rows),
+        selection_mode="single-row",
+        alt=f"Document {document}, sentence by sentence",
+    )
+    st.caption(as_typed(_said(here, names)))
+    with st.container(horizontal=True):
+        st.page_link(page_file("context"), label="What they make of its context", icon=":material/arrow_forward:")
+        st.page_link(page_file("sentences"), label="Its differences", icon=":material/arrow_forward:")
+
+
+def _picked(rows: Sequence[int]) -> None:
+    chosen = st.session_state["document-sentences"]["selection"]["rows"]
+    if chosen:
+        _look_at(rows[chosen[0]])
+
+
+def _said(here: Frame, names: Mapping[str, str]) -> str:
+    """What was read before the chosen sentence, in words."""
+    from workbench.contexts import reach_of
+
+    test, number = here.tested[0].translations(here.view.test).test_set, here.view.sentence
+    reading = []
+    for run in of_context(here.tested):
+        rows = [row for row in rows_before(test, number, reach_of(run)) if row is not None]
+        reading.append(f"{names[run.name]} {', '.join(map(str, reversed(rows))) or documents.NONE}")
+    others = [names[run.name] for run in here.tested if run not in of_context(here.tested)]
+    said = f"Before sentence {number}: {'; '.join(reading)}." if reading else ""
+    alone = f" {', '.join(others)}: no sentence but its own." if others else ""
+    return f"{said}{alone} Select a row to look at its sentence.".lstrip()
+
+
+_LEVELS = {
+    "system": "System",
+    "score": Number("Of the corpus", format="%.2f", help="Over sentences, as on the page Scores"),
+    "mean": Number("Mean of documents", format="%.2f", help="Of each document's own score"),
+    "document": Number("Whole documents", format="%.2f", help="Each document as one segment: n-grams reach over the "
+                       "ends of sentences (d-BLEU, Liu et al. 2020)"),
+    "low": Number("95 % from", format="%.2f", help="Bootstrap over documents"),
+    "high": Number("to", format="%.2f"),
+    "documents": Number("Documents"),
+    "signature": "Signature",
+}  # fmt: skip
+
+
+def show_levels(here: Frame, metric: str, counting: Counting) -> None:
+    """Scores of the corpus beside those of documents."""
+    table = _levels(_key(here.tested, here.view.test), here.view.test, metric, counting, here.tested)
+    st.dataframe(
+        table.assign(system=table["system"].map(short_names(here.tested))),
+        hide_index=True,
+        column_config=_LEVELS,
+        key="levels",
+        alt=f"{METRIC_NAMES[metric]} of sentences and of documents",
+    )
