@@ -47,6 +47,7 @@ chosen = st.navigation({
         page("attribution", "Attribution", "bar_chart_4_bars"),
         page("beam_trees", "Beam trees", "account_tree"),
         page("beam_sizes", "Beam sizes", "stacked_line_chart"),
+        page("rescoring", "Rescoring", "tune"),
         page("what_if", "What-if", "call_split"),
         page("future_cost", "Future cost", "query_stats"),
         page("routing", "Routing", "hub"),

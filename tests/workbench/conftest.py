@@ -116,3 +116,16 @@ def context_runs(demo_runs, tmp_path_factory) -> list[Run]:
         evaluation.translate_test(run, *evaluation.test_set(run, "test"))
         runs.append(open_run(folder / system))
     return runs
+
+
+@pytest.fixture(scope="session")
+def layered_run(demo_runs, tmp_path_factory) -> Run:
+    """A run of pfrnn-loss that has learned to end its sentences, on the demo's data; its test set and dev set
+    translated, with n-best lists."""
+    folder = tmp_path_factory.mktemp("layered") / "demo" / "pfrnn-loss"
+    training = {"max_steps": 60, "warmup": 5, "batch_tokens": 500, "learning_rate": 5e-3, "log_every": 20}
+    run = new_run(folder, "pfrnn-loss:preset=tiny", demo_runs / "demo" / "data", training, {"max_length": 30})
+    train(run, device="cpu")
+    for name in ("test", "dev"):
+        evaluation.translate_test(run, *evaluation.test_set(run, name), beam=4, n_best=4)
+    return open_run(folder)

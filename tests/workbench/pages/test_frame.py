@@ -35,6 +35,7 @@ PAGES = (
     "attribution",
     "beam_trees",
     "beam_sizes",
+    "rescoring",
     "future_cost",
     "routing",
     "past_future",
