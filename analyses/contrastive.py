@@ -22,13 +22,14 @@ _ALL, _NO_TAG = "all", "(none)"
 @dataclass(frozen=True)
 class Item:
     """A source, its right translation and wrong ones; `tags` say what is tested (distance, pronoun, …), `context` are
-    the source sentences before it, where the file has some."""
+    the source sentences before it in their order, where the file has some, `context_outputs` their translations."""
 
     source: str
     right: str
     wrong: tuple[str, ...]
     tags: Mapping[str, str] = field(default_factory=dict)
     context: tuple[str, ...] = ()
+    context_outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,21 @@ def accuracy(table: pd.DataFrame, by: str | None = None, level: float = 0.95) ->
     return pd.DataFrame(rows, columns=columns)
 
 
+def majority(tags: Sequence[Mapping[str, str]], by: str | None = None, of: str = "pronoun") -> dict[str, float]:
+    """What a system reaches that takes the commonest right value of a tag throughout: the share of each value of `by`
+    (None: "all") whose items are of it. Empty where no item has the tag.
+
+    A system that reads no sentence but its own cannot know better where only the sentences before decide.
+    """
+    known = pd.DataFrame([{_ALL: _ALL, **own} for own in tags])
+    if of not in known or (by is not None and by not in known):
+        return {}
+    commonest = known[of].mode()[0]
+    groups = known[_ALL] if by is None else known[by].fillna(_NO_TAG).astype(str)
+    shares = known[of].eq(commonest).groupby(groups).mean()
+    return {str(tag): float(share) for tag, share in shares.items()}
+
+
 def tag_names(table: pd.DataFrame) -> list[str]:
     """The tags of a table of `judged`."""
     return [str(name) for name in table if name not in COLUMNS]
@@ -104,11 +120,13 @@ def from_truth(
     references: Sequence[str],
     truths: Sequence[Mapping[str, object]],
     documents: Sequence[str] | None = None,
+    reach: int = 0,
 ) -> list[Item]:
     """An item for each pronoun of a controlled test set: the reference against it with each other form in its place.
 
     Tags: distance (sentences back to the antecedent), gender, pronoun (the right form), order ("needed" where only the
-    order of the sentences tells). Context: the sentences of the same document before it, back to the antecedent.
+    order of the sentences tells). Context: the sentences of the same document before it with their references, back to
+    the antecedent, and at least `reach` of them where they are there.
     """
     from analyses.pronouns import variants
 
@@ -120,7 +138,8 @@ def from_truth(
         number, distance = int(right["sentence"]), int(right["distance"])
         order = "needed" if right["needs_order"] else "not needed"
         tags = {"distance": str(distance), "gender": right["gender"], "pronoun": right["form"].lower(), "order": order}
-        before = range(max(0, number - distance), number)
-        context = tuple(sources[row] for row in before if documents is None or documents[row] == documents[number])
-        items.append(Item(sources[number], " ".join(right["tokens"]), wrong, tags, context))
+        nearest = range(max(0, number - max(distance, reach)), number)
+        before = [row for row in nearest if documents is None or documents[row] == documents[number]]
+        contexts = (tuple(lines[row] for row in before) for lines in (sources, references))
+        items.append(Item(sources[number], " ".join(right["tokens"]), wrong, tags, *contexts))
     return items

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from analyses.contrastive import Item, Scored
 from analyses.lines import digest
 from core_models.text.parallel import read_lines
+from workbench.contexts import readers
 from workbench.runs import Run, RunError
 from workbench.whole_files import write_whole
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 FOLDER = "contrast"
 AT_ONCE = 256  # items between two reports of progress
+REACH = 10  # sentences before an item of the controlled corpus: no system of the catalogue reads more
 _SOURCES, _RIGHT = ("src segment", "source"), ("ref segment", "reference")
 # What ContraPro says of an item, under the names that our own items have.
 _TAGS = {
@@ -46,13 +48,17 @@ _TAGS = {
 
 @dataclass(frozen=True)
 class Contrast:
-    """What one run says of a contrastive test set; `digest` tells versions apart, `origin` says where it is from."""
+    """What one run says of a contrastive test set; `digest` tells versions apart, `origin` says where it is from.
+
+    read: how many sentences before an item the run read at most.
+    """
 
     name: str
     origin: str
     digest: str
     items: list[Item]
     scored: list[Scored]
+    read: int = 0
 
     @property
     def context(self) -> int:
@@ -109,16 +115,20 @@ def _item(record: Any, where: str) -> Item:
         raise RunError(f"{where}: a {type(record).__name__}, not an item with source, right and wrong")
     named = dict(record)
     source, right, wrong = (named.pop(name, "") for name in ("source", "right", "wrong"))
-    context, tags = named.pop("context", ()), named.pop("tags", {})
+    context, outputs, tags = named.pop("context", ()), named.pop("context_outputs", ()), named.pop("tags", {})
     wrong = [wrong] if isinstance(wrong, str) else wrong
-    context = [context] if isinstance(context, str) else context
-    texts = (source, right, *wrong, *context) if isinstance(wrong, list) and isinstance(context, list | tuple) else (0,)
+    context, outputs = ([lines] if isinstance(lines, str) else lines for lines in (context, outputs))
+    lists = isinstance(wrong, list) and isinstance(context, list | tuple) and isinstance(outputs, list | tuple)
+    texts = (source, right, *wrong, *context, *outputs) if lists else (0,)
     if not (all(isinstance(text, str) for text in texts) and source and right and any(wrong)):
         raise RunError(f"{where}: an item needs the texts source and right and at least one wrong translation")
     if not isinstance(tags, Mapping):
         raise RunError(f"{where}: tags are names with values, such as {{'distance': 1}}, not {tags!r}")
     found = {name: str(value) for name, value in {**named, **tags}.items() if isinstance(value, str | int | float)}
-    return Item(source, right, tuple(filter(None, wrong)), found, tuple(filter(None, context)))
+    context, outputs = tuple(filter(None, context)), tuple(filter(None, outputs))
+    if outputs and len(outputs) != len(context):
+        raise RunError(f"{where}: {len(context)} context sentences but {len(outputs)} context_outputs; give one each")
+    return Item(source, right, tuple(filter(None, wrong)), found, context, outputs)
 
 
 def _of_list(text: str, path: Path) -> Iterator[Item]:
@@ -153,7 +163,7 @@ def controlled_items(run: Run, test: str = "test") -> list[Item]:
             f"{run.name}: the test set {test!r} has no truth, which only the controlled corpus knows; give a file of "
             "items"
         )
-    return from_truth(text.sources, text.references, list(read_records(truth)), text.documents)
+    return from_truth(text.sources, text.references, list(read_records(truth)), text.documents, REACH)
 
 
 def measure(
@@ -182,13 +192,19 @@ def measure(
     path = run.results / FOLDER / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [{"item": asdict(item), "scored": asdict(one)} for item, one in zip(items, scored, strict=True)]
-    found = {"name": name, "origin": origin, "digest": digest_of(items), "weights": weights, "rows": rows}
+    found = {"name": name, "origin": origin, "digest": digest_of(items), "weights": weights,
+             "read": translator.context.sentences, "rows": rows}  # fmt: skip
     return write_whole(path, json.dumps(found, ensure_ascii=False))
 
 
 def _score(translator: Translator, items: Sequence[Item]) -> list[Scored]:
-    sources = [item.source for item in items for _ in (item.right, *item.wrong)]
-    found = iter(translator.score(sources, [text for item in items for text in (item.right, *item.wrong)]))
+    each = [(item, text) for item in items for text in (item.right, *item.wrong)]
+    beside: dict[str, Any] = {
+        name: [lines for item, lines in zip(items, found, strict=True) for _ in (item.right, *item.wrong)]
+        for name, found in _contexts(translator, items).items()
+    }
+    sources, targets = [item.source for item, _ in each], [text for _, text in each]
+    found = iter(translator.score(sources, targets, **beside))
     scored = []
     for item in items:
         right, wrong = next(found), [next(found) for _ in item.wrong]
@@ -201,6 +217,25 @@ def _score(translator: Translator, items: Sequence[Item]) -> list[Scored]:
             )
         )
     return scored
+
+
+def _contexts(translator: Translator, items: Sequence[Item]) -> dict[str, list[list[str]]]:
+    """What a system reads before the items, the nearest sentence first: sources and, where it reads these, their
+    translations: those of the items, or where an item has none the system's own."""
+    use = translator.context
+    if not use.sentences:
+        return {}
+    sources = [list(item.context[::-1][: use.sentences]) for item in items]
+    if not use.outputs:
+        return {"contexts": sources}
+    given = [list(item.context_outputs[::-1][: use.sentences]) for item in items]
+    lacking = [number for number, item in enumerate(items) if item.context and not item.context_outputs]
+    lines = [line for number in lacking for line in reversed(sources[number])]
+    documents = [str(number) for number in lacking for _ in sources[number]]
+    written = iter(translator.translate(lines, documents)) if lines else iter(())
+    for number in lacking:
+        given[number] = [next(written).text for _ in sources[number]][::-1]
+    return {"contexts": sources, "context_outputs": given}
 
 
 def digest_of(items: Sequence[Item]) -> str:
@@ -228,11 +263,16 @@ def read(run: Run, name: str) -> Contrast:
         scored = [_scored(row["scored"], item) for row, item in zip(found["rows"], items, strict=True)]
         if not items:
             raise ValueError("no items")
-        contrast = Contrast(str(found["name"]), str(found["origin"]), str(found["digest"]), items, scored)
+        read = int(found.get("read", 0))
+        contrast = Contrast(str(found["name"]), str(found["origin"]), str(found["digest"]), items, scored, read)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise RunError(f"{path}: not readable ({str(error)[:200]}); score it again: {command}") from None
     if not run.is_of(found.get("weights")):
         raise RunError(f"{run.name} scored {name!r} with other weights than it has now; score it again: {command}")
+    if readers(run) and not contrast.read:
+        raise RunError(
+            f"{run.name} scored {name!r} without the sentences before, which it reads; do it again: {command}"
+        )
     return contrast
 
 

@@ -81,3 +81,29 @@ def test_who_knows_the_truth_is_right_by_every_tag_and_who_inverts_it_by_none(co
     references = [line.split() for line in corpus.targets]
     distances = pronouns.outcomes(references, references, corpus.truth)["distance"].astype(str).value_counts()
     assert dict(zip(table["tag"], table["n"], strict=True)) == distances.to_dict()
+
+
+def test_the_majority_is_the_commonest_right_form_throughout():
+    tags = [
+        {"distance": "1", "pronoun": "er"},
+        {"distance": "1", "pronoun": "sie"},
+        {"distance": "2", "pronoun": "er"},
+        {"distance": "2", "pronoun": "er"},
+        {"distance": "2", "pronoun": "es"},
+    ]
+    assert contrastive.majority(tags) == {"all": pytest.approx(3 / 5)}
+    assert contrastive.majority(tags, "distance") == {"1": pytest.approx(1 / 2), "2": pytest.approx(2 / 3)}
+    assert contrastive.majority([{"distance": "1"}]) == {}
+    assert contrastive.majority(tags, "size") == {}
+
+
+def test_items_of_the_truth_reach_back_as_far_as_is_asked(corpus, items):
+    far = contrastive.from_truth(corpus.sources, corpus.targets, corpus.truth, corpus.documents, reach=10)
+    rows = [row for row, truth in enumerate(corpus.truth) for _ in truth["pronouns"]]
+    for row, one, other in zip(rows, items, far, strict=True):
+        before = [place for place in range(row) if corpus.documents[place] == corpus.documents[row]]
+        for item, reach in ((one, int(one.tags["distance"])), (other, 10)):
+            wanted = before[-reach:] if reach else []
+            assert item.context == tuple(corpus.sources[place] for place in wanted)
+            assert item.context_outputs == tuple(corpus.targets[place] for place in wanted)
+    assert any(len(other.context) > len(one.context) for one, other in zip(items, far, strict=True))

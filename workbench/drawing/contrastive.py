@@ -34,9 +34,18 @@ def _only(request: Request) -> str:
 
 
 def accuracy_table(request: Request) -> pd.DataFrame:
-    """`workbench.contrastive.accuracy_table` of the runs of a request."""
-    tag = request.options.get("tag")
-    return contrastive.accuracy_table(contrasts(request), None if tag is None else str(tag))
+    """`workbench.contrastive.accuracy_table` of the runs of a request, beside it the `majority` (NaN where none is)."""
+    tag, found = request.options.get("tag"), contrasts(request)
+    by = None if tag is None else str(tag)
+    table = contrastive.accuracy_table(found, by)
+    return table.assign(majority=table["tag"].map(majority_of(next(iter(found.values())), by)).astype(float))
+
+
+def majority_of(contrast: Contrast, tag: str | None) -> dict[str, float]:
+    """`analyses.contrastive.majority` of the items, by the values of a tag."""
+    from analyses.contrastive import majority
+
+    return majority([item.tags for item in contrast.items], tag)
 
 
 @drawing("contrastive", options=("name", "tag"))
@@ -47,12 +56,18 @@ def _contrastive(request: Request) -> Figure:
     table = accuracy_table(request)
     first = next(iter(found.values()))
     ties = int(table["ties"].sum())
+    reading = ", ".join(f"{name} reads {one.read} of it" for name, one in found.items() if one.read)
     unread = (
-        f" {first.context} items have a context, which systems of single sentences do not see." if first.context else ""
+        f" {first.context} items have a context, which systems of single sentences do not see"
+        f"{f'; {reading}' if reading else ''}."
+        if first.context
+        else ""
     )
+    bound = majority_of(first, None if tag is None else str(tag))
+    grey = " Grey: the commonest right pronoun throughout." if bound else ""
     caption = (
         f"{first.name} ({first.origin}, {first.digest}): items whose right translation is more probable (log P) than "
         f"every wrong one, with 95 % Wilson intervals; a tie counts as wrong ({ties} of {int(table['n'].sum())}). "
-        f"Dotted: guessing.{unread}"
+        f"Dotted: guessing.{grey}{unread}"
     )
-    return contrastive_accuracy(table, "" if tag is None else str(tag), caption, styles(request))
+    return contrastive_accuracy(table, "" if tag is None else str(tag), caption, styles(request), bound)

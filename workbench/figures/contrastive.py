@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,8 @@ from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, Segments, SeriesStyle, rule
 
 _COLUMNS = ("system", "tag", "n", "right", "ties", "share", "low", "high", "chance", "margin", "margin_per_token")
+MAJORITY = "majority form"
+_BOUND = SeriesStyle(theme.NEUTRAL, "none", "diamond", size=5.0)
 _SPREAD = 0.5  # of the room of a tag that its systems take side by side
 
 
@@ -21,10 +24,12 @@ def contrastive_accuracy(
     tag: str = "",
     caption: str = "",
     styles: dict[str, SeriesStyle] | None = None,
+    majority: Mapping[str, float] | None = None,
 ) -> Figure:
     """Accuracy in percent over the values of a tag, systems side by side with their intervals, chance as a rule.
 
     Tags keep the order in which they come; `share`, `low`, `high` and `chance` are fractions. Below a tag stands its n.
+    majority: of each tag the share that the commonest right form throughout would reach, in grey.
     """
     require_columns(table, _COLUMNS, "table")
     systems, tags = (list(dict.fromkeys(table[name])) for name in ("system", "tag"))
@@ -38,6 +43,7 @@ def contrastive_accuracy(
         ],
     )
     marks = [_chance(table.drop_duplicates("tag"))]
+    marks += [_majority(tags, majority)] if majority else []
     for system in systems:
         rows = percent[percent["system"] == system]
         look = replace(chosen[system], dash="none", size=5.0)
@@ -61,6 +67,12 @@ def _chance(tags: pd.DataFrame) -> Mark:
     ends = {"x": places - _SPREAD, "x_end": places + _SPREAD, "chance_percent": percent, "end": percent}
     pieces = pd.DataFrame({**ends, "tag": tags["tag"]}).reset_index(drop=True)
     return Segments(pieces, "x", "chance_percent", "chance", line.style, ("tag",), y_end="end")
+
+
+def _majority(tags: list[str], shares: Mapping[str, float]) -> Mark:
+    known = [(float(place), 100 * shares[tag], tag) for place, tag in enumerate(tags) if tag in shares]
+    table = pd.DataFrame(known, columns=["place", "majority_percent", "tag"])
+    return Points(table, "place", "majority_percent", MAJORITY, _BOUND, ("tag",))
 
 
 def _summary(table: pd.DataFrame, systems: list[str]) -> str:

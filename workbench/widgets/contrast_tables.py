@@ -23,6 +23,7 @@ _ACCURACY = {
     "share": Number("Accuracy (%)", format="%.1f"),
     "low": Number("95 % from", format="%.1f"),
     "high": Number("to", format="%.1f"),
+    "majority": Number("Majority (%)", format="%.1f", help="What the commonest right pronoun throughout would reach"),
     "margin": Number("Margin (nats)", format="%.3f", help="Mean of log P right less log P of the best wrong one"),
     "margin_per_token": Number(
         "Margin per token", format="%.3f", help="The same, each log P divided by its number of tokens"
@@ -34,7 +35,7 @@ def show_accuracy(request: Request) -> None:
     """The numbers of the figure with their margins, and the command that prints them."""
     table = accuracy_table(request)
     st.dataframe(
-        table.assign(**{name: 100 * table[name] for name in ("share", "low", "high")}),
+        table.assign(**{name: 100 * table[name] for name in ("share", "low", "high", "majority")}),
         hide_index=True,
         column_config=_ACCURACY,
         column_order=list(_ACCURACY),

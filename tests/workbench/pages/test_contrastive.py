@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import core_models
 from analyses.contrastive import Item
+from analyses.contrastive import majority as contrastive_majority
 from analyses.proportions import wilson
 from tests.bad_input.test_fuzzing import FILES, bounded, sentences
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, texts, traces
@@ -258,3 +259,38 @@ def test_a_command_that_lacks_something_is_refused(demo_runs, words, message):
     found = CliRunner().invoke(cli.app, ["contrast", *(folder if word == "RUN" else word for word in words)])
     assert found.exit_code == 2
     assert message in found.output
+
+
+def test_systems_that_read_the_sentences_before_are_given_them(context_runs, tmp_path):
+    """As much of an item's context as they read, the nearest first; translations of it where the item has them."""
+    runs = [open_run(shutil.copytree(run.folder, tmp_path / run.name)) for run in context_runs[:2]]
+    items = [item for item in contrastive.controlled_items(context_runs[0]) if len(item.context) > 3][:3]
+    for run in runs:
+        contrastive.measure(run, items, "some", "chosen")
+        found, translator = contrastive.read(run, "some"), core_models.load(run.folder)
+        assert found.read == 3
+        for item, one in zip(items, found.scored, strict=True):
+            contexts = {"contexts": [list(item.context[:-4:-1])]}
+            if translator.context.outputs:
+                contexts["context_outputs"] = [list(item.context_outputs[:-4:-1])]
+            (right,) = translator.score([item.source], [item.right], **contexts)
+            (alone,) = translator.score([item.source], [item.right])
+            assert one.right == pytest.approx(right.log_prob, abs=1e-3)
+            assert abs(one.right - alone.log_prob) > 1e-4
+    bare = [Item(item.source, item.right, item.wrong, item.tags, item.context) for item in items[:1]]
+    contrastive.measure(runs[1], bare, "bare", "chosen")
+    (one,), translator = contrastive.read(runs[1], "bare").scored, core_models.load(runs[1].folder)
+    lines = list(items[0].context[-3:])
+    written = [found.text for found in translator.translate(lines, ["d"] * 3)]
+    beside = {"contexts": [lines[::-1]], "context_outputs": [written[::-1]]}
+    (right,) = translator.score([items[0].source], [items[0].right], **beside)
+    assert one.right == pytest.approx(right.log_prob, abs=1e-3)
+    figure = draw("contrastive", Request((runs[0],), options={"name": "some", "tag": "distance"}))
+    assert "qcn-reg reads 3 of it" in figure.caption
+    shares = contrastive_majority([item.tags for item in items], "distance")
+    drawn = figure.table[figure.table.series == "majority form"].set_index("tag")["majority_percent"]
+    assert drawn.to_dict() == pytest.approx({tag: 100 * share for tag, share in shares.items()})
+    path = runs[0].folder / "contrast" / "some.json"
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "read": 0}), encoding="utf-8")
+    with pytest.raises(RunError, match="scored 'some' without the sentences before, which it reads"):
+        contrastive.read(runs[0], "some")
