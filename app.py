@@ -52,6 +52,7 @@ chosen = st.navigation({
         page("future_cost", "Future cost", "query_stats"),
         page("routing", "Routing", "hub"),
         page("past_future", "Past and future", "swap_horiz"),
+        page("content_states", "Content states", "stacks"),
         page("context", "Context", "history"),
     ],
     "Training": [page("curves", "Curves", "show_chart")],

@@ -21,6 +21,7 @@ import numpy as np
 from analyses import attention, overlap, past_future
 from analyses.alignment import Link, from_attention
 from analyses.attention import END, joined
+from analyses.content_states import covered_words
 from workbench.runs import Run, RunError
 from workbench.whole_files import replacing
 
@@ -31,18 +32,33 @@ if TYPE_CHECKING:
 MECHANISM = "guided_capsules"
 MASS, ASSIGNMENTS = f"{MECHANISM}.mass", f"{MECHANISM}.assignments"
 CROSS = "decoder.cross_attention"
+COVERAGE = "coverage.coverage"
 RANKS = ("past_bag.rank", "future_bag.rank")
 TARGETS = {"own": "the runs' own translations", "reference": "the references"}
 COUNTED = ((True, True), (True, False), (False, True), (False, False))  # of overlap rates: as types? with </s>?
 AT_ONCE = 16  # sentences whose arrays are held
-_FORMAT = 2
-_ARRAYS = ("mass", "attention", "past_overlap", "future_overlap")
+_FORMAT = 3
+_ARRAYS = ("mass", "attention", "past_overlap", "future_overlap", "coverage")
 
 
 def options_of(run: Run) -> dict[str, Any] | None:
     """The options of a run's guided capsules, as its configuration has them; None where it has none."""
+    return _options(run, MECHANISM)
+
+
+def _options(run: Run, mechanism: str) -> dict[str, Any] | None:
     entries = [] if run.outside else run.config.model.mechanisms
-    return next((options or {} for entry in entries for kind, options in entry.items() if kind == MECHANISM), None)
+    return next((options or {} for entry in entries for kind, options in entry.items() if kind == mechanism), None)
+
+
+def coverage_form(run: Run) -> str | None:
+    """The form of a run's coverage (Tu 2016): a number a word, where it is not neural; None where it has none."""
+    options = _options(run, "coverage")
+    return None if options is None else str(options.get("form", "additive"))
+
+
+def _counts_coverage(run: Run) -> bool:
+    return coverage_form(run) not in (None, "neural")
 
 
 def guided(runs: Sequence[Run]) -> list[Run]:
@@ -67,7 +83,7 @@ class Sentence:
 
     mass [T, I, G] (G = 0 without guided capsules); attention [layers, T, I], a mean over heads (no layer without
     attention); past_overlap, future_overlap: rates of the steps of pieces, [4, steps] as `COUNTED` (NaN where there is
-    no such step), without any step where there are no bags of words.
+    no such step), without any step where there are no bags of words; coverage [T, I] after each step (T = 0: none).
     """
 
     row: int
@@ -77,6 +93,7 @@ class Sentence:
     attention: np.ndarray
     past_overlap: np.ndarray
     future_overlap: np.ndarray
+    coverage: np.ndarray
 
     @property
     def source_words(self) -> int:
@@ -118,21 +135,19 @@ def measured(run: Run, test: str, target: str, sentences: int | None = None) -> 
 
     Raises RunError, and what loading does.
     """
-    given = _given(run, test, target, sentences)
-    if not given:
-        raise RunError(f"{run.name}: there is nothing of {test!r} that could be forced; translate it again")
-    path = run.statistics / f"past-future-{_key(run, target, given)}.npz"
+    wanted = given(run, test, target, sentences)
+    path = run.statistics / f"past-future-{forced_key(run, target, wanted)}.npz"
     found = _read(path)
     if found is None:
-        store = _stored(run, test, given) if target == "own" else None
-        found = list(_live(run, target, given) if store is None else _from_store(run, test, store, given))
+        store = _stored(run, test, wanted) if target == "own" else None
+        found = list(_live(run, target, wanted) if store is None else _from_store(run, test, store, wanted))
         with contextlib.suppress(OSError):  # a run for reading only: measured again the next time
             _write(path, found)
     return found
 
 
 @dataclass(frozen=True)
-class _Given:
+class Given:
     """What is forced: pieces of an own translation, or the text of a reference."""
 
     row: int
@@ -141,7 +156,16 @@ class _Given:
     pieces: tuple[str, ...] = ()
 
 
-def _given(run: Run, test: str, target: str, sentences: int | None) -> list[_Given]:
+def given(run: Run, test: str, target: str, sentences: int | None) -> list[Given]:
+    """What is forced of the first so many sentences (None: all); those that are empty are left out. Raises RunError,
+    also where none is left."""
+    found = _texts(run, test, target, sentences)
+    if not found:
+        raise RunError(f"{run.name}: there is nothing of {test!r} that could be forced; translate it again")
+    return found
+
+
+def _texts(run: Run, test: str, target: str, sentences: int | None) -> list[Given]:
     if target not in TARGETS:
         raise RunError(f"target {target!r}: choose {' or '.join(TARGETS)}")
     run.require_model()
@@ -149,16 +173,16 @@ def _given(run: Run, test: str, target: str, sentences: int | None) -> list[_Giv
     sources = translations.test_set.sources[:sentences]
     if target == "reference":
         wanted = zip(sources, references_of(run, test)[:sentences], strict=True)
-        return [_Given(row, source, text) for row, (source, text) in enumerate(wanted) if text.strip()]
+        return [Given(row, source, text) for row, (source, text) in enumerate(wanted) if text.strip()]
     pieces = [tuple(detail["tokens"]) for detail in translations.details[:sentences]]
     whole = enumerate(zip(sources, pieces, strict=True))
-    return [_Given(row, source, "", own) for row, (source, own) in whole if own]
+    return [Given(row, source, "", own) for row, (source, own) in whole if own]
 
 
-def _live(run: Run, target: str, given: Sequence[_Given]) -> Iterator[Sentence]:
+def _live(run: Run, target: str, given: Sequence[Given]) -> Iterator[Sentence]:
     import core_models
 
-    translator, names = core_models.load(run.reference), [MASS, CROSS, *RANKS]
+    translator, names = core_models.load(run.reference), [MASS, CROSS, COVERAGE, *RANKS]
     for begin in range(0, len(given), AT_ONCE):
         chunk = given[begin : begin + AT_ONCE]
         sources = [one.source for one in chunk]
@@ -185,11 +209,14 @@ def reduced(row: int, sources: Sequence[str], targets: Sequence[str], trace: Tra
         mass = past_future.of_words(trace[MASS].values, targets, sources, trace[MASS].sums_to_one)
     if CROSS in trace:
         weights = np.stack([attention.to_words(layer, targets, sources) for layer in trace[CROSS].values.mean(1)])
+    covered = np.zeros((0, len(words[1])))
+    if COVERAGE in trace and trace[COVERAGE].axes == ("target", "source"):
+        covered = covered_words(trace[COVERAGE].values, targets, sources)
     overlaps = np.zeros((len(COUNTED), 0)), np.zeros((len(COUNTED), 0))
     if set(RANKS) <= set(trace):
         past, future = (trace[name].values for name in RANKS)
         overlaps = _overlaps(past, future, targets)
-    arrays = [array.astype(np.float32) for array in (mass, weights, *overlaps)]
+    arrays = [array.astype(np.float32) for array in (mass, weights, *overlaps, covered)]
     return Sentence(row, tuple(words[1]), tuple(words[0]), *arrays)
 
 
@@ -205,13 +232,14 @@ def _overlaps(past: np.ndarray, future: np.ndarray, targets: Sequence[str]) -> t
     return found[0], found[1]
 
 
-def _stored(run: Run, test: str, given: Sequence[_Given]) -> TraceStore | None:
+def _stored(run: Run, test: str, given: Sequence[Given]) -> TraceStore | None:
     """The run's own stored trace, if it has all that is needed of all the sentences and is not of earlier weights."""
     try:
         store = run.traces(test)
     except RunError:
         return None
-    needed = [CROSS, *([MASS] if options_of(run) is not None else []), *(RANKS if has_bags(run) else ())]
+    masses, covered = [MASS] * (options_of(run) is not None), [COVERAGE] * _counts_coverage(run)
+    needed = [CROSS, *masses, *covered, *(RANKS if has_bags(run) else ())]
     if not set(needed) <= set(store.names) or not {one.row for one in given} <= set(store):
         return None
     older = (store.folder / "index.json").stat().st_mtime < run.weights.stat().st_mtime
@@ -219,15 +247,15 @@ def _stored(run: Run, test: str, given: Sequence[_Given]) -> TraceStore | None:
     return None if older or not same else store
 
 
-def _from_store(run: Run, test: str, store: TraceStore, given: Sequence[_Given]) -> Iterator[Sentence]:
+def _from_store(run: Run, test: str, store: TraceStore, given: Sequence[Given]) -> Iterator[Sentence]:
     details = run.translations(test).details
-    names = [name for name in (MASS, CROSS, *RANKS) if name in store.names]
+    names = [name for name in (MASS, CROSS, COVERAGE, *RANKS) if name in store.names]
     for one in given:
         trace = {name: store.array(name, one.row) for name in names}
         yield reduced(one.row, details[one.row]["source_tokens"], one.pieces, trace)
 
 
-def _key(run: Run, target: str, given: Sequence[_Given]) -> str:
+def forced_key(run: Run, target: str, given: Sequence[Given]) -> str:
     """What a measurement depends on, in short."""
     from workbench.recipe import digests
 

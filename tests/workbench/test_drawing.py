@@ -177,7 +177,7 @@ def test_every_drawing_has_its_case():
     varied |= {"ablation-stacked", "context-changes"}  # test_ablation.py, test_context_changes.py
     parted = {"past-future", "past-future-strip", "past-future-lines"}  # pages/test_past_future.py
     parted |= {"past-future-course", "flip-times", "overlap", "past-future-truth", "under-translation"}
-    parted |= {"rescoring"}  # test_rescoring.py
+    parted |= {"content-states", "content-course", "coverage-map", "rescoring"}  # their own files
     true = {"true-choices", "true-adequacy"}  # test_true_choices.py, test_counterparts.py
     elsewhere = (several, true, alike, inside, attributed, widened, wrong, printed, rated, routed, varied, parted)
     assert set(load()) == set(CASES).union(*elsewhere)

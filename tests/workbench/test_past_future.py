@@ -230,7 +230,7 @@ def test_what_cannot_be_measured_is_said(run, plain):
     ):
         with pytest.raises(RunError, match=message):
             draw(name, Request((run,), "test", options=options))
-    for name in ("past-future-course", "flip-times", "overlap", "past-future-truth", "under-translation"):
+    for name in ("past-future-course", "flip-times", "overlap", "under-translation"):
         with pytest.raises(RunError, match="transformer separates no PAST and FUTURE; choose a run of gdr"):
             draw(name, Request((plain,), "test"))
     with pytest.raises(RunError, match="layer 9 of transformer: write mean, or a number from 1 to"):

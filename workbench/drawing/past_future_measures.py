@@ -27,7 +27,8 @@ MOST_BARS = 20
 RANKED = {"left": "all words together", "mean": "mean of a word", "most": "the word with most"}
 
 
-def _count(request: Request) -> int | None:
+def count_of(request: Request) -> int | None:
+    """Of how many sentences a request is; None: of all."""
     asked = request.options.get("sentences", SENTENCES)
     if asked == "all":
         return None
@@ -36,7 +37,7 @@ def _count(request: Request) -> int | None:
     return int(asked)
 
 
-def _target(request: Request, run: Run) -> str:
+def target_of(request: Request, run: Run) -> str:
     """Which translations are forced: the references, where there are any and nothing else is asked for."""
     usual = "own" if run.translations(request.test).test_set.references is None else "reference"
     return str(request.options.get("target", usual))
@@ -44,7 +45,7 @@ def _target(request: Request, run: Run) -> str:
 
 def sentences_of(request: Request, run: Run, target: str) -> list[Sentence]:
     """The sentences that a request is about, forced through a run."""
-    return runs_of.measured(run, request.test, target, _count(request))
+    return runs_of.measured(run, request.test, target, count_of(request))
 
 
 def _on(request: Request, run: Run, target: str, sentences: int) -> str:
@@ -62,7 +63,7 @@ def _flip_times(request: Request) -> Figure:
 
     tables, said = [], []
     for run in able(request):
-        target = _target(request, run)
+        target = target_of(request, run)
         found, linked = sentences_of(request, run, target), _linked(request, run, target)
         kept = [one for one in found if linked is None or linked[one.row].fits(*one.words)]
         if not kept:
@@ -90,7 +91,7 @@ def _course(request: Request) -> Figure:
 
     tables, said = [], []
     for run in able(request):
-        target = _target(request, run)
+        target = target_of(request, run)
         found = sentences_of(request, run, target)
         left = course([one.mass[:, : one.source_words] for one in found])
         tables.append(left.assign(system=short_names(request.runs)[run.name]))
@@ -132,7 +133,7 @@ def _overlap(request: Request) -> Figure:
     types, end = request.options.get("tokens") not in (True, "true"), request.options.get("end") not in (False, "false")
     tables, means, said = [], [], []
     for run in with_bags:
-        target, name = _target(request, run), short_names(request.runs)[run.name]
+        target, name = target_of(request, run), short_names(request.runs)[run.name]
         found = sentences_of(request, run, target)
         past, future = ([one.overlap(side, types, end) for one in found] for side in ("past", "future"))
         tables.append(along({"past": past, "future": future}, list(map(len, past))).assign(system=name))

@@ -3,7 +3,7 @@
 References of the controlled corpus are forced. Options: `sentences` (the first so many, or all); `layer` (of the
 attention that is cumulated, from 1; mean unless told); `present` (out, future: where words that are just being written
 belong); `probe` (what a probe that was taught the truth reads in each run's states: true, or of how many sentences).
-Runs that separate no PAST and FUTURE serve as a rule, by their attention.
+Runs that separate no PAST and FUTURE serve as a rule, by their attention; coverage counts as what it says of each word.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from workbench.drawing import Request, drawing, short_names, styles
-from workbench.drawing.past_future import able
 from workbench.drawing.past_future_measures import sentences_of
-from workbench.past_future import Sentence, guided
+from workbench.past_future import Sentence, coverage_form, guided
 from workbench.past_future_probe import LESSONS, read_by_probe
 from workbench.runs import Run, RunError
 from workbench.true_links import truths
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 POSITION = "rule: position"
 ATTENTION = "rule: attention of "
+COVERAGE = "coverage of "
 PROBE = "probe: states of "
 
 
@@ -56,13 +56,19 @@ def against_truth(request: Request) -> Truths:
     if asked not in ("out", "future"):
         raise RunError(f"present {asked!r}: choose out or future")
     present: truth.Present = "future" if asked == "future" else "out"
-    known = truths(able(request)[0], request.test)
+    with_models = [run for run in request.runs if not run.outside]
+    if not with_models:
+        request.runs[0].require_model()
+    known = truths(with_models[0], request.test)
     names = short_names(request.runs)
-    separating = guided(request.runs)
-    plain = [run for run in request.runs if run not in separating and not run.outside]
+    separating = guided(with_models)
+    plain = [run for run in with_models if run not in separating]
     found = {run: {one.row: one for one in sentences_of(request, run, "reference")} for run in (*separating, *plain)}
     for run in [run for run in plain if not any(len(one.attention) for one in found[run].values())]:
         plain.remove(run)
+        del found[run]
+    if not found:
+        raise RunError("none of the runs attends to the source or separates PAST and FUTURE; choose another")
     shared = sorted(set.intersection(*(set(own) for own in found.values())))
     rows = [row for row in shared if all(known[row].fits(*own[row].words) for own in found.values())]
     if not rows:
@@ -77,6 +83,10 @@ def against_truth(request: Request) -> Truths:
         return np.concatenate([score(row)[own["step"], own["word"]] for row, own in cells.items()])
 
     scores = {names[run.name]: scored(lambda row, run=run: past_share(found[run][row].mass)) for run in separating}
+    covering = [run for run in plain if any(len(one.coverage) for one in found[run].values())]
+    scores |= {
+        f"{COVERAGE}{names[run.name]}": scored(lambda row, run=run: _covered(run, found[run][row])) for run in covering
+    }
     probabilities = dict(scores)
     for run in plain:
         name = f"{ATTENTION}{names[run.name]}"
@@ -101,11 +111,19 @@ def against_truth(request: Request) -> Truths:
         truth.areas(table, scores),
         pd.concat(bins, ignore_index=True),
         pd.concat(redundant, ignore_index=True) if redundant else pd.DataFrame(),
-        tuple(names[run.name] for run in separating),
+        (*(names[run.name] for run in separating), *(f"{COVERAGE}{names[run.name]}" for run in covering)),
         tuple(name for name in scores if name.startswith("rule: ")),
         len(rows),
         len(shared) - len(rows),
     )
+
+
+def _covered(run: Run, sentence: Sentence) -> np.ndarray:
+    """How far each word was covered before each step [T, I]; of coverage that is taken from one, what was taken."""
+    from analyses.content_states import before_each_step
+
+    taken = coverage_form(run) == "subtractive"
+    return before_each_step(1 - sentence.coverage if taken else sentence.coverage)
 
 
 def _layer(request: Request, run: Run, sentence: Sentence) -> np.ndarray:
@@ -138,7 +156,8 @@ def _truth(request: Request) -> Figure:
     names = found.areas.table["system"].unique()
     by_name = {name: own[_bare(name)] for name in names if _bare(name) in own}
     errors = [f"{name} {calibration_error(rows):.3f}" for name, rows in found.bins.groupby("system", sort=False)]
-    margins = "; ".join(_margin(found, system, rule) for system in found.systems for rule in found.rules)
+    apart = "; ".join(_margin(found, system, rule) for system in found.systems for rule in found.rules)
+    margins = f"AUC minus that of the rule, paired: {apart}. " if apart else ""
     redundant = "".join(
         f" REDUNDANT as a sign of having no counterpart: AUC {one['auc'].iloc[0]:.3f} ({name})."
         for name, one in (found.redundant.groupby("system", sort=False) if len(found.redundant) else ())
@@ -152,19 +171,24 @@ def _truth(request: Request) -> Figure:
     rule = "position scores t/T − i/I" + (
         "; attention of a plain system: what a word was attended to before the step" if len(found.rules) > 1 else ""
     )
+    covered = "Coverage: what stood for the word before the step. " if any(map(_covers, found.systems)) else ""
     now = "left out" if request.options.get("present", "out") == "out" else "taken for FUTURE"
     caption = (
         f"References of {found.sentences} sentences{left}, true links. Of a source word at a step: PAST / (PAST + "
         "FUTURE), against whether all its counterparts are written or all are to come; words that are just being "
         f"written are {now}. Rules without a model: {rule}.{probed} 95 % bootstrap intervals over sentences. "
-        f"AUC minus that of the rule, paired: {margins}. Calibration error: {', '.join(errors)}.{redundant}"
+        f"{covered}{margins}Calibration error: {', '.join(errors)}.{redundant}"
     )
     return drawn(found.areas.table, found.bins, found.redundant, WORDS, by_name, caption)
 
 
 def _bare(name: str) -> str:
     """The system's own name, which gives its look."""
-    return name.removeprefix(ATTENTION).removeprefix(PROBE)
+    return name.removeprefix(ATTENTION).removeprefix(PROBE).removeprefix(COVERAGE)
+
+
+def _covers(name: str) -> bool:
+    return name.startswith(COVERAGE)
 
 
 def _margin(found: Truths, system: str, rule: str) -> str:

@@ -19,7 +19,6 @@ PARTS = {
 SECTIONS = {
     "sentence": past_future_sections.sentence,
     "corpus": past_future_sections.corpus,
-    "truth": past_future_sections.truth,
     "left": past_future_sections.left_over,
     "lengths": past_future_sections.lengths,
 }
@@ -38,6 +37,9 @@ if part == "ablation":
     ablation_section.ablations(here)
     st.stop()
 able = guided(here.tested)
+if part == "truth":
+    past_future_sections.truth(here)
+    st.stop()
 if not able:
     frame.empty(
         "None of the chosen runs separates PAST and FUTURE. Choose one, add one to the demo, or train one on the data "

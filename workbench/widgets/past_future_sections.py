@@ -125,8 +125,9 @@ def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
         )
 
 
-def truth(here: frame.Frame, able: Sequence[Run]) -> None:
-    """Against true links, beside rules that need no model."""
+def truth(here: frame.Frame) -> None:
+    """Against true links, beside rules that need no model: masses, coverage, attention."""
+    able = inside_controls.with_models(here)
     if not has_truth(able[0], here.view.test):
         frame.empty(
             f"The test set {here.view.test!r} does not say which words belong together; the controlled corpus does. "
@@ -146,10 +147,10 @@ def truth(here: frame.Frame, able: Sequence[Run]) -> None:
         key="present", bind="query-params",
     )  # fmt: skip
     options |= ({} if present == "out" else {"present": present}) | ({"probe": True} if probe else {})
-    plain = [run for run in here.tested if not guided([run]) and not run.outside]
-    if not plain:
-        st.caption("Choose a plain Transformer too: its cumulated attention is the second rule.")
-    figure_view.show("past-future-truth", here.request([*able, *plain], **options))
+    separating = guided(able)
+    if len(separating) == len(able):
+        st.caption("Choose a plain system too: its cumulated attention is the second rule.")
+    figure_view.show("past-future-truth", here.request(able, **options))
 
 
 @st.cache_data(max_entries=8, show_spinner="Forcing")

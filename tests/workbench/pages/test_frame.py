@@ -39,6 +39,7 @@ PAGES = (
     "future_cost",
     "routing",
     "past_future",
+    "content_states",
     "context",
     "documents",
     "curves",

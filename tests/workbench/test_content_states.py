@@ -1,0 +1,165 @@
+"""Content states of runs: what is drawn is what the forced pass traced; coverage stands beside the truth."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+import core_models
+from analyses import content_states, past_future_truth
+from tests.workbench.pages.app_pages import runs_of
+from workbench import content_states as measuring
+from workbench import evaluation
+from workbench.drawing import Request, draw
+from workbench.drawing.alignment import error_table
+from workbench.drawing.past_future_truth import POSITION, against_truth
+from workbench.past_future import coverage_form, measured
+from workbench.runs import RunError, open_run
+from workbench.training import new_run, train
+from workbench.true_links import truths
+
+LAYERS = "past_future_layers"
+
+
+@pytest.fixture(scope="module")
+def run(layered_run, tmp_path_factory):
+    return open_run(shutil.copytree(layered_run.folder, tmp_path_factory.mktemp("content") / "pfrnn-loss"))
+
+
+@pytest.fixture(scope="module")
+def covering(demo_runs, tmp_path_factory):
+    """Hardly trained runs of coverage in two forms, their test set translated."""
+    folder, found = tmp_path_factory.mktemp("covering") / "demo", []
+    for form in ("additive", "subtractive"):
+        training = {"max_steps": 2, "warmup": 1, "batch_tokens": 256, "learning_rate": 0.01}
+        made = new_run(
+            folder / form,
+            f"coverage:preset=tiny,form={form}",
+            demo_runs / "demo" / "data",
+            training,
+            {"max_length": 12},
+        )
+        train(made, device="cpu")
+        evaluation.translate_test(made, *evaluation.test_set(made, "test"))
+        found.append(open_run(folder / form))
+    return found
+
+
+@pytest.fixture(scope="module")
+def forced(run):
+    """The reference of sentence 2 by the translator's own account."""
+    text = run.translations("test").test_set
+    (one,) = core_models.load(run.reference).score([text.sources[2]], [text.references[2]], trace=["*"])
+    return one
+
+
+def test_the_figure_of_a_sentence_is_the_trace(run, forced):
+    figure = draw("content-states", Request((run,), "test", 2, options={"target": "reference"}))
+    table = figure.table
+    for measure, label in content_states.MEASURES.items():
+        drawn = table[(table.panel == label) & (table.mark == "line")]
+        for side, name in (("past", "PAST"), ("future", "FUTURE")):
+            traced = forced.trace.get(f"{LAYERS}.{side}.{measure}", forced.trace.get(f"{side}.{measure}"))
+            values = drawn[drawn.series == name].value.tolist()
+            np.testing.assert_allclose(values, [] if traced is None else traced.values, atol=1e-5)
+    for measure in ("cosine", "distance"):
+        drawn = table[(table.panel == content_states.MEASURES[measure]) & (table.mark == "line")]
+        np.testing.assert_allclose(
+            drawn.value.astype(float), forced.trace[f"{LAYERS}.whole.{measure}"].values, atol=1e-5
+        )
+    own = table[(table.panel == content_states.MEASURES["log_prob"]) & (table.series == "system")]
+    np.testing.assert_allclose(own.value.astype(float), forced.trace["log_prob"].values, atol=1e-5)
+    assert figure.panels[0].x.texts == tuple(forced.tokens)
+
+
+def test_the_course_is_the_mean_of_forced_passes_and_is_kept(run):
+    found = measuring.measured(run, "test", "reference", 5)
+    text = run.translations("test").test_set
+    passes = core_models.load(run.reference).score(text.sources[:5], text.references[:5], trace=measuring.NAMES)
+    for one, wanted in zip(found, passes, strict=True):
+        np.testing.assert_allclose(one["past.norm"], wanted.trace[f"{LAYERS}.past.norm"].values, atol=1e-5)
+        np.testing.assert_array_equal(one["future.rank"], wanted.trace["future.rank"].values)
+    kept = list(run.statistics.glob("content-*.npz"))
+    assert kept
+    again = measuring.measured(run, "test", "reference", 5)
+    assert all((one[name] == other[name]).all() for one, other in zip(found, again, strict=True) for name in one)
+    figure = draw("content-course", Request((run,), "test", options={"sentences": 5}))
+    wanted = content_states.course(found)
+    drawn = figure.table[(figure.table.panel == content_states.MEASURES["first"]) & (figure.table.series == "FUTURE")]
+    rows = wanted[(wanted.measure == "first") & (wanted.side == "future")]
+    assert drawn.value.tolist() == rows.value.tolist()
+    distance = content_states.steadiness(found).distance.mean()
+    assert f"distance {distance:.2f}, spread along a sentence" in figure.caption
+    own = draw("content-course", Request((run,), "test", options={"sentences": 5, "target": "own"}))
+    assert "5 sentences, its own translations" in own.caption
+
+
+def test_maps_of_coverage_are_what_was_traced_and_attention_added_up(run, covering):
+    figure = draw("coverage-map", Request((*covering, run), "test", 2, options={"target": "reference", "pieces": True}))
+    text = run.translations("test").test_set
+    heats = {panel.title: panel.marks[0].cells()[0] for panel in figure.panels}
+    for one, form in zip(covering, ("additive", "subtractive"), strict=True):
+        (passed,) = core_models.load(one.reference).score([text.sources[2]], [text.references[2]], trace=["*"])
+        values = passed.trace["coverage.coverage"].values
+        np.testing.assert_allclose(heats[form], (1 - values if form == "subtractive" else values).T, atol=1e-5)
+        assert f"{form}: {form} coverage" in figure.caption
+    (passed,) = core_models.load(run.reference).score([text.sources[2]], [text.references[2]], trace=["*"])
+    added = passed.trace["decoder.cross_attention"].values[0, 0].cumsum(0)
+    np.testing.assert_allclose(heats["pfrnn-loss"], added.T, atol=1e-5)
+    words = draw("coverage-map", Request(tuple(covering[:1]), "test", 2, options={"target": "reference"}))
+    marked = words.table[words.table.series == "gold, sure"]
+    links = {(int(i), int(j)) for i, j in zip(marked.word, marked.step, strict=True)}
+    assert links == truths(run, "test")[2].links
+
+
+def test_coverage_and_attention_of_recurrent_systems_stand_beside_the_truth(run, covering):
+    request = Request((*covering, run), "test", options={"sentences": 8})
+    found = against_truth(request)
+    assert found.systems == ("coverage of additive", "coverage of subtractive")
+    assert set(found.rules) == {*(f"rule: attention of {name}" for name in ("additive", "subtractive", "pfrnn-loss")),
+                                POSITION}  # fmt: skip
+    areas = found.areas.table.set_index(["system", "words"]).auc
+    for one in covering:
+        scores, past = [], []
+        for sentence, true in zip(measured(one, "test", "reference", 8), truths(one, "test"), strict=False):
+            for cell in past_future_truth.cells(true.links, true.source_words, true.target_words).itertuples():
+                start = 1.0 if coverage_form(one) == "subtractive" else 0.0
+                value = sentence.coverage[cell.step - 1, cell.word] if cell.step else start
+                scores.append(start - value if start else value)
+                past.append(cell.past)
+        name = open_run(one.folder).name.rsplit("/")[-1]
+        wanted = past_future_truth.area_under_curve(np.array(scores), np.array(past))
+        assert areas[f"coverage of {name}", "all"] == pytest.approx(wanted, abs=1e-6)
+    caption = draw("past-future-truth", request).caption
+    assert "Coverage: what stood for the word before the step." in caption
+    alone = draw("past-future-truth", Request((run,), "test", options={"sentences": 4})).caption
+    assert "AUC minus" not in alone
+
+
+def test_alignment_errors_of_recurrent_systems_are_of_words(run):
+    from analyses import alignment, attention
+
+    text, truth = run.translations("test").test_set, run.translations("test").truth
+    passes = core_models.load(run.reference).score(text.sources, text.references, trace=["decoder.cross_attention"])
+    assert any(len(one.tokens) > len(line.split()) + 1 for one, line in zip(passes, text.references, strict=True))
+    weights = [
+        attention.to_words(one.trace["decoder.cross_attention"].values[0, 0], one.tokens, one.source_tokens)[:-1, :-1]
+        for one in passes
+    ]
+    wanted = alignment.threshold_curve(weights, [{(i, j) for i, j in record["alignment"]} for record in truth])
+    found = error_table(Request((run,), options={"links": "truth"}))
+    np.testing.assert_allclose(found["aer"], wanted["aer"], atol=2e-3)
+    assert "subword" not in draw("alignment-error-lengths", Request((run,), options={"links": "truth"})).caption
+
+
+def test_what_cannot_be_drawn_is_said(run, demo_runs):
+    (plain,) = runs_of(demo_runs, "transformer")
+    for name in ("content-states", "content-course"):
+        with pytest.raises(RunError, match="transformer has no PAST or FUTURE layer; choose a run of pfrnn-loss"):
+            draw(name, Request((plain,), "test"))
+    with pytest.raises(RunError, match="transformer has no PAST or FUTURE layer"):
+        measuring.measured(plain, "test", "own")
+    with pytest.raises(RunError, match="target 'typed': choose own or reference"):
+        draw("content-course", Request((run,), "test", options={"target": "typed"}))
+    assert measuring.sides_of(plain) == ()
+    assert measuring.sides_of(run) == ("past", "future")

@@ -1,0 +1,101 @@
+"""PAST and FUTURE layers of a run over a test set: what their states do at every step, RESULTS/scores/content-KEY.npz.
+
+A few sentences are forced at a time and only a number a step is kept. Knows runs and traces, no figure; torch comes
+with the first measurement.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analyses.kept_arrays import read_arrays, write_arrays
+from workbench.past_future import Given, forced_key, given
+from workbench.runs import Run, RunError
+
+if TYPE_CHECKING:
+    from core_models.traces import Trace
+
+LAYERS = "past_future_layers"
+_OF_LAYERS = ("norm", "change", "update_gate", "cosine_context", "cosine_word")
+_OF_HEADS = ("log_prob", "rank")
+NAMES = (
+    *(f"{LAYERS}.{side}.{measure}" for side in ("past", "future") for measure in _OF_LAYERS),
+    *(f"{LAYERS}.whole.{measure}" for measure in ("cosine", "distance")),
+    *(f"{side}.{measure}" for side in ("past", "future") for measure in _OF_HEADS),
+    *_OF_HEADS,
+)
+AT_ONCE = 32  # sentences that are forced together
+
+
+def sides_of(run: Run) -> tuple[str, ...]:
+    """The layers that a run has, past before future; none where it has no such layers."""
+    for kind, options in _mechanisms(run):
+        if kind == LAYERS:
+            layers = (options or {}).get("layers", ("past", "future"))
+            return tuple(side for side in ("past", "future") if side in layers)
+    return ()
+
+
+def _mechanisms(run: Run) -> list[tuple[str, Any]]:
+    entries = [] if run.outside else run.config.model.mechanisms
+    return [(kind, options) for entry in entries for kind, options in entry.items()]
+
+
+def layered(runs: Sequence[Run]) -> list[Run]:
+    """The runs that have PAST or FUTURE layers."""
+    return [run for run in runs if sides_of(run)]
+
+
+def steps_of(trace: Trace) -> dict[str, np.ndarray]:
+    """SIDE.MEASURE -> values [T] of one forced pass; `whole`: of both layers, `system`: the system's own prediction."""
+    found = {}
+    for name in NAMES:
+        if name in trace:
+            short = name.removeprefix(f"{LAYERS}.")
+            found[short if "." in short else f"system.{short}"] = np.asarray(trace[name].values, dtype=np.float32)
+    return found
+
+
+def measured(run: Run, test: str, target: str, sentences: int | None = None) -> list[dict[str, np.ndarray]]:
+    """The first so many sentences of a test set (None: all), their own translations or references forced: `steps_of`
+    each. Kept beside the run. Raises RunError for a run without such layers."""
+    if not sides_of(run):
+        raise RunError(f"{run.name} has no PAST or FUTURE layer; choose a run of pfrnn-loss, prnn or frnn-gru-i")
+    wanted = given(run, test, target, sentences)
+    path = run.statistics / f"content-{forced_key(run, target, wanted)}.npz"
+    kept = _unpacked(read_arrays(path))
+    if kept is not None:
+        return kept
+    found = list(_live(run, target, wanted))
+    with contextlib.suppress(OSError):  # a run for reading only: measured again the next time
+        lengths = np.array([len(one["system.log_prob"]) for one in found])
+        flat = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
+        write_arrays(path, names=np.array(json.dumps(list(flat))), lengths=lengths, values=np.stack([*flat.values()]))
+    return found
+
+
+def _unpacked(kept: dict[str, np.ndarray] | None) -> list[dict[str, np.ndarray]] | None:
+    if kept is None or not {"names", "lengths", "values"} <= set(kept):
+        return None
+    ends = np.cumsum(kept["lengths"])[:-1]
+    parts = [np.split(row, ends) for row in kept["values"]]
+    return [dict(zip(json.loads(str(kept["names"])), own, strict=True)) for own in zip(*parts, strict=True)]
+
+
+def _live(run: Run, target: str, wanted: Sequence[Given]) -> Iterator[dict[str, np.ndarray]]:
+    import core_models
+
+    translator = core_models.load(run.reference)
+    for begin in range(0, len(wanted), AT_ONCE):
+        chunk = wanted[begin : begin + AT_ONCE]
+        sources = [one.source for one in chunk]
+        if target == "reference":
+            forced = translator.score(sources, [one.text for one in chunk], trace=NAMES)
+            yield from (steps_of(one.trace or {}) for one in forced)
+        else:
+            yield from map(steps_of, translator.trace(sources, [list(one.pieces) for one in chunk], NAMES))

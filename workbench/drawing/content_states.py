@@ -1,0 +1,167 @@
+"""Drawings of PAST and FUTURE layers: their states along one sentence and over a test set, and maps of coverage.
+
+Options of a sentence's: `target` and `text` as for attention. Of a test set's: `sentences` (the first so many, or all)
+and `target` (own, reference). Runs without such layers are left out; a map of coverage shows the attention that a run
+without coverage has added up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench import content_states as states_of
+from workbench.drawing import Request, drawing, short_names
+from workbench.drawing.inside import SPOKEN
+from workbench.drawing.past_future_measures import count_of, target_of
+from workbench.inside import Looked, look
+from workbench.past_future import COVERAGE, CROSS, coverage_form
+from workbench.runs import Run, RunError
+from workbench.true_links import has_truth, truths
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from workbench.figures.grammar import Figure
+
+MOST_SYSTEMS = 3  # beside each other
+
+
+def _layered(request: Request) -> list[Run]:
+    """The runs that can be drawn, the first few; raises RunError where none can."""
+    found = states_of.layered(request.runs)
+    if not found:
+        raise RunError(
+            f"{request.runs[0].name} has no PAST or FUTURE layer; choose a run of pfrnn-loss, prnn or frnn-gru-i"
+        )
+    return found[:MOST_SYSTEMS]
+
+
+def _looked(request: Request, run: Run) -> Looked:
+    target, text = str(request.options.get("target", "own")), str(request.options.get("text", ""))
+    return look(run, request.test, request.sentence, target, text)
+
+
+def _left_out(request: Request) -> str:
+    more = states_of.layered(request.runs)[MOST_SYSTEMS:]
+    names = short_names(request.runs)
+    return f" Not drawn, being more than {MOST_SYSTEMS}: {', '.join(names[run.name] for run in more)}." if more else ""
+
+
+_MEANING = (
+    "Lengths of the states after each step and of their change; the change, signed so that it should be what is "
+    "translated, against the context as the layer reads it and, where there is a loss, against the word; what the "
+    "heads of the losses say of the right word beside the system itself; PAST + FUTURE against the summary of the "
+    "source that FUTURE began from, the distance in lengths of the summary."
+)
+
+
+@drawing("content-states", of_a_sentence=True, options=("target", "text"))
+def _content_states(request: Request) -> Figure:
+    import pandas as pd
+
+    from analyses.content_states import MEASURES
+    from workbench.figures.content_states import content_states
+
+    names = short_names(request.runs)
+    tables = []
+    for run in _layered(request):
+        looked = _looked(request, run)
+        for name, values in states_of.steps_of(looked.trace).items():
+            side, _, measure = name.rpartition(".")
+            rows = {"step": range(len(values)), "token": list(looked.target), "value": values}
+            tables.append(pd.DataFrame(rows).assign(system=names[run.name], side=side, measure=measure))
+    table = _ordered(pd.concat(tables, ignore_index=True), list(MEASURES))
+    said = SPOKEN[str(request.options.get("target", "own"))]
+    caption = f"{said[0].upper()}{said[1:]} of sentence {request.sentence}, forced, by pieces. {_MEANING}"
+    return content_states(table, MEASURES, caption + _left_out(request))
+
+
+def _ordered(table, measures: list[str]):
+    """Rows in the order of the measures; those of the system alone, where no layer has the measure, go."""
+    of_layers = set(table.loc[table["side"] != "system", "measure"])
+    kept = table[table["measure"].isin(of_layers)]
+    return kept.sort_values("measure", key=lambda column: column.map(measures.index), kind="stable", ignore_index=True)
+
+
+@drawing("content-course", options=("sentences", "target"))
+def _content_course(request: Request) -> Figure:
+    import pandas as pd
+
+    from analyses.content_states import MEASURES, course, steadiness
+    from workbench.figures.content_states import content_course
+
+    names = short_names(request.runs)
+    tables, said, steady = [], [], []
+    for run in _layered(request):
+        target = target_of(request, run)
+        found = states_of.measured(run, request.test, target, count_of(request))
+        name = names[run.name]
+        tables.append(course(found).assign(system=name))
+        whose = "its own translations" if target == "own" else "references"
+        said.append(f"{name}: {len(found)} sentences, {whose}")
+        if "whole.distance" in found[0]:
+            means = steadiness(found).mean()
+            steady.append(
+                f"{name}: distance {means['distance']:.2f}, spread along a sentence {means['distance_spread']:.2f}; "
+                f"cosine {means['cosine']:.2f}, spread {means['cosine_spread']:.2f}"
+            )
+    whole = f" PAST + FUTURE against the source's summary, means over sentences: {'; '.join(steady)}." if steady else ""
+    caption = (
+        f"Means over the relative position in tenths, 95 % bootstrap intervals over sentences. {_MEANING}{whole} "
+        f"{'; '.join(said)}.{_left_out(request)}"
+    )
+    return content_course(_ordered(pd.concat(tables, ignore_index=True), list(MEASURES)), MEASURES, caption)
+
+
+@drawing("coverage-map", of_a_sentence=True, options=("target", "text", "pieces"))
+def _coverage_map(request: Request) -> Figure:
+    """Options besides: pieces (show pieces, not words)."""
+    import pandas as pd
+
+    from analyses.attention import END, joined
+    from workbench.figures.axes import matrix_table
+    from workbench.figures.content_states import MOST_COVERED, coverage_maps
+
+    names, pieces = short_names(request.runs), request.options.get("pieces") in (True, "true")
+    cells, marks, said = [], [], []
+    for run in request.runs:
+        looked = _looked(request, run)
+        if CROSS not in looked.trace:
+            continue
+        values, how = _covered(run, looked, pieces)
+        sources, targets = list(looked.source), list(looked.target)
+        if not pieces:
+            sources, targets = joined(sources), joined(targets)
+        table = matrix_table(values.T, targets, sources, x="step", y="word")
+        cells.append(table.assign(system=names[run.name]))
+        said.append(f"{names[run.name]}: {how}")
+        ends = len(sources) - (sources[-1] == END), len(targets) - (targets[-1] == END)
+        if request.options.get("target") == "reference" and not pieces and has_truth(run, request.test):
+            truth = truths(run, request.test)[request.sentence]
+            if truth.fits(*ends):
+                marks += [(names[run.name], j, i, "sure") for i, j in sorted(truth.links)]
+    if not cells:
+        raise RunError("none of the runs attends to the source; choose another")
+    counterparts = " Squares: true counterparts." if marks else ""
+    caption = (
+        f"How far each source word is covered after each step, shaded up to {MOST_COVERED:g}; {'; '.join(said)}."
+        f"{counterparts}"
+    )
+    links = pd.DataFrame(marks, columns=["system", "step", "word", "kind"])
+    return coverage_maps(pd.concat(cells, ignore_index=True), links, caption)
+
+
+def _covered(run: Run, looked: Looked, pieces: bool) -> tuple[np.ndarray, str]:
+    """Coverage [T, I] after each step, and what it is in words; what is taken from one is shown as what was taken."""
+    import numpy as np
+
+    from analyses.attention import average
+    from analyses.content_states import covered_words
+
+    form = coverage_form(run)
+    if form in ("additive", "bounded", "subtractive") and COVERAGE in looked.trace:
+        values, how = looked.array(COVERAGE), f"{form} coverage"
+        values = 1 - values if form == "subtractive" else values
+    else:
+        values, how = np.cumsum(average(looked.array(CROSS)), axis=0), "attention added up"
+    return (values if pieces else covered_words(values, looked.target, looked.source)), how

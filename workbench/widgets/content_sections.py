@@ -1,0 +1,47 @@
+"""The sections of the page Content states: the layers' states in one sentence and over a test set, maps of coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from workbench import frame
+from workbench.drawing.past_future_measures import SENTENCES
+from workbench.runs import Run
+from workbench.widgets import figure_view, inside_controls, sentence_texts
+
+FORCED = {"reference": "References", "own": "Own outputs"}
+
+
+def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
+    """The states at every step of one sentence."""
+    sentence_texts.show(here)
+    figure_view.show("content-states", here.request(able, **inside_controls.target()))
+
+
+def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
+    """Their means over the relative position."""
+    left, right = st.columns([3, 3], vertical_alignment="bottom")
+    count = left.select_slider(
+        "Sentences", [20, 50, 100, 200, 500, "all"], SENTENCES, key="content-sentences", bind="query-params",
+        help="The first so many of the test set; what is computed is kept beside the run",
+    )  # fmt: skip
+    options: dict[str, object] = {"sentences": count} if count != SENTENCES else {}
+    if able[0].translations(here.view.test).test_set.references is not None:
+        forced = right.segmented_control(
+            "Forced", list(FORCED), format_func=FORCED.__getitem__, default="reference", required=True,
+            key="content-forced", bind="query-params",
+        )  # fmt: skip
+        options |= {} if forced == "reference" else {"target": forced}
+    figure_view.show("content-course", here.request(able, **options))
+
+
+def coverage(here: frame.Frame, able: Sequence[Run]) -> None:
+    """How far each source word is covered after each step, of all runs with a model."""
+    with_models = inside_controls.with_models(here)
+    sentence_texts.show(here)
+    translation = inside_controls.target()
+    pieces = st.toggle("Pieces", False, key="content-pieces", bind="query-params", help="Not joined to words")
+    figure_view.show("coverage-map", here.request(with_models, **translation, **({"pieces": True} if pieces else {})))
+    st.caption("Against the truth of the controlled corpus: page Past and future, Against the truth.")
