@@ -9,9 +9,13 @@ systems=(transformer future-cost-1 future-cost-2 linear-combination dynamic-comb
 for preset in small base; do
     workbench bench "${systems[@]}" --preset $preset --device cuda --precision float32 --precision bfloat16 --rounds 3 \
         --steps 50 --csv "$results/speed-cuda-$preset.csv" ${peers:+--peers "$peers"}
+    workbench bench rnnsearch coverage pfrnn pfrnn-loss gdr-rnn --preset $preset --device cuda --precision float32 \
+        --precision bfloat16 --rounds 3 --steps 50 --csv "$results/speed-cuda-recurrent-$preset.csv"
+    workbench bench transformer qcn qcn-reg document-transformer han-encoder --preset $preset --device cuda \
+        --precision float32 --precision bfloat16 --rounds 3 --steps 50 --csv "$results/speed-cuda-documents-$preset.csv"
 done
 for grid in multi30k-en-de multi30k-layers controlled controlled-layers controlled-routing \
-    controlled-past-future multi30k-past-future; do
+    controlled-past-future controlled-past-future-long controlled-past-future-ablation multi30k-past-future; do
     workbench experiment run "data/experiments/$grid.yaml" --data "$text" --devices cuda:0
     workbench experiment table "data/experiments/$grid.yaml" --csv "$results"
 done
