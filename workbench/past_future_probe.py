@@ -71,8 +71,12 @@ def _asked(run: Run, test: str, rows: Sequence[int], present: Present, lessons: 
             labels[place, : made.shape[0], : made.shape[1]] = torch.from_numpy(made)
         examples.append((read, labels))
     probe = taught(examples)
-    chosen = ([texts[row] for row in rows] for texts in (own, references, known))
-    for read, sources, targets, truth in _forced(translator, *chosen):
+    wanted, answers, knowing = (
+        [own[row] for row in rows],
+        [references[row] for row in rows],
+        [known[row] for row in rows],
+    )
+    for read, sources, targets, truth in _forced(translator, wanted, answers, knowing):
         past = says(probe, read).numpy()
         for place in range(len(truth)):
             steps, words = len(targets[place]), len(sources[place])
