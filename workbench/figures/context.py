@@ -6,6 +6,7 @@ Cells come as tidy tables, words in reading order with the farthest sentence fir
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -135,11 +136,22 @@ def context_curves(
                 Line(rows, "iteration", "value", str(system), looks[str(system)],
                      low="low" if banded else None, high="high" if banded else None)
             )  # fmt: skip
-        panels.append(Panel(tuple(marks), x, Axis(LABELS.get(measure, measure)), 1.1))
+        y = Axis(LABELS.get(measure, measure), range=_range(measure, ceiling, own))
+        panels.append(Panel(tuple(marks), x, y, 1.1))
     return Figure(
         name, "Routing of the context by iteration", tuple(panels), caption, _ends(table, measures), "page",
-        columns=min(4, max(1, len(panels))),
+        columns=len(panels) if len(panels) <= 4 else math.ceil(len(panels) / 2),
     )  # fmt: skip
+
+
+def _range(measure: str, ceiling: float | None, rows: pd.DataFrame) -> tuple[float, float] | None:
+    """All that a measure may be, so that what hardly changes looks like it; a cosine as far as it goes."""
+    if measure in ("fullest_share", "negative"):
+        return -0.03, 1.03
+    if measure in ("effective", "used"):
+        top = float(rows[["value", "high"]].max().max()) if ceiling is None else ceiling
+        return 1 - 0.05 * top, 1.05 * top
+    return None
 
 
 def _ends(table: pd.DataFrame, measures: Sequence[str]) -> str:

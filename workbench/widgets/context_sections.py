@@ -175,7 +175,7 @@ def _scrub(request: Request, options: dict[str, object], count: int, free: bool)
 
 def _attention(here: frame.Frame, runs: Sequence[Run], translation: dict[str, object]) -> None:
     st.subheader("Attention to the context")
-    columns = st.columns(2, vertical_alignment="bottom")
+    columns = st.columns(3, vertical_alignment="bottom")
     known = sides(list(runs))
     side = columns[0].segmented_control(
         "From", known, format_func=str.capitalize, default=known[0], required=True, key="context-side",
@@ -185,5 +185,9 @@ def _attention(here: frame.Frame, runs: Sequence[Run], translation: dict[str, ob
         "To", list(OVER), format_func=OVER.__getitem__, default="words", required=True, key="context-over",
         bind="query-params",
     )  # fmt: skip
+    limit = columns[2].select_slider(
+        "Shade up to", [1.0, 0.5, 0.25, 0.1], 1.0, key="limit", bind="query-params", help="The share of the last shade"
+    )
     options = {**translation, "side": side, **({} if over == "words" else {"over": over})}
+    options |= {} if limit == 1 else {"limit": limit}
     figure_view.show("context-attention", here.request(runs, **options))
