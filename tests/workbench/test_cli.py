@@ -178,7 +178,8 @@ def test_a_test_set_is_translated_with_trees_and_traced_in_part(folders):
     assert run.translations("dev").meta["search"]["beam"] == 2
     invoke("trace", folders[2], "--test", "dev", "--names", "log_prob,future_cost.*", "--sentences", "0-2,5")
     assert list(run.traces("dev")) == [0, 1, 2, 5]
-    assert set(run.traces("dev").names) == {"log_prob", "future_cost.log_prob", "future_cost.gate"}
+    kept = {"log_prob", "future_cost.log_prob", "future_cost.rank", "future_cost.gate"}
+    assert set(run.traces("dev").names) == kept
 
 
 def test_scores_of_given_translations_are_the_translators(demo_runs, tmp_path):
