@@ -8,6 +8,7 @@ import pytest
 import core_models
 from analyses import context_routing
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
+from workbench.attribution import explain
 from workbench.context_routing import measured
 from workbench.contexts import before, of_another_document, rows_before
 from workbench.drawing import Request, draw
@@ -184,6 +185,8 @@ def test_what_cannot_be_drawn_is_said(context_runs, demo_runs):
     ):
         with pytest.raises(RunError, match=message):
             draw(name, Request((one,), "test", row, options=options))
+    with pytest.raises(RunError, match="reads the sentences before this one, and attribution knows none but its own"):
+        explain(run, "test", row, {})
     with pytest.raises(RunError, match="sentence 0 of 'test' begins its document"):
         draw("context-routing", Request((run,), "test", 0))
 
