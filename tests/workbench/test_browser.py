@@ -10,10 +10,15 @@ import sys
 import time
 import urllib.request
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import parse_qs, urlparse
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlencode, urlparse
 
 import pytest
+
+from workbench.runs import list_runs
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -21,17 +26,18 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
          "--disable-component-update", "--disable-sync"]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def server_log(tmp_path_factory) -> Path:
-    """What the app's server prints."""
-    return tmp_path_factory.mktemp("server") / "log.txt"
+class Place(NamedTuple):
+    """Where the app answers, what its server prints, and runs that it shows, with a test set they translated."""
+
+    address: str
+    log: Path
+    runs: list[str]
+    test: str
 
 
-@pytest.fixture(scope="module")
-def address(demo_runs, server_log):
-    """Where the app answers, on a port of its own, showing the demo; what it keeps beside the runs stays its own."""
-    root = server_log.with_name("runs")
-    shutil.copytree(demo_runs, root, copy_function=os.link)
+@contextmanager
+def _serving(root: Path, log_file: Path) -> Iterator[str]:
+    """The app on a port of its own, showing the runs below `root`."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -47,7 +53,7 @@ def address(demo_runs, server_log):
         "true",
     ]
     environment = {**os.environ, "WORKBENCH_RUNS": str(root), "OMP_NUM_THREADS": "1"}
-    with server_log.open("wb") as log:
+    with log_file.open("wb") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
     try:
         deadline = time.monotonic() + 120
@@ -56,13 +62,55 @@ def address(demo_runs, server_log):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5)
                 break
             except OSError:
-                assert server.poll() is None, server_log.read_text()
+                assert server.poll() is None, log_file.read_text()
                 assert time.monotonic() < deadline, "the app does not answer"
                 time.sleep(0.2)
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def demo(demo_runs, tmp_path_factory):
+    """The app on the demo; what it keeps beside the runs stays its own."""
+    folder = tmp_path_factory.mktemp("server")
+    shutil.copytree(demo_runs, folder / "runs", copy_function=os.link)
+    with _serving(folder / "runs", folder / "log.txt") as address:
+        yield Place(address, folder / "log.txt", ["demo/transformer", "demo/future-cost-2"], "test")
+
+
+@pytest.fixture(scope="module")
+def address(demo) -> str:
+    return demo.address
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    """The app on trainings of a real corpus, where the checkout has some whose searches were recorded."""
+    folder = tmp_path_factory.mktemp("real")
+    recorded = [
+        (run, test)
+        for grid in sorted((APP.parent / "runs").glob("multi30k*"))
+        for run in list_runs(grid)
+        if run.trained
+        for test in run.tests()
+        if run.translations(test).has_trees
+    ]
+    if not recorded:
+        pytest.skip("no run of Multi30k has recorded searches here; see README, Multi30k en-de")
+    first, test = recorded[0]
+    grid = first.folder.parent
+    runs = [run for run, other in recorded if other == test and run.folder.parent == grid][:2]
+    for run in runs:
+        shutil.copytree(run.folder, folder / "runs" / grid.name / run.folder.name, copy_function=os.link)
+    with _serving(folder / "runs", folder / "log.txt") as address:
+        yield Place(address, folder / "log.txt", [f"{grid.name}/{run.folder.name}" for run in runs], test)
+
+
+@pytest.fixture(params=["demo", "real"])
+def place(request) -> Place:
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -152,12 +200,12 @@ def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
     page.close()
 
 
-def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(address, browser, server_log, tmp_path):
+def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(place, browser, tmp_path):
     """Compare, a row, inside its sentence, the basket: the runs and the sentence stay the same all the way."""
     page = browser.new_page(viewport={"width": 1400, "height": 1400}, accept_downloads=True)
     page.set_default_timeout(60_000)
-    runs = ["demo/transformer", "demo/future-cost-2"]
-    page.goto(f"{address}/scores?{'&'.join(f'runs={run}' for run in runs)}")
+    runs = place.runs
+    page.goto(f"{place.address}/scores?{urlencode({'runs': runs, 'test': place.test}, doseq=True)}")
     _ready(page, "Scores")
     page.locator(".js-plotly-plot .scatterlayer").first.wait_for()
 
@@ -167,15 +215,30 @@ def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(address, browser, ser
     page.get_by_role("heading", name="Sentence 3", exact=True).wait_for()
     source = page.get_by_test_id("stHtml").first.inner_text().split("\n")[1]
 
+    page.get_by_test_id("stPageLink").get_by_text("Attention").click()  # below the sentence; further by the menu
+    _ready(page, "Attention")
     for title, drawn in (("Attention", ".heatmaplayer"), ("Attribution", ".barlayer"), ("What-if", "")):
         _follow(page, "Inside one sentence", title)
         assert (_query(page)["runs"], _query(page)["sentence"]) == (runs, ["3"])
         page.get_by_text(source, exact=True).first.wait_for()
         if drawn:
             page.locator(f".js-plotly-plot {drawn}").first.wait_for()
+    page.locator("[data-testid=stButtonGroup] [data-variant]").filter(has_text=re.compile(r"^\s*2\s")).first.click()
+    page.wait_for_url("**prefix=**")
+    _ready(page, "What-if")
+    clicked = _query(page)["prefix"][0]
+    page.get_by_text("Struck out: only there.").wait_for()
+
     _follow(page, "Inside one sentence", "Beam trees")
     assert (_query(page)["runs"], _query(page)["sentence"]) == (runs, ["3"])
-    page.locator(".js-plotly-plot .scatterlayer").first.wait_for()
+    page.locator(".js-plotly-plot .scatterlayer .points path").last.click(force=True)
+    page.get_by_text("Prefix: ").wait_for()
+    node = page.get_by_text("Prefix: ").inner_text().removeprefix("Prefix: ")
+    page.get_by_test_id("stPageLink").get_by_text("What if from here").click()
+    _ready(page, "What-if")
+    assert page.get_by_label("Prefix", exact=True).input_value() == node != clicked
+    assert page.get_by_label("Sentence (").input_value() == "3"
+    _follow(page, "Inside one sentence", "Beam trees")
     page.get_by_role("button", name="Add to basket").first.click()
     page.get_by_text("In the basket: 1").first.wait_for()
 
@@ -187,7 +250,7 @@ def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(address, browser, ser
     names = zipfile.ZipFile(tmp_path / "bundle.zip").namelist()
     assert {Path(name).suffix for name in names} >= {".pdf", ".svg", ".png", ".csv", ".json", ".tex"}, names
     page.close()
-    assert not re.search(r"Traceback|Error|Exception", server_log.read_text()), server_log.read_text()
+    assert not re.search(r"Traceback|Error|Exception", place.log.read_text()), place.log.read_text()
 
 
 def _follow(page, menu: str, title: str) -> None:

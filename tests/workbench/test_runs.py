@@ -24,7 +24,7 @@ from workbench.translations import Translations, write_translations
 
 def _translation(text: str, tree: object = None) -> Translation:
     tokens = [*text.split(), "</s>"]
-    other = Translation(f"{text} too", [], [], -0.9, -1.8, [], True, [])
+    other = Translation(f"{text} too", [*text.split(), "too", "</s>"], [], -0.9, -1.8, [], True, [])
     return Translation(text, tokens, ["▁a", "</s>"], -0.5, -1.0, [-0.5] * len(tokens), True, [7], [other], tree=tree)  # type: ignore[arg-type]
 
 
@@ -112,7 +112,9 @@ def test_translations_come_back_as_they_were_written(run):
     assert found.test_set == _test_set("one", "two", "three")
     assert found.meta["search"] == {"beam": 3}
     assert [detail["tokens"] for detail in found.details] == [one.tokens for one in written]
-    assert found.details[0]["n_best"] == [{"text": "eins too", "score": -0.9, "log_prob": -1.8}]
+    assert found.details[0]["n_best"] == [
+        {"text": "eins too", "tokens": ["eins", "too", "</s>"], "score": -0.9, "log_prob": -1.8}
+    ]
     assert [found.tree(row) for row in (2, 0, 1)] == [trees[2], trees[0], trees[1]]
     with pytest.raises(RunError, match="0 to 2, not 3"):
         found.tree(3)

@@ -52,7 +52,9 @@ def _set(folder, source: str, program: str = "pdflatex") -> str:
     done = subprocess.run([program, *options], cwd=folder, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stdout.decode(errors="replace")[-1500:]
     read = subprocess.run(["pdftotext", "-layout", "all.pdf", "-"], cwd=folder, capture_output=True, check=True)
-    return "".join(read.stdout.decode().replace("\N{INCREMENT}", "Δ").split())  # one sign for both in TeX's fonts
+    # Scalable T1 fonts name one sign for Delta and increment, and the quotes that ` and ' are set as.
+    typed = str.maketrans({"\N{INCREMENT}": "Δ", "‘": "`", "’": "'"})
+    return "".join(read.stdout.decode().translate(typed).split())
 
 
 def _scores(names: list[str]) -> pd.DataFrame:
