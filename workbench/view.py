@@ -34,17 +34,6 @@ class ViewState:
     baseline: str = ""
 
 
-def to_query(view: ViewState) -> dict[str, str | list[str]]:
-    """The view as query parameters, the same names as the widgets have; empty parts are left out."""
-    query: dict[str, str | list[str]] = {
-        "runs": list(view.runs),
-        "test": view.test,
-        "sentence": str(view.sentence),
-        "baseline": view.baseline,
-    }
-    return {name: value for name, value in query.items() if value}
-
-
 def from_query(query: Mapping[str, Sequence[str]], known: Sequence[Known]) -> tuple[ViewState, list[str]]:
     """The view that query parameters ask for, and a sentence for each that cannot be had; others are not looked at."""
     warnings: list[str] = []

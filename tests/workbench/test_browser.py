@@ -236,6 +236,7 @@ def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(place, browser, tmp_p
     node = page.get_by_text("Prefix: ").inner_text().removeprefix("Prefix: ")
     page.get_by_test_id("stPageLink").get_by_text("What if from here").click()
     _ready(page, "What-if")
+    assert (_query(page)["runs"], _query(page)["sentence"]) == (runs, ["3"])
     assert page.get_by_label("Prefix", exact=True).input_value() == node != clicked
     assert page.get_by_label("Sentence (").input_value() == "3"
     _follow(page, "Inside one sentence", "Beam trees")

@@ -34,8 +34,8 @@ def test_what_was_counted_is_kept_until_other_translations_come(runs):
     _, shorter = runs
     found = by_sentence(shorter, "test")
     assert by_sentence(shorter, "test") == found
-    (path,) = [one for one in kept_results.paths(shorter, "test") if one.is_file()]
-    assert path.parent.name == kept_results.COUNTERPARTS
+    kept = [one.parent.name for one in kept_results.paths(shorter, "test") if one.is_file()]
+    assert kept_results.COUNTERPARTS in kept
     lines = shorter.translations("test").hypotheses
     other = _with(shorter, ["", *lines[1:]])
     again = by_sentence(other, "test")

@@ -56,9 +56,11 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 PROGRAM = """
 import json, sys
+import torch.distributed
 from workbench import cli
 for command in json.loads(sys.argv[1]):
     cli.app(command, standalone_mode=False)
+torch.distributed.destroy_process_group()  # as the program `workbench` does before it ends
 """
 
 

@@ -106,7 +106,7 @@ def test_the_app_is_measured_in_a_browser(monkeypatch):
     monkeypatch.setattr(app, "PAGES", {"Sentences": "Compare"})
     table = pd.DataFrame(app.measure_app(segments=30, systems=2, rounds=2)).set_index("stage")
     assert table["n"].to_dict() == {
-        "first page": 1,
+        "first page": 2,
         "Sentences, for the first time": 1,
         "Sentences, again": 2,
         "Sentences: another order": 2,

@@ -46,6 +46,6 @@ with frame.sentences_for_errors():
     name = {"both": "beam-trees", "difference": "beam-diff", "one": "beam-tree"}[view]
     figure, command = figure_view.drawn(name, request), figure_command(name, request)
     points = figure_view.show_figure(figure, command, recipe=recipe_of(name, request), selectable=True)
-    what_if_view.from_node(here, figure, points, name)
+    what_if_view.from_node(figure, points, name)
     if view == "difference":
         beam_controls.only_lists(request, names)

@@ -29,13 +29,12 @@ if here.known:
     ):
         column.metric(label, value)
     with st.container(horizontal=True):
-        query = frame.views.to_query(here.view)
         for name, label in (
             ("scores", "Compare the scores"),
             ("lengths", "Scores by length"),
             ("beam_trees", "Look at a beam search"),
         ):
-            st.page_link(frame.page_file(name), label=label, query_params=query, icon=":material/arrow_forward:")
+            st.page_link(frame.page_file(name), label=label, icon=":material/arrow_forward:")
 else:
     frame.empty(
         f"There is no run below {here.root} yet. Build the demo, or train a system of your own:",

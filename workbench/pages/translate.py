@@ -76,4 +76,4 @@ with frame.sentences_for_errors():
     st.subheader("Beam tree")
     figure = live.tree(found, **beam_controls.options(live.steps(found)))
     points = figure_view.show_figure(figure, live.command(run, asked), key="live", selectable=True)
-    what_if_view.from_node(here, figure, points, "live", **({"source": source} if source != line else {}))
+    what_if_view.from_node(figure, points, "live", **({"source": source} if source != line else {}))

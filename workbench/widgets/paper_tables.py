@@ -226,12 +226,9 @@ def show_cases(preset: Preset, here: Frame) -> None:
         texts = {name: text for name, text in sentence_texts.texts(here).items() if text is not None}
         base = REFERENCE if REFERENCE in texts else next(name for name in texts if name != SOURCE)
         translation_case.show(texts, base)
-    query = frames.views.to_query(here.view)
     with st.container(horizontal=True):
         for page, label in (("sentences", "Our sentences"), ("beam_trees", "Our beam trees")):
-            st.page_link(
-                frames.page_file(page), label=label, query_params=query, icon=":material/arrow_forward:"
-            )  # fmt: skip
+            st.page_link(frames.page_file(page), label=label, icon=":material/arrow_forward:")
 
 
 def show_claims(claims: pd.DataFrame) -> None:

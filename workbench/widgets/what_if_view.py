@@ -11,10 +11,9 @@ import pandas as pd
 import streamlit as st
 
 from analyses.sentences import word_diff
-from workbench import view as views
 from workbench import what_if
 from workbench.figures.grammar import Figure, Points
-from workbench.frame import Frame, as_typed, page_file
+from workbench.frame import as_typed, page_file
 from workbench.runs import Run
 from workbench.what_if import Continued
 from workbench.widgets import word_diff as diff_view
@@ -121,7 +120,7 @@ def _text(prefix: object) -> str:
     return what_if.text_of(prefix.split(" ") if isinstance(prefix, str) else list(prefix))  # type: ignore[call-overload]
 
 
-def from_node(here: Frame, figure: Figure, points: Sequence[Mapping[str, int]], key: str, **query: str) -> None:
+def from_node(figure: Figure, points: Sequence[Mapping[str, int]], key: str, **query: str) -> None:
     """The prefix of the node that was clicked, or of one that is chosen from a list, and the way to the page What-if.
 
     points: what a click on the chart selected; query: more of the state that the page is to begin with.
@@ -143,7 +142,7 @@ def from_node(here: Frame, figure: Figure, points: Sequence[Mapping[str, int]], 
     )  # fmt: skip
     if prefix is None:
         return
-    state = {**views.to_query(here.view), **query, PREFIX: prefix}
+    state = {**query, PREFIX: prefix}  # all pages share the rest; given here too, Streamlit would name the runs twice
     right.page_link(page_file("what_if"), label="What if from here", icon=":material/call_split:", query_params=state)
     st.text(f"Prefix: {prefix}")
 
