@@ -213,6 +213,7 @@ def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(place, browser, tmp_p
     box = {"x": 18, "y": 35 + 3 * 35 + 17}  # before the fourth row
     page.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position=box)
     page.get_by_role("heading", name="Sentence 3", exact=True).wait_for()
+    _ready(page, "Sentences")
     source = page.get_by_test_id("stHtml").first.inner_text().split("\n")[1]
 
     page.get_by_test_id("stPageLink").get_by_text("Attention").click()  # below the sentence; further by the menu
