@@ -14,17 +14,17 @@ from workbench.testsets import corpora_table
 
 
 @pytest.fixture
-def test_of(context_runs):
+def tested(context_runs):
     return context_runs[0].translations("test").test_set
 
 
-def test_a_document_is_told_sentence_by_sentence(context_runs, demo_runs, test_of):
+def test_a_document_is_told_sentence_by_sentence(context_runs, demo_runs, tested):
     runs = [*context_runs[:1], open_run("demo/transformer", demo_runs)]
-    name = test_of.documents[-1]
-    rows = [row for row, own in enumerate(test_of.documents) if own == name]
+    name = tested.documents[-1]
+    rows = [row for row, own in enumerate(tested.documents) if own == name]
     table = documents.sentences_table(runs, "test", name)
     assert table["sentence"].tolist() == rows
-    assert table["source"].tolist() == [test_of.sources[row] for row in rows]
+    assert table["source"].tolist() == [tested.sources[row] for row in rows]
     assert table["qcn-reg"].tolist() == [runs[0].translations("test").hypotheses[row] for row in rows]
     first = rows[0]
     wanted = ["none", str(first), f"{first} to {first + 1}", f"{first} to {first + 2}", f"{first + 1} to {first + 3}"]
@@ -34,19 +34,19 @@ def test_a_document_is_told_sentence_by_sentence(context_runs, demo_runs, test_o
         documents.sentences_table(runs, "test", "x")
 
 
-def test_documents_are_scored_as_sacrebleu_does(context_runs, test_of):
+def test_documents_are_scored_as_sacrebleu_does(context_runs, tested):
     run = context_runs[0]
     (found,) = documents.levels_table([run], "test", "bleu", Counting(), samples=20).to_dict("records")
-    lines, ids = run.translations("test").hypotheses, test_of.documents
+    lines, ids = run.translations("test").hypotheses, tested.documents
     order = list(dict.fromkeys(ids))
     outputs, references = (
         [" ".join(line for line, own in zip(side, ids, strict=True) if own == name) for name in order]
-        for side in (lines, test_of.references)
+        for side in (lines, tested.references)
     )
     assert found["document"] == pytest.approx(BLEU().corpus_score(outputs, [references]).score)
-    assert found["score"] == pytest.approx(BLEU().corpus_score(lines, [test_of.references]).score)
+    assert found["score"] == pytest.approx(BLEU().corpus_score(lines, [tested.references]).score)
     each = [
-        BLEU().corpus_score([lines[row] for row in rows], [[test_of.references[row] for row in rows]]).score
+        BLEU().corpus_score([lines[row] for row in rows], [[tested.references[row] for row in rows]]).score
         for rows in documents.documents_of([run], "test").values()
     ]
     assert found["mean"] == pytest.approx(sum(each) / len(each))
@@ -76,17 +76,17 @@ def with_context(runs_root, demo_runs, context_runs):
     return runs_root
 
 
-def test_the_page_shows_the_document_of_the_sentence_and_its_scores(with_context, context_runs, test_of):
-    row = len(test_of.sources) - 1
+def test_the_page_shows_the_document_of_the_sentence_and_its_scores(with_context, context_runs, tested):
+    row = len(tested.sources) - 1
     at = open_page("documents", runs=["qcn-reg", "demo/transformer"], sentence=str(row))
     shown = at.dataframe[0].value
     assert shown["sentence"].tolist() == [
-        place for place, own in enumerate(test_of.documents) if own == test_of.documents[row]
+        place for place, own in enumerate(tested.documents) if own == tested.documents[row]
     ]
     levels = next(frame.value for frame in at.dataframe if "signature" in frame.value)
     wanted = documents.levels_table(context_runs[:1], "test", "bleu", Counting())
     assert levels["document"][0] == pytest.approx(wanted["document"][0])
-    before = ", ".join(str(place) for place in reversed(rows_before(test_of, row, 3)) if place is not None)
+    before = ", ".join(str(place) for place in reversed(rows_before(tested, row, 3)) if place is not None)
     assert any(f"qcn-reg {before or 'none'}" in caption.value.replace("\\", "") for caption in at.caption)
     at.button(key="Document before").click().run()
     assert not at.exception
