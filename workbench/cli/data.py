@@ -21,11 +21,12 @@ def data_controlled(
     dev: Annotated[int, typer.Option(min=1)] = 500,
     test: Annotated[int, typer.Option(min=1)] = 500,
     seed: int = 1,
+    long: Annotated[int, typer.Option(help="Of a further test set, all of more than 25 words", min=0)] = 0,
 ) -> None:
     """Write the controlled corpus: parallel documents whose truth is known, and the oracles that bound a system."""
     from core_models.text import controlled
 
-    corpus = controlled.generate(sentences, dev, test, seed)
+    corpus = controlled.generate(sentences, dev, test, seed, long=long)
     controlled.write(corpus, out)
     typer.echo(controlled.format_oracles(controlled.oracles(corpus)))
 

@@ -38,12 +38,20 @@ BOOKKEEPING = {"max_minutes", "keep_last", "keep_every", "log_every", "tensorboa
 
 
 class ControlledText(Section):
-    """A controlled corpus that is generated: sentences of each split, and its own seed. Its test set is `test`."""
+    """A controlled corpus that is generated: sentences of each split, and its own seed.
+
+    Its test sets are `test` and, where `long` asks for some, `long`: sentences of more than 25 words only.
+    """
 
     sentences: int = Field(gt=0)
     dev: int = Field(gt=0)
     test: int = Field(gt=0)
+    long: int = Field(0, ge=0)
     seed: int = Field(1, ge=0)
+
+    @property
+    def test_names(self) -> list[str]:
+        return ["test", "long"] if self.long else ["test"]
 
 
 class DataFiles(Section):
@@ -67,7 +75,7 @@ class DataFiles(Section):
 
     @property
     def test_names(self) -> list[str]:
-        return list(self.tests) if self.controlled is None else ["test"]
+        return list(self.tests) if self.controlled is None else self.controlled.test_names
 
 
 class Experiment(Section):

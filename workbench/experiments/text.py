@@ -70,18 +70,19 @@ def _prepare_controlled(folder: Path, data: DataFiles, say: Say) -> None:
     corpus, written = controlled.generate(**data.controlled.model_dump()), folder.with_name("corpus")
     controlled.write(corpus, written)
     say(controlled.format_oracles(controlled.oracles(corpus)))
+    tests = data.test_names
     text = {
         name: read_parallel(written / f"{name}.en", written / f"{name}.de", name=name)
-        for name in ("train", "dev", "test")
+        for name in ("train", "dev", *tests)
     }
     prepare(
         folder,
         text["train"],
         text["dev"],
-        {"test": text["test"]},
+        {name: text[name] for name in tests},
         pieces=data.pieces,
         kind=data.kind,
         source_language="en",
         target_language="de",
-        truths={name: written / f"{name}.truth.jsonl" for name in ("dev", "test")},
+        truths={name: written / f"{name}.truth.jsonl" for name in ("dev", *tests)},
     )

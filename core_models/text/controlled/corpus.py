@@ -39,12 +39,16 @@ class ControlledSplit:
 
 @dataclass(frozen=True)
 class ControlledCorpus:
-    """Three splits; `second_targets` is an independent second draw of the test translations (for the ceiling)."""
+    """Three splits; `second_targets` is an independent second draw of the test translations (for the ceiling).
+
+    `long` is a further test set whose sentences are all long, where one was asked for.
+    """
 
     train: ControlledSplit
     dev: ControlledSplit
     test: ControlledSplit
     second_targets: list[str]
+    long: ControlledSplit | None = None
 
 
 @dataclass(slots=True)
@@ -236,10 +240,12 @@ def generate(
     test: int | None = None,
     seed: int = 1,
     config: Path | None = None,
+    long: int = 0,
 ) -> ControlledCorpus:
     """Generate the corpus; sizes are sentences of each split, and default to those of the configuration.
 
-    `config` is a YAML file whose keys replace those of `data/controlled/config.yaml`. Same arguments, same
+    `long` asks for that many sentences more, of the lengths `long_test` of the configuration: of the sentences that
+    an ordinary test set holds too few of. `config` is a YAML file whose keys replace those of `data/controlled/config.yaml`. Same arguments, same
     bytes, on every machine.
     """
     folder = data_folder() / "controlled"
@@ -256,7 +262,10 @@ def generate(
     def split(name: str, draw: int = 0) -> ControlledSplit:
         return SplitWriter(lexicon, tables, settings, name, seed, draw).write(sizes[name])
 
-    return ControlledCorpus(split("train"), split("dev"), split("test"), split("test", draw=1).targets)
+    first, last = settings["long_test"]
+    only_long = settings | {"lengths": [{"words": [first, last], "share": 1}], "shortest": first}
+    further = SplitWriter(lexicon, tables, only_long, "long", seed, draw=0).write(long) if long else None
+    return ControlledCorpus(split("train"), split("dev"), split("test"), split("test", draw=1).targets, further)
 
 
 def settings_from(path: Path | None, default: Path) -> dict[str, Any]:
@@ -275,10 +284,12 @@ def settings_from(path: Path | None, default: Path) -> dict[str, Any]:
 
 
 def write(corpus: ControlledCorpus, folder: Path) -> None:
-    """Write `train|dev|test` as `.en`, `.de`, `.docids`, `.truth.jsonl` into the folder, which is made if missing."""
+    """Write `train|dev|test` (and `long`) as `.en`, `.de`, `.docids`, `.truth.jsonl`; the folder is made if missing."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in SPLITS:
-        split: ControlledSplit = getattr(corpus, name)
+    for name in (*SPLITS, "long"):
+        split: ControlledSplit | None = getattr(corpus, name)
+        if split is None:
+            continue
         records = [json.dumps(record, ensure_ascii=False) for record in split.truth]
         for suffix, lines in (
             ("en", split.sources),

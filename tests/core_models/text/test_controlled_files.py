@@ -53,6 +53,17 @@ def test_a_split_does_not_depend_on_the_size_of_the_others() -> None:
     assert generate(20, 10, 50).test == generate(60, 20, 50).test
 
 
+def test_a_further_test_set_has_long_sentences_only_and_changes_no_other(tmp_path: Path) -> None:
+    plain, more = generate(20, 10, 10), generate(20, 10, 10, long=30)
+    assert plain.long is None
+    assert more.long is not None
+    assert (more.train, more.dev, more.test) == (plain.train, plain.dev, plain.test)
+    assert len(more.long.sources) == 30
+    assert all(25 < len(source.split()) <= 50 for source in more.long.sources)
+    write(more, tmp_path)
+    assert (tmp_path / "long.de").read_text(encoding="utf-8").splitlines() == more.long.targets
+
+
 def test_the_data_is_found_beside_the_package_and_inside_an_installed_one(tmp_path: Path) -> None:
     copy = tmp_path / "core_models" / "resources.py"
     copy.parent.mkdir()
