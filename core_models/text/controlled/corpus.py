@@ -245,8 +245,8 @@ def generate(
     """Generate the corpus; sizes are sentences of each split, and default to those of the configuration.
 
     `long` asks for that many sentences more, of the lengths `long_test` of the configuration: of the sentences that
-    an ordinary test set holds too few of. `config` is a YAML file whose keys replace those of `data/controlled/config.yaml`. Same arguments, same
-    bytes, on every machine.
+    an ordinary test set holds too few of. `config` is a YAML file whose keys replace those of
+    `data/controlled/config.yaml`. Same arguments, same bytes, on every machine.
     """
     folder = data_folder() / "controlled"
     tables = _read(folder / "grammar.yaml")
