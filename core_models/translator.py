@@ -190,10 +190,25 @@ class Translator:
         return [one.trace or {} for one in found]
 
     def sample(
-        self, sources: Sequence[str], samples: int = 1, temperature: float = 1.0, top: int | None = None, seed: int = 1
+        self,
+        sources: Sequence[str],
+        samples: int = 1,
+        temperature: float = 1.0,
+        top: int | None = None,
+        seed: int = 1,
+        documents: Sequence[str] | None = None,
+        contexts: Texts | None = None,
+        context_outputs: Texts | None = None,
     ) -> list[list[Translation]]:
-        """Draw translations from the model's distribution; a function of the seed."""
-        read = self._read(sources)
+        """Draw translations from the model's distribution; a function of the seed.
+
+        documents, contexts: as in `translate`; within documents, the translations before are those that a search finds.
+        """
+        _check_one_each(sources, documents=documents, contexts=contexts, context_outputs=context_outputs)
+        read = self._read(sources, documents, contexts, context_outputs)
+        if read.waits:
+            for row, before in enumerate(self.translate(sources, documents)):
+                read.found(row, before.ids)
         generator = torch.Generator(self.device).manual_seed(seed)
         drawn: list[list[Translation]] = [[] for _ in range(len(read))]
 
@@ -209,10 +224,20 @@ class Translator:
                 drawn[row] = [self.wording.hypothesis(read.pieces[row], hypothesis) for hypothesis in hypotheses]
         return drawn
 
-    def exact(self, source: str, bound: float = -math.inf, most_nodes: int = 10_000, **changes: Any) -> Exact:
+    def exact(
+        self,
+        source: str,
+        bound: float = -math.inf,
+        most_nodes: int = 10_000,
+        context: Sequence[str | None] | None = None,
+        context_output: Sequence[str | None] | None = None,
+        **changes: Any,
+    ) -> Exact:
         """The most probable translation of one sentence within the length limit of its search, or that none is more
-        probable than `bound` (nats); see `core_models.search.exact`. Changes are those of the SearchConfig."""
-        batch = self._read([source]).batch([0]).to(self.device)
+        probable than `bound` (nats); see `core_models.search.exact`. context, context_output: the sentences before it,
+        the nearest first, and their translations. Changes are those of the SearchConfig."""
+        contexts, outputs = ([given] if given is not None else None for given in (context, context_output))
+        batch = self._read([source], None, contexts, outputs).batch([0]).to(self.device)
         limit = int(self._limits(batch, self._configured(changes))[0])
         with torch.inference_mode():
             return exact_search(*self._encode(batch), limit, bound, most_nodes, self.device)

@@ -137,6 +137,36 @@ def test_concatenation_shows_what_it_read(prepared, document):
         assert one.trace["decoder.cross_attention"].values.shape[-1] == len(one.source_tokens)
 
 
+@pytest.mark.parametrize("name", READERS)
+def test_samples_read_what_the_search_reads(prepared, document, name):
+    """Of the most probable word alone a draw is the greedy search's translation, document by document."""
+    translator, (sources, documents) = translator_of(prepared, name), document
+    translator.search = SearchConfig(beam=1, length_penalty=0.0, max_length=8)
+    wanted, alone = translator.translate(sources, documents), translator.translate(sources)
+    drawn = [one for (one,) in translator.sample(sources, top=1, documents=documents)]
+    assert said(drawn) == said(wanted)
+    assert said(drawn) != said(alone) == said([one for (one,) in translator.sample(sources, top=1)])
+    contexts, _ = translator.contexts(sources, documents)
+    if contexts is not None:
+        assert said([one for (one,) in translator.sample(sources, top=1, contexts=contexts)]) == said(wanted)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_exact_search_reads_the_document(prepared, document, name):
+    """What it finds has the score it has in its document; without the document it has another."""
+    translator, (sources, documents) = translator_of(prepared, name), document
+    targets, row, changes = prepared.test("test").targets, 2, {"max_length": 3, "length_penalty": 0.0}
+    contexts, outputs = translator.contexts(sources, documents, targets)
+    beside = {"context": contexts[row], "context_output": None if outputs is None else outputs[row]}
+    found = translator.exact(sources[row], **beside, **changes)
+    assert found.decided
+    tokens = [translator.target_vocabulary.pieces(ids) for ids in translator.target_vocabulary.encode(list(targets))]
+    tokens[row] = [*translator.target_vocabulary.pieces(found.words), "</s>"]
+    (forced,) = translator.trace(sources, tokens, ["log_prob"], documents)[row : row + 1]
+    assert found.log_prob == pytest.approx(forced["log_prob"].values.sum(), abs=1e-5)
+    assert abs(translator.exact(sources[row], **changes).log_prob - found.log_prob) > 1e-6
+
+
 def test_an_ensemble_reads_what_each_of_them_reads(prepared, document):
     """A system of single sentences beside one of two sentences before and one of three."""
     names = ("transformer", "qcn:context_sentences=2", "han-decoder")
@@ -159,6 +189,12 @@ def test_what_does_not_fit_is_refused(prepared, document):
     plain, reader, outputs = (translator_of(prepared, name) for name in ("transformer", "qcn", "han"))
     with pytest.raises(TranslatorError, match="run that was trained without: it reads single sentences"):
         plain.translate(sources[:1], contexts=[[sources[1]]])
+    with pytest.raises(TranslatorError, match="run that was trained without: it reads single sentences"):
+        plain.sample(sources[:1], contexts=[[sources[1]]])
+    with pytest.raises(TranslatorError, match="run that was trained without: it reads single sentences"):
+        plain.exact(sources[0], context=[sources[1]])
+    with pytest.raises(TranslatorError, match="2 sources and 1 documents"):
+        reader.sample(sources[:2], documents=["a"])
     assert len(plain.translate(sources, documents)) == len(sources)
     with pytest.raises(TranslatorError, match=r"sentence 2 is given 4 context sentences; this run reads the 3 before"):
         reader.score(sources[:2], ["x", "y"], contexts=[[], sources[:4]])
