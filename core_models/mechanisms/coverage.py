@@ -3,7 +3,9 @@
     e_{t,i} = v . tanh(... + C cov_{t-1,i}),  with what the attention gave each word up to and without position t.
 
 Linguistic coverage adds up attention, divided by a word's fertility phi_i = N sigmoid(u . h_i), the number of words it
-may become; it may be taken from one instead, or end at one. Neural coverage is a small gated unit a word.
+may become; it may be taken from one instead, or end at one. In place of the sum may stand the largest share so far or
+their mean, the max- and mean-pooling of an early version of the code that Tu 2016 released, which describes them and
+does not use them. Neural coverage is a small gated unit a word.
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ READ_WITH: Mapping[str, tuple[str, str]] = {"units": ("form", "neural")}
 
 
 class CoverageOptions(Options):
-    form: Literal["additive", "subtractive", "bounded", "neural"] = Field(
-        "additive", description="attention added up; taken from one; added up to one; or a gated unit's state"
+    form: Literal["additive", "subtractive", "bounded", "max", "mean", "neural"] = Field(
+        "additive",
+        description="attention added up; taken from one; added up to one; its maximum or mean so far; or the state of "
+        "a gated unit",
     )
     fertility: bool = Field(True, description="attention is divided by how many words a word may become; not neural")
     most_words: float = Field(2.0, gt=0, description="N, the largest fertility")
@@ -41,11 +45,19 @@ class CoverageOptions(Options):
 
 
 @wide
-def accumulated(coverage: Tensor, weights: Tensor, fertility: Tensor | None, form: str) -> Tensor:
-    """cov_t of cov_{t-1} and the attention at t, [S, N, I] each; fertility [S, I] or None."""
+def accumulated(
+    coverage: Tensor, weights: Tensor, fertility: Tensor | None, form: str, step: Tensor | None = None
+) -> Tensor:
+    """cov_t of cov_{t-1} and the attention at t, [S, N, I] each; fertility [S, I] or None; step: t, which a mean needs,
+    [S, N, 1]."""
     share = weights if fertility is None else weights / fertility[:, None]
     if form == "subtractive":
         return coverage - share
+    if form == "max":
+        return torch.maximum(coverage, share)
+    if form == "mean":
+        assert step is not None
+        return coverage + (share - coverage) / step
     covered = coverage + share
     return covered.clamp(max=1) if form == "bounded" else covered
 
@@ -101,12 +113,14 @@ class Coverage(Mechanism):
         return {"fertility": fertility}
 
     def start(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
-        """cov_0 [S, 1, I] or [S, 1, I, u]: nothing is covered."""
+        """cov_0 [S, 1, I] or [S, 1, I, u]: nothing is covered; for a mean the number of steps so far, [S, 1, 1]."""
         if self.cell is not None:
             return {"coverage": memory.new_zeros(len(memory), 1, memory.shape[1], self.cell.units)}
         least = memory.new_zeros(
             len(memory), 1, memory.shape[1], dtype=torch.promote_types(memory.dtype, torch.float32)
         )
+        if self.options.form == "mean":
+            return {"coverage": least, "steps": least.new_zeros(len(memory), 1, 1)}
         return {"coverage": least + 1 if self.options.form == "subtractive" else least}
 
     def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
@@ -114,6 +128,8 @@ class Coverage(Mechanism):
             coverage = own.before["coverage"].to(x.dtype)
             return x + self.to_energy(coverage if self.cell is not None else coverage[..., None])
         if place is Place.AFTER_ATTENTION:
+            if self.options.form == "mean":
+                own.after["steps"] = own.before["steps"] + 1
             own.after["coverage"] = self._covered(view, own)
             return x
         axes = ("target", "source") if self.cell is None else ("target", "source", "unit")
@@ -125,7 +141,8 @@ class Coverage(Mechanism):
         if self.cell is not None:
             (state,) = own.linear([self.cell.from_state], view.previous)
             return self.cell(before, view.weights, own.sentence["planned"], state)
-        return accumulated(before, view.weights, own.sentence.get("fertility"), self.options.form)
+        step = own.after["steps"] if self.options.form == "mean" else None
+        return accumulated(before, view.weights, own.sentence.get("fertility"), self.options.form, step)
 
 
 def _energy(host: Host) -> int:

@@ -39,6 +39,8 @@ COMBINATIONS = [
     "coverage:form=neural,units=3,cell=lstm",
     "coverage:form=subtractive,fertility=false",
     "coverage:form=bounded",
+    "coverage:form=max",
+    "coverage:form=mean,fertility=false",
     "pfrnn-loss:cell=lstm,delta=plain,attention=additive,tied=none",
     "pfrnn-loss:decoder_feed=current,extra_map=false,future_unit=gru-o,objective=mean,test_loss=none,future_start=zero",
     "gdr-rnn:encoder=transformer,deep_layers=1",

@@ -92,8 +92,8 @@ class Recurrent:
         bias = self.m(f"heads.{side}.bias") if own else self.w("vocabulary_bias")
         return log_softmax(matrix @ vector + bias)
 
-    def covered(self, coverage, share, memory, previous):
-        """cov_t of cov_{t-1}, a number or a few for each source word."""
+    def covered(self, coverage, share, memory, previous, step):
+        """cov_t of cov_{t-1}, a number or a few for each source word; step: t, from 1."""
         options = self.options
         if options.form == "neural":
             found = []
@@ -112,6 +112,10 @@ class Recurrent:
             share = share / (options.most_words * sigmoid(memory @ self.m("fertility.weight")[0]))
         if options.form == "subtractive":
             return coverage - share[:, None]
+        if options.form == "max":
+            return np.maximum(coverage, share[:, None])
+        if options.form == "mean":
+            return (coverage * (step - 1) + share[:, None]) / step
         total = coverage + share[:, None]
         return np.minimum(total, 1) if options.form == "bounded" else total
 
@@ -154,7 +158,7 @@ class Recurrent:
             both = np.concatenate([contents[side] for side in sides]) if sides else None
             state = self.after(query, context, both)
             if coverage is not None:
-                coverage = self.covered(coverage, share, memory, previous)
+                coverage = self.covered(coverage, share, memory, previous, len(found["coverage"]) + 1)
                 found["coverage"].append(coverage)
             hidden = state
             for number in range(len(deep)):

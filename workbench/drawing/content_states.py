@@ -159,7 +159,7 @@ def _covered(run: Run, looked: Looked, pieces: bool) -> tuple[np.ndarray, str]:
     from analyses.content_states import covered_words
 
     form = coverage_form(run)
-    if form in ("additive", "bounded", "subtractive") and COVERAGE in looked.trace:
+    if form not in (None, "neural") and COVERAGE in looked.trace:
         values, how = looked.array(COVERAGE), f"{form} coverage"
         values = 1 - values if form == "subtractive" else values
     else:

@@ -23,13 +23,17 @@ ATTENTION = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1]], dtype=torch.float64
         ("additive", None, [0.6, 1.1, 0.3]),
         ("bounded", None, [0.6, 1, 0.3]),
         ("subtractive", [1, 2, 0.5], [0.4, 0.45, 0.4]),
+        ("max", None, [0.5, 0.8, 0.2]),
+        ("max", [1, 2, 0.5], [0.5, 0.4, 0.4]),
+        ("mean", None, [0.3, 0.55, 0.15]),
+        ("mean", [1, 2, 0.5], [0.3, 0.275, 0.3]),
     ],
 )
 def test_t12_coverage_by_hand(form, fertility, expected):
     phi = None if fertility is None else torch.tensor([fertility], dtype=torch.float64)
     coverage = torch.full((1, 1, 3), 1.0 if form == "subtractive" else 0.0, dtype=torch.float64)
-    for weights in ATTENTION:
-        coverage = accumulated(coverage, weights[None, None], phi, form)
+    for step, weights in enumerate(ATTENTION, start=1):
+        coverage = accumulated(coverage, weights[None, None], phi, form, torch.full((1, 1, 1), float(step)))
     torch.testing.assert_close(coverage[0, 0], torch.tensor(expected, dtype=torch.float64))
 
 
@@ -40,6 +44,8 @@ def test_t12_coverage_by_hand(form, fertility, expected):
         "coverage:fertility=false",
         "coverage:form=subtractive,most_words=3",
         "coverage:form=bounded,fertility=false,attention_width=24",
+        "coverage:form=max,fertility=false",
+        "coverage:form=mean,most_words=3",
         "coverage:form=neural,units=3",
     ],
 )
@@ -93,7 +99,8 @@ def test_what_means_nothing_is_refused(name, reason):
 
 
 @pytest.mark.parametrize(
-    "change", ["fertility=false", "form=subtractive", "form=bounded", "form=neural", "most_words=1"]
+    "change",
+    ["fertility=false", "form=subtractive", "form=bounded", "form=max", "form=mean", "form=neural", "most_words=1"],
 )
 def test_every_switch_changes_the_scores(change):
     one, other = random_system("coverage"), random_system(f"coverage:{change}")
