@@ -69,6 +69,11 @@ def attending(run: Run) -> list[tuple[str, str]]:
     ]
 
 
+def of_translations(kind: str, side: str) -> bool:
+    """Does what attends on a side look at translations of the sentences before, not at the sentences?"""
+    return side == "decoder" and kind != "document_encoder"
+
+
 def routing_context(runs: Sequence[Run]) -> list[Run]:
     """The runs that route the words of the sentences before to capsules; raises RunError where none does."""
     found = [run for run in runs if CAPSULES in readers(run)]

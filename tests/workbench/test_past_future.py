@@ -215,7 +215,7 @@ def test_what_is_left_stands_beside_what_the_aligner_misses(run):
 
 def test_what_cannot_be_measured_is_said(run, plain):
     for name, options, message in (
-        ("flip-times", {"sentences": 0}, "sentences 0: write a number from 1, or all"),
+        ("flip-times", {"sentences": 0}, "sentences 0: write all, or a number from 1"),
         ("flip-times", {"links": "aligner"}, "links 'aligner': choose truth or attention"),
         ("flip-times", {"links": "truth", "target": "own"}, "the truth has links of references"),
         ("overlap", {"target": "typed"}, "target 'typed': choose own or reference"),

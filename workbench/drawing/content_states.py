@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from workbench import content_states as states_of
 from workbench.drawing import Request, drawing, short_names
-from workbench.drawing.inside import SPOKEN
-from workbench.drawing.past_future_measures import count_of, target_of
+from workbench.drawing.options import forced, is_on, sentence_count, spoken
+from workbench.drawing.past_future_measures import SENTENCES, target_of
 from workbench.inside import Looked, look
 from workbench.past_future import COVERAGE, CROSS, coverage_form
 from workbench.runs import Run, RunError
@@ -37,8 +37,7 @@ def _layered(request: Request) -> list[Run]:
 
 
 def _looked(request: Request, run: Run) -> Looked:
-    target, text = str(request.options.get("target", "own")), str(request.options.get("text", ""))
-    return look(run, request.test, request.sentence, target, text)
+    return look(run, request.test, request.sentence, *forced(request))
 
 
 def _left_out(request: Request) -> str:
@@ -71,7 +70,7 @@ def _content_states(request: Request) -> Figure:
             rows = {"step": range(len(values)), "token": list(looked.target), "value": values}
             tables.append(pd.DataFrame(rows).assign(system=names[run.name], side=side, measure=measure))
     table = _ordered(pd.concat(tables, ignore_index=True), list(MEASURES))
-    said = SPOKEN[str(request.options.get("target", "own"))]
+    said = spoken(request)
     caption = f"{said[0].upper()}{said[1:]} of sentence {request.sentence}, forced, by pieces. {_MEANING}"
     return content_states(table, MEASURES, caption + _left_out(request))
 
@@ -94,7 +93,7 @@ def _content_course(request: Request) -> Figure:
     tables, said, steady = [], [], []
     for run in _layered(request):
         target = target_of(request, run)
-        found = states_of.measured(run, request.test, target, count_of(request))
+        found = states_of.measured(run, request.test, target, sentence_count(request, SENTENCES))
         name = names[run.name]
         tables.append(course(found).assign(system=name))
         whose = "its own translations" if target == "own" else "references"
@@ -122,7 +121,7 @@ def _coverage_map(request: Request) -> Figure:
     from workbench.figures.axes import matrix_table
     from workbench.figures.content_states import MOST_COVERED, coverage_maps
 
-    names, pieces = short_names(request.runs), request.options.get("pieces") in (True, "true")
+    names, pieces = short_names(request.runs), is_on(request, "pieces")
     cells, marks, said = [], [], []
     for run in request.runs:
         looked = _looked(request, run)

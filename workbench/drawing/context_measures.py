@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from workbench.contexts import routing_context
 from workbench.drawing import Request, drawing, short_names, styles
-from workbench.runs import RunError
+from workbench.drawing.options import sentence_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,16 +19,6 @@ if TYPE_CHECKING:
 SENTENCES = 200
 
 
-def sentences_of(request: Request) -> int | None:
-    """How many are measured; None for all."""
-    asked = request.options.get("sentences", SENTENCES)
-    if asked == "all":
-        return None
-    if isinstance(asked, bool) or not str(asked).isdecimal() or int(asked) < 1:
-        raise RunError(f"sentences {asked!r}: write a number from 1, or all")
-    return int(asked)
-
-
 def measures_table(request: Request) -> pd.DataFrame:
     """`analyses.context_routing.measures` of the runs that route a context: system first."""
     import pandas as pd
@@ -36,9 +26,9 @@ def measures_table(request: Request) -> pd.DataFrame:
     from analyses.context_routing import measures
     from workbench.context_routing import measured
 
-    names = short_names(request.runs)
+    names, count = short_names(request.runs), sentence_count(request, SENTENCES)
     tables = [
-        measures(measured(run, request.test, sentences_of(request))).assign(system=names[run.name])
+        measures(measured(run, request.test, count)).assign(system=names[run.name])
         for run in routing_context(request.runs)
     ]
     whole = pd.concat(tables, ignore_index=True)

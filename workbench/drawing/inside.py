@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.drawing import Request, drawing, short_names, styles
+from workbench.drawing.options import forced, is_on, limit, spoken
 from workbench.inside import Looked, look
 from workbench.runs import Run, RunError
 
@@ -28,19 +29,13 @@ PARTS = {
     "decoder": ("decoder.self_attention", ("target read so far", "target"), "decoder's self-attention"),
 }
 MOST_CELLS = 150_000  # of all maps of a figure
-SPOKEN = {"own": "the own output", "reference": "the reference", "typed": "a typed text"}
 _WHICH = ("target", "text")  # options of all drawings here
 
 
 def _looks(request: Request) -> dict[str, Looked]:
     """A forced pass of each run, by its short name."""
     names = short_names(request.runs)
-    target, text = str(request.options.get("target", "own")), str(request.options.get("text", ""))
-    return {names[run.name]: look(run, request.test, request.sentence, target, text) for run in request.runs}
-
-
-def _translation(request: Request) -> str:
-    return SPOKEN[str(request.options.get("target", "own"))]
+    return {names[run.name]: look(run, request.test, request.sentence, *forced(request)) for run in request.runs}
 
 
 def _part(request: Request) -> str:
@@ -61,16 +56,8 @@ def _number(request: Request, name: str) -> int | None:
     return int(value)
 
 
-def _limit(request: Request) -> float:
-    """The weight that has the last shade: 1, unless told."""
-    limit = float(request.options.get("limit", 1.0))
-    if not 0 < limit <= 1:
-        raise RunError(f"limit {limit}: write a weight above 0, up to 1")
-    return limit
-
-
 def _shaded(request: Request) -> str:
-    return f" Shaded from 0 to {_limit(request):g}." if "limit" in request.options else ""
+    return f" Shaded from 0 to {limit(request):g}." if "limit" in request.options else ""
 
 
 def _sides(part: str, looked: Looked) -> tuple[list[str], list[str]]:
@@ -146,7 +133,7 @@ def _attention(request: Request) -> Figure:
     from analyses import attention
     from workbench.figures.attention import attention_maps
 
-    part, words = _part(request), request.options.get("words") in (True, "true")
+    part, words = _part(request), is_on(request, "words")
     tables, across = [], 1
     for name, looked in _looks(request).items():
         queries, keys = _sides(part, looked)
@@ -170,8 +157,8 @@ def _attention(request: Request) -> Figure:
         title="Attention",
         labels=PARTS[part][1],
         columns=across if across > 1 else len(request.runs),
-        caption=f"{_said_of_maps(request, part)}, along {_translation(request)}. {sums}{rule}",
-        limit=_limit(request),
+        caption=f"{_said_of_maps(request, part)}, along {spoken(request)}. {sums}{rule}",
+        limit=limit(request),
     )
 
 
@@ -228,10 +215,10 @@ def _alignment(request: Request) -> Figure:
         pd.DataFrame(marks, columns=["panel", "query", "key", "kind"]),
         "Alignment",
         columns=len(request.runs),
-        caption=f"{_said_of_maps(request, 'cross')}, along {_translation(request)}; a dot marks the source word to "
+        caption=f"{_said_of_maps(request, 'cross')}, along {spoken(request)}; a dot marks the source word to "
         f"which a target word attends most. Words: the sum over source pieces, the mean over target pieces.{error}",
         name="alignment",
-        limit=_limit(request),
+        limit=limit(request),
     )
 
 
@@ -278,7 +265,7 @@ def _token_probabilities(request: Request) -> Figure:
     return token_probabilities(
         word_table(request),
         styles(request),
-        f"Each word of {_translation(request)} under forced decoding: its probability, the entropy of the "
+        f"Each word of {spoken(request)} under forced decoding: its probability, the entropy of the "
         "distribution it was taken from (nats) and its rank there; rank 1 is the most probable word.",
     )
 
@@ -297,7 +284,7 @@ def _layer_lens(request: Request) -> Figure:
         tables.append(tokens.lens_table(looked.target, looked.lens_best, arrays, layers).assign(system=name))
     return layer_lens(
         pd.concat(tables, ignore_index=True),
-        f"What the decoder would say after each layer, along {_translation(request)}: every layer read through the "
+        f"What the decoder would say after each layer, along {spoken(request)}: every layer read through the "
         "final norm and the output matrix (logit lens, nostalgebraist 2020). In the cells the most probable word, "
         "shaded by the probability of the word that was written.",
     )

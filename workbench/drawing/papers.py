@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.drawing import Request, drawing, short_names, styles
+from workbench.drawing.options import is_on
 from workbench.runs import RunError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _paper_table(request: Request) -> Figure:
 
     preset, table = _asked(request)
     columns = _columns(request, table)
-    relative = request.options.get("relative") in (True, "true")
+    relative = is_on(request, "relative")
     units = _units(columns, relative)
     found = ours(table, request.runs, request.test)
     found = found[found["measure"].isin(list(units))]

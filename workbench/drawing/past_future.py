@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from workbench.drawing import Request, drawing, of_the_first, short_names
-from workbench.drawing.inside import MOST_CELLS, SPOKEN
+from workbench.drawing.inside import MOST_CELLS
+from workbench.drawing.options import forced, is_on, spoken, whole_number
 from workbench.inside import Looked, look
 from workbench.past_future import ASSIGNMENTS, CROSS, MASS, guided, require_guided
 from workbench.runs import Run, RunError
@@ -58,20 +59,6 @@ def iterations(looked: Looked) -> int:
     return len(looked.trace[ASSIGNMENTS].values) if ASSIGNMENTS in looked.trace else 1
 
 
-def _is(request: Request, name: str) -> bool:
-    return request.options.get(name) in (True, "true")
-
-
-def _number(request: Request, name: str, first: int, last: int, otherwise: str) -> int | None:
-    """A number of an option; None where it is as it is otherwise."""
-    asked = request.options.get(name, otherwise)
-    if asked == otherwise:
-        return None
-    if isinstance(asked, bool) or not str(asked).isdecimal() or not first <= int(asked) <= last:
-        raise RunError(f"{name} {asked!r}: write {otherwise}, or a number from {first} to {last}")
-    return int(asked)
-
-
 def _numbers(request: Request, name: str, last: int) -> list[int] | None:
     """The places that an option lists; None where it is not given."""
     asked = request.options.get(name)
@@ -90,7 +77,7 @@ def _raw(looked: Looked, request: Request, capsules: bool) -> np.ndarray:
     from analyses.past_future import group_mass
 
     mass = looked.array(MASS)
-    iteration = _number(request, "iteration", 1, iterations(looked), "last")
+    iteration = whole_number(request, "iteration", 1, iterations(looked), "last")
     if ASSIGNMENTS not in looked.trace:
         if capsules:
             raise RunError(f"{looked.run.name} routes nothing to capsules; choose a run of gdr, or leave out capsules")
@@ -104,12 +91,11 @@ def _shown(request: Request, runs: list[Run], capsules: bool = False) -> list[_S
     from analyses.past_future import of_words
 
     names = short_names(request.runs)
-    target, text = str(request.options.get("target", "own")), str(request.options.get("text", ""))
     found = []
     for run in runs:
-        looked = look(run, request.test, request.sentence, target, text)
+        looked = look(run, request.test, request.sentence, *forced(request))
         mass, sources, targets = _raw(looked, request, capsules), list(looked.source), list(looked.target)
-        if not _is(request, "pieces"):
+        if not is_on(request, "pieces"):
             mass = of_words(mass, targets, sources, looked.trace[MASS].sums_to_one)
             sources, targets = joined(sources), joined(targets)
         named = _groups(looked.array(MASS).shape[-1], mass.shape[-1])
@@ -136,7 +122,7 @@ def _links(
     from analyses.attention import END
 
     ends = len(sources) - (sources[-1] == END), len(targets) - (targets[-1] == END)
-    true = request.options.get("target") == "reference" and not _is(request, "pieces")
+    true = request.options.get("target") == "reference" and not is_on(request, "pieces")
     if true and has_truth(run, request.test):
         truth = truths(run, request.test)[request.sentence]
         if truth.fits(*ends):
@@ -144,7 +130,7 @@ def _links(
     if CROSS not in looked.trace:
         return set(), False
     weights = attention.average(looked.array(CROSS))
-    if not _is(request, "pieces"):
+    if not is_on(request, "pieces"):
         weights = attention.to_words(weights, looked.target, looked.source)
     return from_attention(weights[: ends[1], : ends[0]]), False
 
@@ -173,12 +159,11 @@ def _marked(found: list[_Shown]) -> tuple[pd.DataFrame, str]:
 
 def _said(request: Request, found: list[_Shown]) -> str:
     """What the mass is of, in words."""
-    which = SPOKEN[str(request.options.get("target", "own"))]
     iteration = request.options.get("iteration", "last")
     after = "after the last iteration" if iteration == "last" else f"after iteration {iteration}"
-    rule = "Pieces." if _is(request, "pieces") else "Words: the mean over their pieces."
+    rule = "Pieces." if is_on(request, "pieces") else "Words: the mean over their pieces."
     two = " Of two attentions a word has the sum of its pieces, and its groups do not sum to one."
-    return f"{after}, along {which}. {rule}{'' if all(_even(one.mass) for one in found) else two}"
+    return f"{after}, along {spoken(request)}. {rule}{'' if all(_even(one.mass) for one in found) else two}"
 
 
 def _even(mass: np.ndarray) -> bool:
@@ -189,7 +174,7 @@ def _even(mass: np.ndarray) -> bool:
 
 
 def _step(request: Request, found: list[_Shown]) -> int | None:
-    return _number(request, "step", 0, max(len(one.targets) for one in found) - 1, "all")
+    return whole_number(request, "step", 0, max(len(one.targets) for one in found) - 1, "all")
 
 
 @drawing("past-future", of_a_sentence=True, options=(*_WHICH, "difference", "capsules"))
@@ -199,7 +184,7 @@ def _past_future(request: Request) -> Figure:
 
     from workbench.figures.past_future import SIGNED, past_future_maps
 
-    capsules = _is(request, "capsules")
+    capsules = is_on(request, "capsules")
     found = _shown(request, able(request), capsules)
     groups = min((one.groups for one in found), key=len)
     if not all(set(groups) <= set(one.groups) for one in found):
@@ -208,7 +193,7 @@ def _past_future(request: Request) -> Figure:
     if cells > MOST_CELLS:
         raise RunError(f"{cells} cells are too many for maps; draw fewer runs, or the strip of single steps")
     tables = [_cells(one, groups) for one in found]
-    if _is(request, "difference") and not capsules:
+    if is_on(request, "difference") and not capsules:
         signed = [replace(one, mass=one.mass[..., :1] - one.mass[..., 1:2]) for one in found]
         tables += [_cells(one, (SIGNED,)) for one in signed]
     links, marks = _marked(found)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from workbench import past_future as runs_of
 from workbench.drawing import Request, drawing, of_the_first, short_names, styles
+from workbench.drawing.options import choice, is_on, sentence_count
 from workbench.drawing.past_future import able
 from workbench.past_future import TARGETS, Sentence
 from workbench.runs import Run, RunError
@@ -27,16 +28,6 @@ MOST_BARS = 20
 RANKED = {"left": "all words together", "mean": "mean of a word", "most": "the word with most"}
 
 
-def count_of(request: Request) -> int | None:
-    """Of how many sentences a request is; None: of all."""
-    asked = request.options.get("sentences", SENTENCES)
-    if asked == "all":
-        return None
-    if isinstance(asked, bool) or not str(asked).isdecimal() or not int(asked):
-        raise RunError(f"sentences {asked!r}: write a number from 1, or all")
-    return int(asked)
-
-
 def target_of(request: Request, run: Run) -> str:
     """Which translations are forced: the references, where there are any and nothing else is asked for."""
     usual = "own" if run.translations(request.test).test_set.references is None else "reference"
@@ -45,7 +36,7 @@ def target_of(request: Request, run: Run) -> str:
 
 def sentences_of(request: Request, run: Run, target: str) -> list[Sentence]:
     """The sentences that a request is about, forced through a run."""
-    return runs_of.measured(run, request.test, target, count_of(request))
+    return runs_of.measured(run, request.test, target, sentence_count(request, SENTENCES))
 
 
 def _on(request: Request, run: Run, target: str, sentences: int) -> str:
@@ -130,7 +121,7 @@ def _overlap(request: Request) -> Figure:
         raise RunError(
             "none of the runs predicts bags of words, which overlap rates are made of; choose gdr-bow or gdr-bow-bca"
         )
-    types, end = request.options.get("tokens") not in (True, "true"), request.options.get("end") not in (False, "false")
+    types, end = not is_on(request, "tokens"), is_on(request, "end", usual=True)
     tables, means, said = [], [], []
     for run in with_bags:
         target, name = target_of(request, run), short_names(request.runs)[run.name]
@@ -142,7 +133,7 @@ def _overlap(request: Request) -> Figure:
     counted = "distinct pieces" if types else "pieces, repeated ones each time"
     (row,) = library()["zheng-2019"].table("section-4.3").rows
     printed = {side: float(value) for side, value in row.values.items()}
-    beside = request.options.get("printed", True) in (True, "true")
+    beside = is_on(request, "printed", usual=True)
     caption = (
         "How much of the words up to a step (PAST) is among the 5 t most probable of the bag's prediction, and of the "
         f"words after it (FUTURE) among 5 (T − t); {counted}, "
@@ -162,9 +153,7 @@ def remainder_table(request: Request) -> pd.DataFrame:
 
     from analyses.past_future import remainders
 
-    by = str(request.options.get("by", "left"))
-    if by not in RANKED:
-        raise RunError(f"by {by!r}: choose {', '.join(RANKED)}")
+    by = choice(request, "by", RANKED)
     tables = []
     for run in able(request):
         target = str(request.options.get("target", "own"))
@@ -216,7 +205,7 @@ def _under_translation(request: Request) -> Figure:
         f"that none is left. The {min(MOST_BARS, len(table))} of {len(table)} sentences with most by {RANKED[by]}; "
         f"over all sentences {table['mean'].mean():.3f} for each word."
     )
-    if request.options.get("aligned") in (True, "true"):
+    if is_on(request, "aligned"):
         caption += _beside_aligner(request, runs[0], table, by)
     figure = under_translation(table.head(MOST_BARS), by, caption)
     return of_the_first(figure, replace(request, runs=tuple(runs)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.drawing import Request, drawing, short_names, styles
+from workbench.drawing.options import forced, is_on, whole_number
 from workbench.inside import Looked, look
 from workbench.routing import kind_of, routed, routings
 from workbench.runs import Run, RunError
@@ -47,10 +48,9 @@ def side_of(request: Request) -> str:
 
 def _passes(request: Request) -> Iterator[tuple[Run, str, Looked, np.ndarray]]:
     names = short_names(request.runs)
-    target, text = str(request.options.get("target", "own")), str(request.options.get("text", ""))
     for run in request.runs:
         kind_of(run, side_of(request))
-        looked = look(run, request.test, request.sentence, target, text)
+        looked = look(run, request.test, request.sentence, *forced(request))
         yield run, names[run.name], looked, assignments(run, looked, side_of(request))
 
 
@@ -60,22 +60,12 @@ def _tokens(looked: Looked, request: Request) -> tuple[str, ...]:
 
 def _position(looked: Looked, request: Request) -> int | None:
     """The position that is looked at; None for the mean over all."""
-    asked, tokens = request.options.get("position", "mean"), _tokens(looked, request)
-    if asked == "mean":
-        return None
-    if not str(asked).isdecimal() or int(asked) >= len(tokens):
-        raise RunError(f"position {asked!r}: write mean, or a number from 0 to {len(tokens) - 1}")
-    return int(asked)
+    return whole_number(request, "position", 0, len(_tokens(looked, request)) - 1, "mean")
 
 
 def _iteration(array: np.ndarray, request: Request) -> int | None:
     """The iteration that is looked at; None for all."""
-    asked = request.options.get("iteration", "all")
-    if asked == "all":
-        return None
-    if not str(asked).isdecimal() or not 1 <= int(asked) <= len(array):
-        raise RunError(f"iteration {asked!r}: write all, or a number from 1 to {len(array)}")
-    return int(asked)
+    return whole_number(request, "iteration", 1, len(array), "all")
 
 
 def _said(looked: Looked, request: Request) -> str:
@@ -130,7 +120,7 @@ def _routing_maps(request: Request) -> Figure:
 
     from workbench.figures.routing import routing_maps
 
-    difference = request.options.get("difference") in (True, "true")
+    difference = is_on(request, "difference")
     limit = float(request.options.get("limit", 8.0))
     if not limit > 1:
         raise RunError(f"limit {limit:g}: write a number above 1, of even shares")
@@ -170,7 +160,7 @@ def _routing_curves(request: Request) -> Figure:
         marked, said = _iteration(array, request), _said(looked, request)
         chosen = _at(array, place)
         tables.append(_curve(chosen, name))
-        if request.options.get("layers") in (True, "true"):
+        if is_on(request, "layers"):
             names = layer_names(run, array.shape[2])
             tables += [
                 _curve(chosen[:, :, [layer]], f"{name}, layer {names[layer]}").assign(diversity=np.nan)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from workbench import routing
 from workbench.drawing import Request, drawing, short_names, styles
+from workbench.drawing.options import is_on, sentence_count
 from workbench.drawing.routing import layer_names, printed_curve, side_of
 from workbench.runs import Run, RunError
 
@@ -42,12 +43,7 @@ def _able(request: Request) -> list[Run]:
 
 
 def _forced(run: Run, request: Request, usual: int) -> routing.Forced:
-    asked = request.options.get("sentences", usual)
-    if asked == "all":
-        return routing.forced(run, request.test)
-    if isinstance(asked, bool) or not str(asked).isdecimal() or not int(asked):
-        raise RunError(f"sentences {asked!r}: write a number from 1, or all")
-    return routing.forced(run, request.test, int(asked))
+    return routing.forced(run, request.test, sentence_count(request, usual))
 
 
 def _names(request: Request) -> dict[str, str]:
@@ -83,7 +79,7 @@ def _formula(request: Request) -> str:
 
 def _wanted(table: pd.DataFrame, request: Request) -> pd.DataFrame:
     """All layers together, and where it is asked for each by itself."""
-    each = request.options.get("layers") in (True, "true")
+    each = is_on(request, "layers")
     return table[each | (table["layer"] == "")]
 
 
@@ -127,7 +123,7 @@ def _routing_corpus(request: Request) -> Figure:
     table, found, said = _corpus(request)
     table = _wanted(table, request)
     series = table["series"] + table["layer"].map(lambda layer: f", layer {layer}" if layer else "")
-    beside = request.options.get("printed", True) in (True, "true")
+    beside = is_on(request, "printed", usual=True)
     caption = (
         f"Layers of the {side_of(request)}, means over positions with 95 % bootstrap intervals over sentences. "
         f"{_EXPLAINED[formula]} {_BESIDE if beside else ''} {_ACTIVE} {said}."

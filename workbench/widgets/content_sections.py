@@ -11,8 +11,6 @@ from workbench.drawing.past_future_measures import SENTENCES
 from workbench.runs import Run
 from workbench.widgets import figure_view, inside_controls, sentence_texts
 
-FORCED = {"reference": "References", "own": "Own outputs"}
-
 
 def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
     """The states at every step of one sentence."""
@@ -23,17 +21,8 @@ def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
 def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
     """Their means over the relative position."""
     left, right = st.columns([3, 3], vertical_alignment="bottom")
-    count = left.select_slider(
-        "Sentences", [20, 50, 100, 200, 500, "all"], SENTENCES, key="content-sentences", bind="query-params",
-        help="The first so many of the test set; what is computed is kept beside the run",
-    )  # fmt: skip
-    options: dict[str, object] = {"sentences": count} if count != SENTENCES else {}
-    if able[0].translations(here.view.test).test_set.references is not None:
-        forced = right.segmented_control(
-            "Forced", list(FORCED), format_func=FORCED.__getitem__, default="reference", required=True,
-            key="content-forced", bind="query-params",
-        )  # fmt: skip
-        options |= {} if forced == "reference" else {"target": forced}
+    options = inside_controls.sentence_count(left, "content-sentences", SENTENCES)
+    options |= inside_controls.whose(right, "content-forced", here, able[0])
     figure_view.show("content-course", here.request(able, **options))
 
 

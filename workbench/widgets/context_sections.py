@@ -12,9 +12,10 @@ import streamlit as st
 from workbench import contrastive, frame
 from workbench.contexts import CAPSULES, attending, readers
 from workbench.drawing import Request, short_names
-from workbench.drawing.context import CORRELATIONS, SHOWN, array, sides
+from workbench.drawing.context import CORRELATIONS, SHOWN, array
+from workbench.drawing.context_attention import sides
 from workbench.drawing.context_measures import SENTENCES
-from workbench.inside import Looked, look
+from workbench.inside import Looked
 from workbench.runs import Run
 from workbench.widgets import figure_view, inside_controls, sentence_texts
 
@@ -32,8 +33,7 @@ def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
     sentence_texts.show(here)
     with frame.sentences_for_errors():
         translation = inside_controls.target()
-        target, text = str(translation.get("target", "own")), str(translation.get("text", ""))
-        looked = [look(run, here.view.test, here.view.sentence, target, text) for run in able]
+        looked = inside_controls.looked_into(here, able, translation)
         show_context(here, looked)
         if not any(one.before is not None and one.before.there for one in looked):
             return
@@ -99,7 +99,7 @@ def _capsules(here: frame.Frame, looked: Sequence[Looked], translation: dict[str
         **({"raw": True} if raw else {}),
     }
     runs = [one.run for one in looked]
-    count = max(len(array(one, "couplings")) for one in looked)
+    count = min(len(array(one, "couplings")) for one in looked)
     _scrub(here.request(runs, **translation), options, count, preset == "own")
     figure_view.show("context-curves", here.request(runs, **translation))
     figure_view.show("context-capsules-read", here.request(runs, **translation))
@@ -110,8 +110,7 @@ def change(here: frame.Frame, able: Sequence[Run]) -> None:
     sentence_texts.show(here)
     with frame.sentences_for_errors():
         translation = inside_controls.target()
-        target, text = str(translation.get("target", "own")), str(translation.get("text", ""))
-        looked = [look(run, here.view.test, here.view.sentence, target, text) for run in able]
+        looked = inside_controls.looked_into(here, able, translation)
         show_context(here, looked)
         there = [one.run for one in looked if one.before is not None and one.before.there]
         if there:
@@ -127,11 +126,7 @@ def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
             "workbench train qcn-reg --data DATA --out RUN",
         )
         return
-    found = st.select_slider(
-        "Sentences", [20, 50, 100, 200, 500, "all"], SENTENCES, key="context-sentences", bind="query-params",
-        help="The first so many of the test set; what is computed is kept beside the run",
-    )  # fmt: skip
-    options = {"sentences": found} if found != SENTENCES else {}
+    options = inside_controls.sentence_count(st, "context-sentences", SENTENCES)
     figure_view.show("context-corpus", here.request(routed, **options))
     figure_view.show("context-distances", here.request(routed, **options))
 

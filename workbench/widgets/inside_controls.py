@@ -1,4 +1,5 @@
-"""Controls of the pages inside one sentence: which translation is looked into, where in it, and which attention."""
+"""Controls of the pages that force translations: which one is looked into, where in it, and which attention; of a test
+set, how many sentences."""
 
 from __future__ import annotations
 
@@ -8,12 +9,15 @@ import streamlit as st
 
 from analyses.sentences import Difference
 from workbench import frame
-from workbench.inside import TARGETS, layers_and_heads, look
+from workbench.drawing.inside import PARTS as MAPS
+from workbench.drawing.options import forced
+from workbench.inside import TARGETS, Looked, layers_and_heads, look
 from workbench.runs import Run
 from workbench.widgets import word_diff
 
 PARTS = {"cross": "Target → source", "encoder": "Source → source", "decoder": "Target → target"}
 LAYERS = {"mean": "Mean", "rollout": "Rollout", "each": "Each"}
+FORCED = {"reference": "References", "own": "Own outputs"}
 
 
 def with_models(here: frame.Frame) -> list[Run]:
@@ -38,11 +42,30 @@ def target() -> dict[str, object]:
     return {"target": "typed", "text": text.strip()}
 
 
-def tokens(run: Run, here: frame.Frame, translation: dict[str, object], side: str) -> list[str]:
-    """The pieces of one side of the translation that is looked into, as a run has them."""
-    chosen, text = str(translation.get("target", "own")), str(translation.get("text", ""))
-    looked = look(run, here.view.test, here.view.sentence, chosen, text)
-    return list(looked.source if side == "encoder" else looked.target)
+def looked_into(here: frame.Frame, runs: Sequence[Run], translation: dict[str, object]) -> list[Looked]:
+    """A forced pass of each run along the translation that was chosen by `target`."""
+    request = here.request(runs, **translation)
+    return [look(run, request.test, request.sentence, *forced(request)) for run in runs]
+
+
+def sentence_count(place, key: str, usual: int) -> dict[str, object]:
+    """Of how many sentences of the test set figures are, as an option of drawings; nothing where it is as usual."""
+    found = place.select_slider(
+        "Sentences", [20, 50, 100, 200, 500, "all"], usual, key=key, bind="query-params",
+        help="The first so many of the test set; what is computed is kept beside the run",
+    )  # fmt: skip
+    return {"sentences": found} if found != usual else {}
+
+
+def whose(place, key: str, here: frame.Frame, run: Run) -> dict[str, object]:
+    """Whether references or own outputs of the test set are forced, as an option; nothing where there is no choice."""
+    if run.translations(here.view.test).test_set.references is None:
+        return {}
+    chosen = place.segmented_control(
+        "Forced", list(FORCED), format_func=FORCED.__getitem__, default="reference", required=True, key=key,
+        bind="query-params",
+    )  # fmt: skip
+    return {} if chosen == "reference" else {"target": chosen}
 
 
 def slider(place, label: str, key: str, options: list[str], names: dict[str, str], usual: str | None = None) -> str:
@@ -73,7 +96,7 @@ def attention(runs: Sequence[Run]) -> dict[str, object]:
         key="part", bind="query-params",
     )  # fmt: skip
     columns = st.columns([2, 2, 3, 2], vertical_alignment="bottom")
-    layers, heads = layers_and_heads(runs, "encoder" if part == "encoder" else "decoder")
+    layers, heads = layers_and_heads(runs, MAPS[part][0])
     layer = _choice(columns[0], "Layer", "layer", list(LAYERS), layers, "Rollout follows attention through the layers")
     head = _choice(columns[1], "Head", "head", ["mean", "each"], heads, "") if layer != "rollout" else "mean"
     limit = columns[2].select_slider(

@@ -16,13 +16,11 @@ from workbench import frame
 from workbench.drawing import Request
 from workbench.drawing.past_future import iterations
 from workbench.drawing.past_future_measures import RANKED, SENTENCES, remainder_table
-from workbench.inside import look
 from workbench.past_future import guided, has_bags, options_of
 from workbench.runs import Run
 from workbench.true_links import has_truth
 from workbench.widgets import figure_view, inside_controls, sentence_texts
 
-FORCED = {"reference": "References", "own": "Own outputs"}
 PRESENT = {"out": "Left out", "future": "FUTURE"}
 MOST_SENTENCES = 500  # shown
 Number = st.column_config.NumberColumn
@@ -51,8 +49,7 @@ def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
         help="Instead of their groups; of runs that route to as many",
     )  # fmt: skip
     with frame.sentences_for_errors():
-        target, text = str(translation.get("target", "own")), str(translation.get("text", ""))
-        looked = [look(run, here.view.test, here.view.sentence, target, text) for run in able]
+        looked = inside_controls.looked_into(here, able, translation)
         sides = [list(looked[0].source), list(looked[0].target)]
         sources, targets = sides if pieces else map(joined, sides)
         request = here.request(able, **translation, **({"pieces": True} if pieces else {}))
@@ -93,26 +90,11 @@ def _places(option: str, label: str, tokens: Sequence[str], key: str, otherwise:
     return {option: places} if places else {}
 
 
-def _sentences() -> dict[str, object]:
-    choices = [20, 50, 100, 200, 500, "all"]
-    found = st.select_slider(
-        "Sentences", choices, SENTENCES, key="forced-sentences", bind="query-params",
-        help="The first so many of the test set; what is computed is kept beside the run",
-    )  # fmt: skip
-    return {"sentences": found} if found != SENTENCES else {}
-
-
 def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
     """When words flip, and what the bags of words foretell."""
     left, right = st.columns([3, 3], vertical_alignment="bottom")
-    with left:
-        options = _sentences()
-    if able[0].translations(here.view.test).test_set.references is not None:
-        forced = right.segmented_control(
-            "Forced", list(FORCED), format_func=FORCED.__getitem__, default="reference", required=True, key="forced",
-            bind="query-params",
-        )  # fmt: skip
-        options |= {} if forced == "reference" else {"target": forced}
+    options = inside_controls.sentence_count(left, "forced-sentences", SENTENCES)
+    options |= inside_controls.whose(right, "forced", here, able[0])
     figure_view.show("past-future-course", here.request(able, **options))
     figure_view.show("flip-times", here.request(able, **options))
     with_bags = [run for run in able if has_bags(run)]
@@ -136,8 +118,7 @@ def truth(here: frame.Frame) -> None:
         )
         return
     left, right, last = st.columns([3, 3, 2], vertical_alignment="bottom")
-    with left:
-        options = _sentences()
+    options = inside_controls.sentence_count(left, "forced-sentences", SENTENCES)
     probe = last.toggle(
         "Ask a probe", False, key="probe", bind="query-params",
         help="What a small network that is taught the truth can read in each run's states; a minute a run",
@@ -161,8 +142,7 @@ def _remainders(key: tuple[object, ...], _request: Request) -> pd.DataFrame:
 def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
     """Sentences with FUTURE left at the end; a click on one looks at it."""
     left, right, last = st.columns([3, 3, 2], vertical_alignment="bottom")
-    with left:
-        options = _sentences()
+    options = inside_controls.sentence_count(left, "forced-sentences", SENTENCES)
     by = right.segmented_control(
         "Rank by", list(RANKED), format_func=lambda name: RANKED[name].capitalize(), default="left", required=True,
         key="ranked", bind="query-params",

@@ -15,7 +15,6 @@ from workbench import frame
 from workbench.drawing import Request
 from workbench.drawing.routing import assignments
 from workbench.drawing.routing_measures import MOST_CHECKPOINTS, OVER_TRAINING, SENTENCES, corpus_table
-from workbench.inside import look
 from workbench.routing import checkpoints
 from workbench.runs import Run
 from workbench.widgets import figure_view, inside_controls, sentence_texts
@@ -48,9 +47,8 @@ def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     layers = columns[2].toggle("Each layer by itself", False, key="layers", bind="query-params")
     translation = inside_controls.target()
     with frame.sentences_for_errors():
-        tokens = inside_controls.tokens(able[0], here, translation, side)
-        target, text = str(translation.get("target", "own")), str(translation.get("text", ""))
-        looked = [look(run, here.view.test, here.view.sentence, target, text) for run in able]
+        looked = inside_controls.looked_into(here, able, translation)
+        tokens = list(looked[0].source if side == "encoder" else looked[0].target)
         iterations = max(len(assignments(run, one, side)) for run, one in zip(able, looked, strict=True))
         shown = {**translation, **({"side": side} if side != "encoder" else {})}
         maps = {**({"order": order} if order != "sorted" else {}), **({"difference": True} if growth else {})}
@@ -77,20 +75,10 @@ def _scrub(
         figure_view.show(name, replace(request, options={**request.options, **chosen, **others}))
 
 
-def _sentences(usual: int) -> dict[str, object]:
-    choices = [20, 50, 100, 200, 500, "all"]
-    found = st.select_slider(
-        "Sentences", choices, usual, key=f"routed-{usual}", bind="query-params",
-        help="The first so many of the test set; what is computed is kept beside the run",
-    )  # fmt: skip
-    return {"sentences": found} if found != usual else {}
-
-
 def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     """The measures over a test set, with intervals, and their table."""
     columns = st.columns([3, 3, 2, 2], vertical_alignment="bottom")
-    with columns[0]:
-        sentences = _sentences(SENTENCES)
+    sentences = inside_controls.sentence_count(columns[0], "routed-sentences", SENTENCES)
     formula = columns[1].segmented_control(
         "Equations 17 and 18", list(FORMULAS), format_func=FORMULAS.__getitem__, default="corrected", required=True,
         key="formula", bind="query-params",
@@ -113,7 +101,7 @@ def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
 
 def learned(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     """The trained run beside its own beginning and beside votes that cannot agree."""
-    sentences = _sentences(SENTENCES)
+    sentences = inside_controls.sentence_count(st, "routed-sentences", SENTENCES)
     figure_view.show("routing-learned", here.request(able, **_side(side), **sentences))
 
 
@@ -127,7 +115,7 @@ def health(here: frame.Frame, able: Sequence[Run], side: str) -> None:
             f"workbench train em-routing --data DATA --out {shlex.quote(str(here.root))}/NAME --set keep_every=100",
         )
     if kept:
-        sentences = _sentences(OVER_TRAINING)
+        sentences = inside_controls.sentence_count(st, "routed-checkpoints", OVER_TRAINING)
         figure_view.show("routing-health", here.request(kept, **_side(side), **sentences))
 
 

@@ -146,6 +146,20 @@ def test_attention_over_the_context_by_words_and_by_sentences(context_runs, pass
         assert summed.panels[0].x.texts == ("2␣before", "1␣before")
 
 
+def test_attention_over_the_context_says_which_lines_each_run_looks_at(context_runs):
+    _, han, document = context_runs
+    row = number_with_context(han)
+
+    def drawn(*runs, side):
+        return draw("context-attention", Request(runs, "test", row, options={"target": "reference", "side": side}))
+
+    assert {panel.x.label for panel in drawn(han, document, side="encoder").panels} == {"context (sources)"}
+    assert drawn(han, side="decoder").panels[0].x.label == "context (their translations)"
+    mixed = drawn(document, han, side="decoder")
+    assert {panel.x.label for panel in mixed.panels} == {"context"}
+    assert "(document-transformer: sources, han: their translations)" in mixed.caption
+
+
 def test_a_test_set_is_measured_sentence_by_sentence_and_kept(context_runs, passed):
     run, (row, found) = context_runs[0], passed
     whole = measured(run, "test", row + 1)
@@ -177,9 +191,11 @@ def test_what_cannot_be_drawn_is_said(context_runs, demo_runs):
     for one, name, options, message in (
         (plain, "context-routing", {}, "routes no context to capsules; choose a run of qcn"),
         (run, "context-attention", {}, "attends to no words before the sentence"),
+        (context_runs[1], "context-attention", {"limit": 0}, "limit 0.0: write a weight above 0, up to 1"),
+        (context_runs[1], "context-attention", {"head": 99}, "head 99: write mean, or a number from 1 to"),
         (run, "context-routing", {"iteration": 4}, "iteration 4: write all, or a number from 0 to 3"),
         (run, "context-routing", {"show": "x"}, "show 'x': choose all, c, p, sum"),
-        (run, "context-corpus", {"sentences": 0}, "sentences 0: write a number from 1, or all"),
+        (run, "context-corpus", {"sentences": 0}, "sentences 0: write all, or a number from 1"),
         (run, "context-corpus", {"sentences": 1}, "none of the first 1 sentences of 'test' has a sentence before it"),
         (run, "context-routing", {"shown": "c"}, "there is no option 'shown'"),
     ):

@@ -1,0 +1,48 @@
+"""The drawing of what a sentence's context changes in log P of its translation, live. Options: `target` and `text` as
+for attention. Runs that read no context are left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.contexts import of_context
+from workbench.drawing import Request, drawing, short_names
+from workbench.drawing.options import forced, spoken
+from workbench.runs import RunError
+
+if TYPE_CHECKING:
+    from workbench.figures.grammar import Figure
+
+
+@drawing("context-changes", of_a_sentence=True, options=("target", "text"))
+def _changes(request: Request) -> Figure:
+    import pandas as pd
+
+    from workbench.context_changes import WORD, changes
+    from workbench.figures.context_changes import context_changes
+
+    able = of_context(request.runs)
+    if not able:
+        raise RunError(f"{request.runs[0].name} reads no sentence but its own; choose a run of qcn, han or san")
+    names = short_names(request.runs)
+    tables = [
+        changes(run, request.test, request.sentence, *forced(request)).iloc[1:].assign(system=names[run.name])
+        for run in able
+    ]
+    found = pd.concat(tables, ignore_index=True)
+    of_words = found["what"] == WORD
+    words, wholes = found[of_words], found[~of_words]
+    at = words.groupby(["system", "side"], sort=False).cumcount()
+    labels = [
+        f"without the sentence {distance} before" if distance else str(what)
+        for what, distance in zip(wholes["what"], wholes["distance"], strict=True)
+    ]
+    return context_changes(
+        words.assign(at=at),
+        wholes.assign(label=labels),
+        f"Change of log P along {spoken(request)} where a word before the sentence is left out (words as blanks part "
+        "them), a whole sentence, all of them; with as many sentences of another document; with the words of each "
+        "sentence backwards, with the sentences in the other order. Couplings moved: half the sum of absolute "
+        "differences of c in the last iteration, a mean over the words that are left. To leave a word out of a set is "
+        "to mask it; a system that reads the order sees a sentence without it.",
+    )
