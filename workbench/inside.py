@@ -201,8 +201,11 @@ def _check_length(run: Run, side: str, tokens: int) -> None:
         )
 
 
-def layers_and_heads(runs: Sequence[Run], side: str) -> tuple[int, int]:
-    """The layers and heads that all of the runs have on a side, "encoder" or "decoder"."""
+def layers_and_heads(runs: Sequence[Run], attention: str) -> tuple[int, int]:
+    """The layers and heads of an attention, by the name of its array, that all runs have that have it; else none."""
+    from core_models.systems import BACKBONES
+
     models = [run.config.model for run in runs]
-    layers = [1 if model.backbone == "rnnsearch" else getattr(model, f"{side}_layers") for model in models]
-    return min(layers), min(1 if model.backbone == "rnnsearch" else model.heads for model in models)
+    maps = [BACKBONES[model.backbone].attention_maps(model) for model in models]
+    found = [one[attention] for one in maps if attention in one]
+    return min((layers for layers, _ in found), default=0), min((heads for _, heads in found), default=0)

@@ -70,6 +70,12 @@ class RNNSearch(nn.Module):
     def output_matrix(self) -> tuple[Tensor, Tensor | None]:
         return self.vocabulary.weight, self.vocabulary_bias
 
+    @staticmethod
+    def attention_maps(config: ModelConfig) -> dict[str, tuple[int, int]]:
+        """Layers and heads of each attention in a trace, by its name: deeper layers of the decoder have none."""
+        encoder = {"encoder.self_attention": (config.encoder_layers, config.heads)}
+        return {"decoder.cross_attention": (1, 1)} | (encoder if config.encoder == "transformer" else {})
+
     def host(self) -> Host:
         config, width, embedding = self.config, self.config.width, self.config.embedding
         transformer = config.encoder == "transformer"

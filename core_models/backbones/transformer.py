@@ -159,6 +159,13 @@ class Transformer(nn.Module):
     def output_matrix(self) -> tuple[Tensor, Tensor | None]:
         return self.vocabulary.weight, None
 
+    @staticmethod
+    def attention_maps(config: ModelConfig) -> dict[str, tuple[int, int]]:
+        """Layers and heads of each attention in a trace, by its name."""
+        decoder = dict.fromkeys(("decoder.self_attention", "decoder.cross_attention"), config.decoder_layers)
+        layers = {"encoder.self_attention": config.encoder_layers, **decoder}
+        return {name: (count, config.heads) for name, count in layers.items()}
+
     def host(self) -> Host:
         width = self.config.width
         names = ("embedding", "stream", "memory", "state", "guide", "readout", "output")

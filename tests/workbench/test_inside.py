@@ -10,11 +10,13 @@ from analyses.alignment import from_attention
 from core_models.backbones import attention as attention_layers
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS
+from workbench import evaluation
 from workbench.drawing import Request, draw
 from workbench.export.files import save
 from workbench.figures.grammar import Heat
-from workbench.inside import look
-from workbench.runs import RunError, open_run
+from workbench.inside import layers_and_heads, look
+from workbench.runs import Run, RunError, open_run
+from workbench.training import new_run, train
 
 SENTENCE = 4
 
@@ -94,6 +96,30 @@ def test_every_layer_and_head_is_that_of_the_trace(part, runs):
     (mean,) = maps(drawn("attention", runs[:1], part=part))
     np.testing.assert_allclose(mean, weights.mean((0, 1)), atol=1e-6)
     np.testing.assert_allclose(mean.sum(1), 1, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def mixed_run(demo_runs, tmp_path_factory) -> Run:
+    """A recurrent decoder of two layers on a Transformer's encoder of two, hardly trained, its test set translated."""
+    system = "rnnsearch:encoder=transformer,preset=tiny,encoder_layers=2,decoder_layers=2,deep_layers=1"
+    folder, data = tmp_path_factory.mktemp("mixed") / "mixed", demo_runs / "demo" / "data"
+    run = new_run(folder, system, data, {"max_steps": 1, "batch_tokens": 256}, {"max_length": 8, "beam": 1})
+    train(run, device="cpu")
+    evaluation.translate_test(run, *evaluation.test_set(run, "test"))
+    return open_run(folder)
+
+
+def test_a_recurrent_system_has_the_maps_of_its_own_two_sides(runs, mixed_run):
+    """One of the recurrent decoder, however deep it is; of a Transformer's encoder under it every layer and head."""
+    assert [layers_and_heads([mixed_run], PARTS[part]) for part in PARTS] == [(1, 1), (2, 2), (0, 0)]
+    assert layers_and_heads([runs[0], mixed_run], PARTS["cross"]) == (1, 1)
+    assert layers_and_heads([runs[0], mixed_run], PARTS["decoder"]) == (2, 4), "of those that have it"
+    trace, *_ = traced(mixed_run, "reference")
+    for part in ("cross", "encoder"):
+        weights = trace[PARTS[part]].values
+        assert weights.shape[:2] == layers_and_heads([mixed_run], PARTS[part])
+        figure = drawn("attention", [mixed_run], part=part, layer="each", head="each", target="reference")
+        np.testing.assert_allclose(maps(figure), weights.reshape(-1, *weights.shape[2:]), atol=1e-6)
 
 
 def test_rollout_and_words_side_by_side(runs):
