@@ -87,7 +87,7 @@ def _maps(request: Request, run: Run) -> Iterator[tuple[str, int | None, int | N
     if layer == "rollout" and head != "mean":
         raise RunError("attention rollout takes the mean over heads; leave the head out")
     name = short_names(request.runs)[run.name]
-    layers, heads = layers_and_heads([run], "decoder")
+    layers, heads = layers_and_heads([run], _CROSS)
     if layer == "each":
         yield from ((f"{name}, layer {one}", one, _number(head, "head")) for one in range(1, layers + 1))
     elif head == "each":
