@@ -4,13 +4,11 @@ A page of its own: Past and future shows a mass for each source word, which thes
 have the one never have the other.
 """
 
-import shlex
-
 import streamlit as st
 
-from workbench import drawing, frame
+from workbench import frame
 from workbench.content_states import layered
-from workbench.widgets import content_sections
+from workbench.widgets import content_sections, page_parts
 
 PARTS = {"sentence": "One sentence", "corpus": "Test set", "coverage": "Coverage"}
 SECTIONS = {
@@ -26,20 +24,9 @@ frame.heading(
 )
 here = frame.needs_runs()
 able = layered(here.tested)
-part = st.segmented_control(
-    "Show", list(PARTS), format_func=PARTS.__getitem__, default="sentence", required=True, key="content",
-    bind="query-params",
-)  # fmt: skip
+part = page_parts.choose(st, PARTS, "content")
 if part != "coverage" and not able:
-    frame.empty(
-        "None of the chosen runs has PAST or FUTURE layers. Choose one, add one to the demo, or train one on the data "
-        "of a run that is there:",
-        f"workbench demo pfrnn-loss --runs {shlex.quote(str(here.root))}\n"
-        f"workbench train pfrnn-loss --data DATA --out {shlex.quote(str(here.root))}/pfrnn-loss",
-    )
-    st.stop()
+    page_parts.none_able(here, "has PAST or FUTURE layers", "pfrnn-loss")
 SECTIONS[part](here, able)
-names = drawing.short_names(here.tested)
-others = [names[run.name] for run in here.tested if run not in able]
-if others and part != "coverage":
-    st.caption(frame.as_typed(f"Without PAST and FUTURE layers: {', '.join(others)}."))
+if part != "coverage":
+    page_parts.left_out(here, able, "PAST and FUTURE layers")

@@ -1,12 +1,10 @@
 """Context: what systems make of the sentences before one: routing and attention, what it changes, pronouns, scope."""
 
-import shlex
-
 import streamlit as st
 
-from workbench import drawing, frame
+from workbench import frame
 from workbench.contexts import of_context
-from workbench.widgets import ablation_section, context_sections
+from workbench.widgets import ablation_section, context_sections, page_parts
 
 PARTS = {
     "sentence": "One sentence",
@@ -28,24 +26,13 @@ frame.heading(
     "attention (Zhang 2018, Miculicich 2018, Maruf 2019).",
 )
 here = frame.needs_runs()
-part = st.segmented_control(
-    "Show", list(PARTS), format_func=PARTS.__getitem__, default="sentence", required=True, key="context",
-    bind="query-params",
-)  # fmt: skip
+part = page_parts.choose(st, PARTS, "context")
 if part == "scope":
     ablation_section.ablations(here, stacked=True)
     st.stop()
 able = of_context(here.tested)
 if not able:
-    frame.empty(
-        "None of the chosen runs reads the sentences before. Choose one, add one to the demo, or train one on the data "
-        "of a run that is there, prepared with document ids:",
-        f"workbench demo qcn-reg --runs {shlex.quote(str(here.root))}\n"
-        f"workbench train qcn-reg --data DATA --out {shlex.quote(str(here.root))}/qcn-reg",
-    )
-    st.stop()
+    page_parts.none_able(here, "reads the sentences before, which takes document ids", "qcn-reg")
 SECTIONS[part](here, able)
-names = drawing.short_names(here.tested)
-others = [names[run.name] for run in here.tested if run not in able]
-if others and part != "pronouns":
-    st.caption(frame.as_typed(f"Without context: {', '.join(others)}."))
+if part != "pronouns":
+    page_parts.left_out(here, able, "context")

@@ -1,12 +1,10 @@
 """Past and future: which source words are translated at each step, in a sentence, a test set, against the truth."""
 
-import shlex
-
 import streamlit as st
 
-from workbench import drawing, frame
+from workbench import frame
 from workbench.past_future import guided
-from workbench.widgets import ablation_section, past_future_sections
+from workbench.widgets import ablation_section, page_parts, past_future_sections
 
 PARTS = {
     "sentence": "One sentence",
@@ -29,27 +27,16 @@ frame.heading(
     "step by step (Zheng 2019).",
 )
 here = frame.needs_runs()
-part = st.segmented_control(
-    "Show", list(PARTS), format_func=PARTS.__getitem__, default="sentence", required=True, key="past-future",
-    bind="query-params",
-)  # fmt: skip
+part = page_parts.choose(st, PARTS, "past-future")
 if part == "ablation":
     ablation_section.ablations(here)
     st.stop()
-able = guided(here.tested)
 if part == "truth":
     past_future_sections.truth(here)
     st.stop()
+able = guided(here.tested)
 if not able:
-    frame.empty(
-        "None of the chosen runs separates PAST and FUTURE. Choose one, add one to the demo, or train one on the data "
-        "of a run that is there:",
-        f"workbench demo gdr-bow-bca --runs {shlex.quote(str(here.root))}\n"
-        f"workbench train gdr-bow-bca --data DATA --out {shlex.quote(str(here.root))}/gdr-bow-bca",
-    )
-    st.stop()
+    page_parts.none_able(here, "separates PAST and FUTURE", "gdr-bow-bca")
 SECTIONS[part](here, able)
-names = drawing.short_names(here.tested)
-others = [names[run.name] for run in here.tested if run not in able]
-if others and part != "lengths":
-    st.caption(frame.as_typed(f"Without PAST and FUTURE: {', '.join(others)}."))
+if part != "lengths":
+    page_parts.left_out(here, able, "PAST and FUTURE")

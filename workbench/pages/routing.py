@@ -1,12 +1,10 @@
 """Routing: which layer sends how much to which capsule, in a sentence, over a test set, over training; ablations."""
 
-import shlex
-
 import streamlit as st
 
-from workbench import drawing, frame
+from workbench import frame
 from workbench.routing import routed
-from workbench.widgets import ablation_section, routing_sections
+from workbench.widgets import ablation_section, page_parts, routing_sections
 
 SIDES = {"encoder": "Encoder", "decoder": "Decoder"}
 PARTS = {
@@ -26,10 +24,7 @@ SECTIONS = {
 frame.heading("Routing", "How the layers of a stack agree, iteration by iteration, on what leaves it (Dou 2019).")
 here = frame.needs_runs()
 left, right = st.columns([5, 2], vertical_alignment="bottom")
-part = left.segmented_control(
-    "Show", list(PARTS), format_func=PARTS.__getitem__, default="sentence", required=True, key="routing",
-    bind="query-params",
-)  # fmt: skip
+part = page_parts.choose(left, PARTS, "routing")
 if part == "ablation":
     ablation_section.ablations(here)
     st.stop()
@@ -39,16 +34,8 @@ side = right.segmented_control(
 )  # fmt: skip
 able = [run for run in here.tested if routed(run, side)]
 if not able:
-    frame.empty(
-        f"None of the chosen runs routes the layers of its {side}. Choose one, add one to the demo, or train one on "
-        "the data of a run that is there:",
-        f"workbench demo em-routing --runs {shlex.quote(str(here.root))}\n"
-        "workbench train em-routing:preset=small,capsules=8 --data DATA --out "
-        f"{shlex.quote(str(here.root))}/em-routing --set keep_every=100",
+    page_parts.none_able(
+        here, f"routes the layers of its {side}", "em-routing", ":preset=small,capsules=8", "--set keep_every=100"
     )
-    st.stop()
 SECTIONS[part](here, able, side)
-names = drawing.short_names(here.tested)
-others = [names[run.name] for run in here.tested if run not in able]
-if others:
-    st.caption(frame.as_typed(f"Without routing of this stack: {', '.join(others)}."))
+page_parts.left_out(here, able, "routing of this stack")
