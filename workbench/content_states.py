@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from analyses.kept_arrays import read_arrays, write_arrays
-from workbench.past_future import Given, forced_key, given
+from workbench.past_future import forced, forced_key, given
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -67,11 +67,11 @@ def measured(run: Run, test: str, target: str, sentences: int | None = None) -> 
     if not sides_of(run):
         raise RunError(f"{run.name} has no PAST or FUTURE layer; choose a run of pfrnn-loss, prnn or frnn-gru-i")
     wanted = given(run, test, target, sentences)
-    path = run.statistics / f"content-{forced_key(run, target, wanted)}.npz"
+    path = run.statistics / f"content-{forced_key(run, test, target, wanted)}.npz"
     kept = _unpacked(read_arrays(path))
     if kept is not None:
         return kept
-    found = list(_live(run, target, wanted))
+    found = [steps_of(one.trace) for one in forced(run, test, target, wanted, NAMES, AT_ONCE)]
     with contextlib.suppress(OSError):  # a run for reading only: measured again the next time
         lengths = np.array([len(one["system.log_prob"]) for one in found])
         flat = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
@@ -85,17 +85,3 @@ def _unpacked(kept: dict[str, np.ndarray] | None) -> list[dict[str, np.ndarray]]
     ends = np.cumsum(kept["lengths"])[:-1]
     parts = [np.split(row, ends) for row in kept["values"]]
     return [dict(zip(json.loads(str(kept["names"])), own, strict=True)) for own in zip(*parts, strict=True)]
-
-
-def _live(run: Run, target: str, wanted: Sequence[Given]) -> Iterator[dict[str, np.ndarray]]:
-    import core_models
-
-    translator = core_models.load(run.reference)
-    for begin in range(0, len(wanted), AT_ONCE):
-        chunk = wanted[begin : begin + AT_ONCE]
-        sources = [one.source for one in chunk]
-        if target == "reference":
-            forced = translator.score(sources, [one.text for one in chunk], trace=NAMES)
-            yield from (steps_of(one.trace or {}) for one in forced)
-        else:
-            yield from map(steps_of, translator.trace(sources, [list(one.pieces) for one in chunk], NAMES))

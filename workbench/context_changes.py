@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.contexts import CAPSULES, Before, Lines, of_another_document
-from workbench.inside import given, look, opened, stamp
+from workbench.contexts import CAPSULES, Before, Lines, given, of_another_document
+from workbench.inside import look, opened, stamp
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:

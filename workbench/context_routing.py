@@ -14,8 +14,7 @@ from dataclasses import fields
 
 from analyses.context_routing import ContextSpread, spread, together
 from analyses.kept_arrays import read_arrays, write_arrays
-from workbench.contexts import CAPSULES, Before, before, routing_context
-from workbench.inside import given
+from workbench.contexts import CAPSULES, Before, before, given, routing_context
 from workbench.runs import Run, RunError
 from workbench.translations import TestSet
 

@@ -6,11 +6,16 @@ Knows test sets and runs, no model: how far a run reads is handed in (`Translato
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
+from analyses.attention import END
 from workbench.runs import Run, RunError
 from workbench.translations import TestSet
+
+if TYPE_CHECKING:
+    from core_models.text.documents import ContextUse
+    from core_models.traces import Trace, TraceArray
 
 CAPSULES = "query_capsules"
 # What reads the sentences before, and the sides on which it attends to their words, unless its options say one.
@@ -21,6 +26,7 @@ READERS = {
     "selective_attention": ("encoder", "decoder"),
     "concatenation": (),
 }
+SOURCE = "source"  # the axis of a trace
 Lines = tuple[str | None, ...]
 
 
@@ -115,6 +121,47 @@ def of_another_document(
         if sum(place is not None for place in other) == own.there:
             return Before(_lines(test.sources, other), None if outputs is None else _lines(outputs, other))
     return None
+
+
+def given(*before: Before | None) -> dict[str, Any]:
+    """Contexts of sentences as a translator takes them; nothing of a run that reads none."""
+    known = [one for one in before if one is not None]
+    if not known:
+        return {}
+    outputs = [list(one.outputs) for one in known if one.outputs is not None]
+    return {"contexts": [list(one.sources) for one in known], "context_outputs": outputs or None}
+
+
+def beside(use: ContextUse, test: TestSet, rows: Sequence[int], outputs: Sequence[str]) -> dict[str, Any]:
+    """What a translator takes beside some sentences of a test set, by what it reads, so that each stands in its
+    document; outputs: the translations of all lines."""
+    if not use.sentences:
+        return {}
+    return given(*(before(test, row, use.sentences, outputs if use.outputs else None) for row in rows))
+
+
+def texts_before(run: Run, test: TestSet, outputs: Sequence[str]) -> list[Any]:
+    """All that may stand before the sentences of a test set, for the digest of a measurement; nothing of a run that
+    reads none of it."""
+    return [test.documents, test.sources, outputs] if readers(run) else []
+
+
+def own_pieces(pieces: Sequence[str]) -> list[str]:
+    """The pieces of a sentence itself, </s> last, of what an encoder reads: all, unless sentences before are joined."""
+    ends = [place for place, piece in enumerate(pieces[:-1]) if piece == END]
+    return list(pieces[ends[-1] + 1 :] if ends else pieces)
+
+
+def own_source(trace: Trace, pieces: int) -> Trace:
+    """A trace of the last `pieces` of the source alone: without the sentences before that are joined to one, so that
+    what summed to one over the source may sum to less."""
+
+    def own(array: TraceArray) -> TraceArray:
+        axis = array.axes.index(SOURCE)
+        length = array.values.shape[axis]
+        return replace(array, values=array.values.take(range(length - pieces, length), axis))
+
+    return {name: own(array) if SOURCE in array.axes else array for name, array in trace.items()}
 
 
 def _lines(lines: Sequence[str], rows: Sequence[int | None]) -> Lines:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from analyses import meteor
 from workbench import known_scores
+from workbench.contexts import beside
 from workbench.ranks import over_ranks, own_device, wait
 from workbench.runs import Run, RunError
 from workbench.traced import write_forced
@@ -137,19 +138,16 @@ def trace_test(
     outside = [row for row in rows if not 0 <= row < len(translations)]
     if outside:
         raise RunError(f"{translations.test} has sentences 0 to {len(translations) - 1}, not {outside[0]}")
-    sources = [translations.test_set.sources[row] for row in rows]
+    test, written = translations.test_set, translations.hypotheses
+    sources = [test.sources[row] for row in rows]
     tokens = [translations.details[row]["tokens"] for row in rows]
-
-    test = translations.test_set
-    contexts, outputs = translator.contexts(test.sources, test.documents, translations.hypotheses)
 
     def force(places: list[int]) -> list[Trace]:
         return translator.trace(
             [sources[place] for place in places],
             [tokens[place] for place in places],
             names,
-            contexts=None if contexts is None else [contexts[rows[place]] for place in places],
-            context_outputs=None if outputs is None else [outputs[rows[place]] for place in places],
+            **beside(translator.context, test, [rows[place] for place in places], written),
         )
 
     found = over_ranks(translator.batches(sources), force, step)

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from workbench.contexts import READERS, Before, before
+from workbench.contexts import READERS, Before, before, given
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ def look(run: Run, test: str, sentence: int, target: str = "own", text: str = ""
     source = translations.test_set.sources[sentence]
     if target == "own":
         own = tuple(translations.details[sentence]["tokens"])
-        return _looked(run, source, own, None, _before(run, translations, sentence))
+        return _looked(run, source, own, None, standing_before(run, translations, sentence))
     if target == "typed":
         if not text.strip():
             raise RunError("no text was typed; type a translation, or choose the own output or the reference")
-        return _looked(run, source, None, " ".join(text.split()), _before(run, translations, sentence))
+        return _looked(run, source, None, " ".join(text.split()), standing_before(run, translations, sentence))
     if target != "reference":
         from core_models.config import nearest
 
@@ -96,11 +96,13 @@ def look(run: Run, test: str, sentence: int, target: str = "own", text: str = ""
     references = translations.test_set.references
     if references is None:
         raise RunError(f"{run.name}: the test set {test!r} has no references; choose the own output or type a text")
-    return _looked(run, source, None, references[sentence], _before(run, translations, sentence, references))
+    return _looked(run, source, None, references[sentence], standing_before(run, translations, sentence, references))
 
 
-def _before(run: Run, translations: Translations, sentence: int, outputs: Sequence[str] | None = None) -> Before | None:
-    """What a run reads before a sentence; its own translations of that, unless other ones are given."""
+def standing_before(
+    run: Run, translations: Translations, sentence: int, outputs: Sequence[str] | None = None
+) -> Before | None:
+    """What a run reads before a sentence of a test set; its own translations of that, unless other ones are given."""
     use = opened(run.reference, stamp(run))[0].context
     if not use.sentences:
         return None
@@ -170,15 +172,6 @@ def _forced(
             )
         ),
     )
-
-
-def given(*before: Before | None) -> dict[str, Any]:
-    """Contexts of sentences as a translator takes them; nothing of a run that reads none."""
-    known = [one for one in before if one is not None]
-    if not known:
-        return {}
-    outputs = [list(one.outputs) for one in known if one.outputs is not None]
-    return {"contexts": [list(one.sources) for one in known], "context_outputs": outputs or None}
 
 
 def _source_pieces(translator: Translator, source: str, before: Before | None) -> list[str]:

@@ -10,10 +10,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +20,10 @@ from analyses import attention, overlap, past_future
 from analyses.alignment import Link, from_attention
 from analyses.attention import END, joined
 from analyses.content_states import covered_words
+from analyses.kept_arrays import read_arrays, write_arrays
+from workbench.contexts import beside, own_pieces, own_source, texts_before
 from workbench.runs import Run, RunError
-from workbench.whole_files import replacing
+from workbench.traced import forced_as
 
 if TYPE_CHECKING:
     from core_models.traces import Trace, TraceStore
@@ -136,13 +136,13 @@ def measured(run: Run, test: str, target: str, sentences: int | None = None) -> 
     Raises RunError, and what loading does.
     """
     wanted = given(run, test, target, sentences)
-    path = run.statistics / f"past-future-{forced_key(run, target, wanted)}.npz"
-    found = _read(path)
+    path = run.statistics / f"past-future-{forced_key(run, test, target, wanted)}.npz"
+    found = _unpacked(read_arrays(path))
     if found is None:
         store = _stored(run, test, wanted) if target == "own" else None
-        found = list(_live(run, target, wanted) if store is None else _from_store(run, test, store, wanted))
+        found = list(_live(run, test, target, wanted) if store is None else _from_store(run, test, store, wanted))
         with contextlib.suppress(OSError):  # a run for reading only: measured again the next time
-            _write(path, found)
+            write_arrays(path, **_packed(found))
     return found
 
 
@@ -179,21 +179,48 @@ def _texts(run: Run, test: str, target: str, sentences: int | None) -> list[Give
     return [Given(row, source, "", own) for row, (source, own) in whole if own]
 
 
-def _live(run: Run, target: str, given: Sequence[Given]) -> Iterator[Sentence]:
+@dataclass(frozen=True)
+class Forced:
+    """One of what was given, forced in its document: pieces of both sides, </s> among them, and the trace. Where the
+    sentences before are joined to the source, both are of the sentence's own."""
+
+    given: Given
+    sources: list[str]
+    targets: list[str]
+    trace: Trace
+
+
+def forced(
+    run: Run, test: str, target: str, given: Sequence[Given], names: Sequence[str], at_once: int = AT_ONCE
+) -> Iterator[Forced]:
+    """Force what is given, so many sentences at once, and record arrays by name. Raises what loading does."""
     import core_models
 
-    translator, names = core_models.load(run.reference), [MASS, CROSS, COVERAGE, *RANKS]
-    for begin in range(0, len(given), AT_ONCE):
-        chunk = given[begin : begin + AT_ONCE]
+    translator = core_models.load(run.reference)
+    found, outputs = run.translations(test).test_set, _outputs(run, test, target)
+    for begin in range(0, len(given), at_once):
+        chunk = given[begin : begin + at_once]
         sources = [one.source for one in chunk]
+        before = beside(translator.context, found, [one.row for one in chunk], outputs)
         if target == "reference":
-            forced = translator.score(sources, [one.text for one in chunk], trace=names)
-            found = [(one.tokens, one.trace or {}) for one in forced]
+            scored = translator.score(sources, [one.text for one in chunk], trace=names, **before)
+            passed = [(one.tokens, one.trace or {}) for one in scored]
         else:
             pieces = [list(one.pieces) for one in chunk]
-            found = list(zip(pieces, translator.trace(sources, pieces, names), strict=True))
-        for one, (tokens, trace) in zip(chunk, found, strict=True):
-            yield reduced(one.row, _source_pieces(translator, one.source), tokens, trace)
+            passed = list(zip(pieces, translator.trace(sources, pieces, names, **before), strict=True))
+        for one, (tokens, trace) in zip(chunk, passed, strict=True):
+            own = _source_pieces(translator, one.source)
+            yield Forced(one, own, tokens, own_source(trace, len(own)))
+
+
+def _outputs(run: Run, test: str, target: str) -> list[str]:
+    """The translations of all lines, where a run reads those before a sentence: of the kind that is forced."""
+    return references_of(run, test) if target == "reference" else run.translations(test).hypotheses
+
+
+def _live(run: Run, test: str, target: str, given: Sequence[Given]) -> Iterator[Sentence]:
+    for one in forced(run, test, target, given, [MASS, CROSS, COVERAGE, *RANKS]):
+        yield reduced(one.given.row, one.sources, one.targets, one.trace)
 
 
 def _source_pieces(translator: Translator, source: str) -> list[str]:
@@ -243,7 +270,7 @@ def _stored(run: Run, test: str, given: Sequence[Given]) -> TraceStore | None:
     if not set(needed) <= set(store.names) or not {one.row for one in given} <= set(store):
         return None
     older = (store.folder / "index.json").stat().st_mtime < run.weights.stat().st_mtime
-    same = all(store.array(CROSS, one.row).values.shape[2] == len(one.pieces) for one in given)
+    same = forced_as(store.folder, {one.row: one.pieces for one in given})
     return None if older or not same else store
 
 
@@ -251,29 +278,33 @@ def _from_store(run: Run, test: str, store: TraceStore, given: Sequence[Given]) 
     details = run.translations(test).details
     names = [name for name in (MASS, CROSS, COVERAGE, *RANKS) if name in store.names]
     for one in given:
+        own = own_pieces(details[one.row]["source_tokens"])
         trace = {name: store.array(name, one.row) for name in names}
-        yield reduced(one.row, details[one.row]["source_tokens"], one.pieces, trace)
+        yield reduced(one.row, own, one.pieces, own_source(trace, len(own)))
 
 
-def forced_key(run: Run, target: str, given: Sequence[Given]) -> str:
+def forced_key(run: Run, test: str, target: str, given: Sequence[Given]) -> str:
     """What a measurement depends on, in short."""
     from workbench.recipe import digests
 
-    said = [_FORMAT, digests(run, "")["model"], target, [[one.row, one.source, one.text, one.pieces] for one in given]]
+    texts = [[one.row, one.source, one.text, one.pieces] for one in given]
+    before = texts_before(run, run.translations(test).test_set, _outputs(run, test, target))
+    said = [_FORMAT, digests(run, "")["model"], target, texts, *before]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:24]
 
 
-def _read(path: Path) -> list[Sentence] | None:
-    """A measurement that was kept; None where there is none, or none that can be read."""
+def _unpacked(kept: dict[str, np.ndarray] | None) -> list[Sentence] | None:
+    """Sentences of arrays that were kept; None where there are none, or not those of `_packed`."""
+    if kept is None:
+        return None
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            said = json.loads(str(stored["said"]))
-            parts = {name: _split(stored[name], [one["shapes"][name] for one in said]) for name in _ARRAYS}
+        said = json.loads(str(kept["said"]))
+        parts = {name: _split(kept[name], [one["shapes"][name] for one in said]) for name in _ARRAYS}
         return [
             Sentence(one["row"], tuple(one["source"]), tuple(one["target"]), *(parts[name][place] for name in _ARRAYS))
             for place, one in enumerate(said)
         ]
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+    except (ValueError, KeyError, TypeError):
         return None
 
 
@@ -286,13 +317,12 @@ def _split(flat: np.ndarray, shapes: Sequence[Sequence[int]]) -> list[np.ndarray
     return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def _write(path: Path, found: Sequence[Sentence]) -> None:
+def _packed(found: Sequence[Sentence]) -> dict[str, Any]:
+    """Sentences as arrays, those of a name one behind the other."""
     said = [
         {"row": one.row, "source": one.source, "target": one.target,
          "shapes": {name: getattr(one, name).shape for name in _ARRAYS}}
         for one in found
     ]  # fmt: skip
-    arrays: dict[str, Any] = {name: np.concatenate([getattr(one, name).ravel() for one in found]) for name in _ARRAYS}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as unfinished, unfinished.open("wb") as file:
-        np.savez_compressed(file, said=np.array(json.dumps(said)), **arrays)
+    arrays = {name: np.concatenate([getattr(one, name).ravel() for one in found]) for name in _ARRAYS}
+    return {"said": np.array(json.dumps(said)), **arrays}

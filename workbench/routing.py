@@ -19,6 +19,7 @@ import numpy as np
 
 from analyses.kept_arrays import read_arrays, write_arrays
 from analyses.routing import Spread, dealt_anew, exchanged, spread, together
+from workbench.contexts import beside, texts_before
 from workbench.runs import Run, RunError
 from workbench.traced import forced_as
 
@@ -119,11 +120,14 @@ def _live(run: Run, kind: str, side: str, given: Forced, state: str) -> Iterator
 
     translator = untrained(run.folder) if state == "initial" else core_models.load(run.reference)
     names = ("votes", "inputs_active") if state in _REVOTED else ("assignments", "activations")
-    generator = np.random.default_rng(_SEED)
+    generator, made = np.random.default_rng(_SEED), given.whose.translations(given.test)
     for begin in range(0, len(given.rows), AT_ONCE):
         chunk = slice(begin, begin + AT_ONCE)
         traces = translator.trace(
-            given.sources[chunk], given.tokens[chunk], [f"{kind}.{side}.{name}" for name in names]
+            given.sources[chunk],
+            given.tokens[chunk],
+            [f"{kind}.{side}.{name}" for name in names],
+            **beside(translator.context, made.test_set, given.rows[chunk], made.hypotheses),
         )
         if state in _REVOTED:
             yield from _revoted(translator, kind, side, traces, generator, state)
@@ -194,7 +198,9 @@ def _key(run: Run, side: str, given: Forced, state: str) -> str:
     """What a measurement depends on, in short."""
     from workbench.recipe import digests
 
-    said = [_FORMAT, digests(run, "")["model"], side, state, given.sources, given.tokens]
+    made = given.whose.translations(given.test)
+    before = texts_before(run, made.test_set, made.hypotheses)
+    said = [_FORMAT, digests(run, "")["model"], side, state, given.sources, given.tokens, *before]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:24]
 
 

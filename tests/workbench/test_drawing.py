@@ -295,9 +295,11 @@ def test_a_run_without_future_cost_is_told_which_has_one(runs):
 
 
 def test_a_trace_of_another_translation_is_not_drawn(copied_runs):
+    """Also where it is as long."""
     run = open_run("demo/future-cost-2", copied_runs)
     path = run.folder / "translations" / "test" / "details.jsonl"
     details = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    details[0]["tokens"].append("</s>")
+    details[0]["tokens"][0] = "another"
     path.write_text("".join(json.dumps(detail) + "\n" for detail in details), encoding="utf-8")
-    _expect("of another translation; trace test again", "future-cost-overlay", [run])
+    for name in ("future-cost-overlay", "future-cost-calibration"):
+        _expect("of other translations; trace them again: workbench trace", name, [run])

@@ -12,9 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.contexts import given, own_pieces
 from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.inside import gold_links
-from workbench.inside import layers_and_heads, opened, stamp
+from workbench.inside import layers_and_heads, opened, stamp, standing_before
 from workbench.kept_results import ALIGNMENT_ERROR, digests, keep
 from workbench.runs import Run, RunError
 from workbench.true_links import has_truth
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from analyses.alignment import Link
     from analyses.pharaoh import GoldLinks
     from core_models.traces import Trace
+    from workbench.contexts import Before
     from workbench.figures.grammar import Figure
 
 TRUTH = "truth"  # in place of a file
@@ -69,13 +71,18 @@ def gold(request: Request) -> tuple[GoldLinks, str]:
 
 @lru_cache(maxsize=3)
 def _traced(
-    reference: str, weights: tuple[float, int], sources: tuple[str, ...], targets: tuple[str, ...], rollout: bool
+    reference: str,
+    weights: tuple[float, int],
+    sources: tuple[str, ...],
+    targets: tuple[str, ...],
+    before: tuple[Before | None, ...],
+    rollout: bool,
 ) -> list[tuple[list[str], list[str], Trace]]:
-    """Pieces of both sides and attention of every forced reference."""
+    """Pieces of both sides and attention of every forced reference, each in its document."""
     translator, lock = opened(reference, weights)
     names = (_CROSS, _OWN, _ENCODER) if rollout else (_CROSS,)
     with lock:
-        found = translator.score(list(sources), list(targets), trace=names)
+        found = translator.score(list(sources), list(targets), trace=names, **given(*before))
     return [(one.source_tokens, one.tokens, one.trace or {}) for one in found]
 
 
@@ -110,12 +117,14 @@ def _aligned(request: Request) -> list[_Aligned]:
     rollout = request.options.get("layer") == "rollout"
     found = []
     for run in request.runs:
-        text = run.translations(request.test).test_set
+        translations = run.translations(request.test)
+        text = translations.test_set
         if text.references is None:
             raise RunError(f"the test set {request.test!r} has no references, which gold links would align")
         rows = min(len(text.sources), MOST_SENTENCES)
         sources, targets = text.sources[:rows], text.references[:rows]
-        traced = _traced(run.reference, stamp(run), tuple(sources), tuple(targets), rollout)
+        before = tuple(standing_before(run, translations, row, text.references) for row in range(rows))
+        traced = _traced(run.reference, stamp(run), tuple(sources), tuple(targets), before, rollout)
         for name, layer, head in _maps(request, run):
             maps = [_words(own, layer, head, rollout) for own in traced]
             wanted = [
@@ -138,7 +147,7 @@ def _aligned(request: Request) -> list[_Aligned]:
 
 
 def _words(own: tuple[list[str], list[str], Trace], layer: int | None, head: int | None, rollout: bool) -> np.ndarray:
-    """One map of words [target, source] of a forced sentence, without the ends."""
+    """One map of words [target, source] of a forced sentence, without the ends and what is joined before it."""
     from analyses import attention
 
     source, target, trace = own
@@ -151,8 +160,9 @@ def _words(own: tuple[list[str], list[str], Trace], layer: int | None, head: int
         weights = attention.decoder_rollout(own_weights, cross, encoder).source[-1]
     else:
         weights = attention.average(trace[_CROSS].values, layer, head)
-    joined = attention.to_words(weights, target, source)
-    return attention.without_end(joined, attention.joined(target), attention.joined(source))[0]
+    words = own_pieces(source)
+    joined = attention.to_words(weights[:, -len(words) :], target, words)
+    return attention.without_end(joined, attention.joined(target), attention.joined(words))[0]
 
 
 def error_table(request: Request) -> pd.DataFrame:

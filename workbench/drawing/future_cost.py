@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.drawing import Request, drawing, of_the_first, short_names, styles
 from workbench.runs import Run, RunError
+from workbench.traced import forced_as
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +20,7 @@ GATE = "future_cost.gate"
 
 
 def _future_traces(run: Run, test: str) -> TraceStore:
-    """The traces of a run, which must hold the future cost and what it is held against."""
+    """The traces of a run: of its translations as they are, with the future cost and what it is held against."""
     if "future_cost" not in run.mechanisms:
         raise RunError(f"{run.name} estimates no future cost; choose a run of future-cost-1 or future-cost-2")
     traces = run.traces(test)
@@ -27,6 +28,12 @@ def _future_traces(run: Run, test: str) -> TraceStore:
     if missing:
         raise RunError(
             f"{run.name}: {missing[0]} of {test!r} is not traced; do it: "
+            f"workbench trace {run.typed} --test {shlex.quote(test)}"
+        )
+    details = run.translations(test).details
+    if not forced_as(traces.folder, {row: details[row]["tokens"] for row in traces if row < len(details)}):
+        raise RunError(
+            f"{run.name}: the traces of {test!r} are of other translations; trace them again: "
             f"workbench trace {run.typed} --test {shlex.quote(test)}"
         )
     return traces
@@ -44,12 +51,9 @@ def future_cost_table(run: Run, test: str, sentence: int) -> pd.DataFrame:
             f"workbench trace {run.typed} --test {shlex.quote(test)}"
         )
     trace = traces[sentence]
-    tokens = translations.details[sentence]["tokens"]
-    realised = trace["log_prob"].values
-    if len(tokens) != len(realised):
-        raise RunError(f"{run.name}: the trace of sentence {sentence} is of another translation; trace {test} again")
     gate = trace[GATE].values if GATE in trace else None
-    return overlay(tokens, realised, trace[FUTURE].values, gate)
+    tokens = translations.details[sentence]["tokens"]
+    return overlay(tokens, trace["log_prob"].values, trace[FUTURE].values, gate)
 
 
 @drawing("future-cost-overlay", of_a_sentence=True, options=())

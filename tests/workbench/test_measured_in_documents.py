@@ -1,0 +1,145 @@
+"""What is measured over a test set of a run that reads the sentences before is what decoding its documents gives."""
+
+import shutil
+
+import numpy as np
+import pytest
+import yaml
+
+import core_models
+from analyses.attention import joined, to_words
+from workbench import content_states, evaluation, past_future, routing
+from workbench.drawing import Request
+from workbench.drawing.alignment import error_table
+from workbench.routing import forced
+from workbench.runs import open_run
+from workbench.training import new_run, train
+
+HAN = {"hierarchical_attention": {}}
+MADE = {
+    "gdr": ("gdr", {"query_capsules": {"capsules": 2}}),
+    "em-routing": ("em-routing", HAN),
+    "pfrnn-loss": ("pfrnn-loss", {"hierarchical_attention": {"side": "encoder"}}),
+    "concatenation": ("concatenation", None),
+}
+
+
+@pytest.fixture(scope="module")
+def reading(demo_runs, tmp_path_factory):
+    """Runs that read the sentences before and have what is measured: after one update, the test set translated."""
+    folder, found = tmp_path_factory.mktemp("reading") / "demo", {}
+    for name, (system, reader) in MADE.items():
+        training = {"max_steps": 1, "warmup": 1, "batch_tokens": 300, "learning_rate": 0.05}
+        data = demo_runs / "demo" / "data"
+        run = new_run(folder / name, f"{system}:preset=tiny", data, training, {"max_length": 6, "beam": 2})
+        if reader is not None:
+            file = run.folder / "config.yaml"
+            config = yaml.safe_load(file.read_text(encoding="utf-8"))
+            config["model"]["mechanisms"].append(reader)
+            file.write_text(yaml.safe_dump(config), encoding="utf-8")
+        train(open_run(run.folder), device="cpu")
+        run = open_run(run.folder)
+        evaluation.translate_test(run, *evaluation.test_set(run, "test"))
+        found[name] = run
+    return found
+
+
+@pytest.fixture
+def run_of(reading, tmp_path):
+    """A copy of one of the runs, to be measured beside; its test set without documents if that is asked for."""
+
+    def copied(name, documents=True):
+        folder = shutil.copytree(reading[name].folder, tmp_path / f"{name}-{documents}")
+        if not documents:
+            (folder / "translations" / "test" / "documents.txt").unlink()
+        return open_run(folder)
+
+    return copied
+
+
+def in_documents(run, *names, documents=True):
+    """The references of the whole test set forced with its documents, by the translator's own account."""
+    test = run.translations("test").test_set
+    ids = test.documents if documents else None
+    return core_models.load(run.reference).score(test.sources, test.references, ids, trace=names)
+
+
+@pytest.mark.parametrize("documents", [True, False])
+def test_past_and_future(run_of, documents):
+    run = run_of("gdr", documents)
+    wanted = in_documents(run, past_future.MASS, past_future.CROSS, documents=documents)
+    for one in past_future.measured(run, "test", "reference", 8):
+        there = past_future.reduced(one.row, wanted[one.row].source_tokens, wanted[one.row].tokens,
+                                    wanted[one.row].trace)  # fmt: skip
+        np.testing.assert_allclose(one.mass, there.mass, atol=1e-5)
+        np.testing.assert_allclose(one.attention, there.attention, atol=1e-5)
+
+
+def test_what_is_measured_in_documents_is_not_what_is_measured_without(run_of):
+    """And each is kept by itself."""
+    for name, measure in (
+        ("gdr", lambda run: np.concatenate([one.mass.ravel() for one in past_future.measured(run, "test", "own")])),
+        ("em-routing", lambda run: routing.measured(run, "decoder", forced(run, "test")).entropy),
+        ("pfrnn-loss", lambda run: np.concatenate(
+            [one["past.norm"] for one in content_states.measured(run, "test", "reference")])),
+    ):  # fmt: skip
+        run, alone = run_of(name), run_of(name, documents=False)
+        without = measure(alone)
+        shutil.copytree(alone.statistics, run.statistics, dirs_exist_ok=True)
+        assert not np.allclose(measure(run), without, atol=1e-6), name
+
+
+def test_a_trace_that_was_stored_with_documents_says_the_same(run_of):
+    for name in ("gdr", "concatenation"):
+        run = run_of(name)
+        live = past_future.measured(run, "test", "own")
+        shutil.rmtree(run.statistics)
+        evaluation.trace_test(run, run.translations("test"), ["*.mass", "decoder.cross_attention"])
+        for one, stored in zip(live, past_future.measured(run, "test", "own"), strict=True):
+            assert (one.source, one.target) == (stored.source, stored.target)
+            np.testing.assert_allclose(one.attention, stored.attention, atol=1e-3)
+            np.testing.assert_allclose(one.mass, stored.mass, atol=1e-3)
+
+
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_routing_of_layers(run_of, side):
+    """The reader of translations reads the run's own."""
+    run = run_of("em-routing")
+    translations, translator = run.translations("test"), core_models.load(run.reference)
+    test = translations.test_set
+    contexts, outputs = translator.contexts(test.sources, test.documents, translations.hypotheses)
+    name = f"em_routing.{side}.assignments"
+    given = forced(run, "test")
+    tokens = [detail["tokens"] for detail in translations.details]
+    traces = translator.trace(test.sources, tokens, [name], contexts=contexts, context_outputs=outputs)
+    wanted = routing.together(routing.spread(traces[row][name].values) for row in given.rows)
+    np.testing.assert_allclose(routing.measured(run, side, given).entropy, wanted.entropy, atol=1e-5)
+
+
+@pytest.mark.parametrize("documents", [True, False])
+def test_content_states(run_of, documents):
+    run = run_of("pfrnn-loss", documents)
+    wanted = in_documents(run, *content_states.NAMES, documents=documents)
+    for own, there in zip(content_states.measured(run, "test", "reference"), wanted, strict=True):
+        steps = content_states.steps_of(there.trace)
+        assert set(own) == set(steps)
+        for name in steps:
+            np.testing.assert_allclose(own[name], steps[name], atol=1e-4)
+
+
+def test_joined_sentences_are_measured_by_their_own_words(run_of):
+    """Attention is of the sentence's own words, though more was read."""
+    run = run_of("concatenation")
+    wanted, test = in_documents(run, past_future.CROSS), run.translations("test").test_set
+    longer = 0
+    for one in past_future.measured(run, "test", "reference"):
+        there = wanted[one.row]
+        assert one.source == (*test.sources[one.row].split(), "</s>")
+        read = joined(there.source_tokens)
+        assert tuple(read[-len(one.source) :]) == one.source
+        longer += len(read) > len(one.source)
+        whole = np.stack([to_words(layer, there.tokens, there.source_tokens)
+                          for layer in there.trace[past_future.CROSS].values.mean(1)])  # fmt: skip
+        np.testing.assert_allclose(one.attention, whole[..., -len(one.source) :], atol=1e-5)
+    assert longer
+    assert len(error_table(Request((run,), "test", options={"links": "truth"})))
