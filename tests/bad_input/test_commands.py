@@ -43,6 +43,10 @@ COMMANDS = {
         ("bench", "--precision", "float7"),
         "--precision float7: choose float32, bfloat16 or int8",
     ),
+    "records in rounds": (
+        ("bench", "--json", "--rounds", 2),
+        "--json measures once, in this process, and prints; leave out --peers, --csv and --rounds",
+    ),
     "a device that is not there": (
         ("bench", "--device", "cuda:99"),
         "device 'cuda:99': PyTorch finds no such device here",

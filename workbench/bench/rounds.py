@@ -22,12 +22,12 @@ Record = dict[str, Any]
 
 def measure_apart(
     system: str, precision: str, device: str, threads: int, steps: int, length: int | None = None
-) -> Record:
-    """Measure a system of the catalogue in a process of its own, so that its peak memory is its own."""
+) -> list[Record]:
+    """Measure a system of the catalogue in a process of its own, so that its peak memory is its own: one record."""
     options = ["--json", "--precision", precision, "--device", device, "--threads", str(threads), "--steps", str(steps)]
     options += [] if length is None else ["--lengths", str(length)]
     record = _spoken([sys.executable, "-m", "workbench.cli", "bench", system, *options], threads)
-    return {"engine": system if precision == "float32" else f"{system} {precision}", **record}
+    return [{"engine": system if precision == "float32" else f"{system} {precision}", **record}]
 
 
 def measure_peers(python: str, threads: int, device: str, preset: str) -> list[Record]:

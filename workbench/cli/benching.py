@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -46,48 +48,30 @@ def bench(
 
     Each is measured in a process of its own, one after the other. Speeds hold for a quiet machine.
     """
-    from core_models.devices import check_device
-    from core_models.systems import describe
-    from workbench.bench.shape import SHAPES
-
-    names, precisions = systems or ["transformer", "future-cost-1", "future-cost-2"], precision or ["float32"]
-    if preset not in SHAPES:
-        refuse(f"--preset {preset}: choose {' or '.join(SHAPES)}")
-    names = [_in_preset(name, preset) for name in names]
-    for name in names:
-        describe(name)
-    check_device(device)
-    for one in precisions:
-        if one not in ("float32", "bfloat16", "int8"):
-            refuse(f"--precision {one}: choose float32, bfloat16 or int8")
-    each = _lengths(lengths)
+    names = [_in_preset(name, preset) for name in systems or ["transformer", "future-cost-1", "future-cost-2"]]
+    precisions, each = precision or ["float32"], _lengths(lengths)
+    _check(names, precisions, preset, device)
     if peers is not None and lengths is not None:
         refuse("--lengths: other engines are measured on one mix of lengths; leave out --peers")
     need_folder(csv, "--csv")
     if as_json:
-        from workbench.bench.ours import measure
-        from workbench.bench.shape import Shape, of_length
-
-        for one in precisions:
-            for length in each:
-                mixed = Shape(steps=steps)
-                shape = mixed if length is None else of_length(mixed, length)
-                for name in names:
-                    typer.echo(json.dumps(measure(name, shape, one, device, threads=threads)))
+        if peers is not None or csv is not None or rounds > 1:
+            refuse("--json measures once, in this process, and prints; leave out --peers, --csv and --rounds")
+        for one, length, name in product(precisions, each, names):
+            _print_record(name, one, device, threads, steps, length)
         return
     import pandas as pd
 
     from analyses import efficiency
-    from workbench.bench import rounds as engines
-
-    def ours(name: str, one: str, length: int | None) -> list[engines.Record]:
-        return [engines.measure_apart(name, one, device, threads, steps, length)]
+    from workbench.bench.rounds import in_rounds, measure_apart, measure_peers
 
     tables = []
     for length in each:
-        measure_all = [partial(ours, name, one, length) for one in precisions for name in names]
-        others = [] if peers is None else [partial(engines.measure_peers, peers, threads, device, preset)]
-        tables.append(efficiency.table(engines.in_rounds([*measure_all, *others], rounds)))
+        measured = [
+            partial(measure_apart, name, one, device, threads, steps, length) for one in precisions for name in names
+        ]
+        others = [] if peers is None else [partial(measure_peers, peers, threads, device, preset)]
+        tables.append(efficiency.table(in_rounds([*measured, *others], rounds)))
         if csv is not None:
             pd.concat(tables).to_csv(csv, index=False)
     found = pd.concat(tables, ignore_index=True)
@@ -95,6 +79,31 @@ def bench(
         print_table(found.set_index("engine").T.reset_index(names="what"))
     else:
         print_table(found[[name for name in _BY_LENGTH if name in found]])
+
+
+def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device: str) -> None:
+    """Refuses what cannot be measured, before anything is."""
+    from core_models.devices import check_device
+    from core_models.systems import describe
+    from workbench.bench.shape import SHAPES
+
+    if preset not in SHAPES:
+        refuse(f"--preset {preset}: choose {' or '.join(SHAPES)}")
+    for name in names:
+        describe(name)
+    check_device(device)
+    for one in precisions:
+        if one not in ("float32", "bfloat16", "int8"):
+            refuse(f"--precision {one}: choose float32, bfloat16 or int8")
+
+
+def _print_record(name: str, precision: str, device: str, threads: int, steps: int, length: int | None) -> None:
+    from workbench.bench.ours import measure
+    from workbench.bench.shape import Shape, of_length
+
+    mixed = Shape(steps=steps)
+    shape = mixed if length is None else of_length(mixed, length)
+    typer.echo(json.dumps(measure(name, shape, precision, device, threads=threads)))
 
 
 def _lengths(said: str | None) -> list[int | None]:
