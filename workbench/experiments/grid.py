@@ -48,6 +48,7 @@ class ControlledText(Section):
     test: int = Field(gt=0)
     long: int = Field(0, ge=0)
     seed: int = Field(1, ge=0)
+    config: dict[str, Any] = Field({}, description="keys of data/controlled/config.yaml that are other here")
 
     @property
     def test_names(self) -> list[str]:

@@ -5,7 +5,7 @@ no grammar.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -239,13 +239,13 @@ def generate(
     dev: int | None = None,
     test: int | None = None,
     seed: int = 1,
-    config: Path | None = None,
+    config: Path | Mapping[str, Any] | None = None,
     long: int = 0,
 ) -> ControlledCorpus:
     """Generate the corpus; sizes are sentences of each split, and default to those of the configuration.
 
     `long` asks for that many sentences more, of the lengths `long_test` of the configuration: of the sentences that
-    an ordinary test set holds too few of. `config` is a YAML file whose keys replace those of
+    an ordinary test set holds too few of. `config` is a YAML file, or what would be in it: its keys replace those of
     `data/controlled/config.yaml`. Same arguments, same bytes, on every machine.
     """
     folder = data_folder() / "controlled"
@@ -268,18 +268,19 @@ def generate(
     return ControlledCorpus(split("train"), split("dev"), split("test"), split("test", draw=1).targets, further)
 
 
-def settings_from(path: Path | None, default: Path) -> dict[str, Any]:
-    """Return the configuration; a file of one's own may name only some keys, the others keep their defaults."""
+def settings_from(given: Path | Mapping[str, Any] | None, default: Path) -> dict[str, Any]:
+    """Return the configuration; what is given may name only some keys, the others keep their defaults."""
     settings = _read(default)
-    own = {} if path is None else _read(path) or {}
+    own = (_read(given) if isinstance(given, Path) else given) or {}
+    where = given if isinstance(given, Path) else "config" if given else default
     for key in own:
         if key not in settings:
             nearest = get_close_matches(key, settings, n=1)
             hint = f": did you mean {nearest[0]!r}?" if nearest else f"; known are {', '.join(settings)}"
-            raise ValueError(f"{path}: the controlled corpus has no setting {key!r}{hint}")
+            raise ValueError(f"{where}: the controlled corpus has no setting {key!r}{hint}")
     settings |= own
     if not all(1 <= reach <= WINDOW for reach in (settings["cue_reach"], *settings["it_distance"])):
-        raise ValueError(f"{path or default}: cue_reach and every it_distance must lie between 1 and {WINDOW}")
+        raise ValueError(f"{where}: cue_reach and every it_distance must lie between 1 and {WINDOW}")
     return settings
 
 

@@ -86,6 +86,7 @@ def test_own_settings_replace_some_and_unknown_ones_are_refused(tmp_path: Path) 
     own.write_text("question: 1.0\n", encoding="utf-8")
     asked = [line.endswith("?") for line in generate(200, 10, 10, config=own).train.sources]
     assert sum(asked) > 120
+    assert generate(200, 10, 10, config={"question": 1.0}) == generate(200, 10, 10, config=own)
     own.write_text("questoin: 1.0\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"questoin.*did you mean 'question'"):
         generate(10, 10, 10, config=own)
