@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from core_models.backbones.attention import CrossAttention
-from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place
+from core_models.mechanisms.base import ContextStates, Host, Mechanism, Options, Own, Place
 from core_models.text.documents import ContextUse
 
 Side = Literal["encoder", "decoder"]
@@ -36,6 +36,10 @@ class ContextOptions(Options):
         return ContextUse(self.context_sentences, self.context_length, cut, states, outputs, joined)
 
 
+class SidedOptions(ContextOptions):
+    side: Sides = "both"
+
+
 def sides_of(side: Sides) -> tuple[Side, ...]:
     return ("encoder", "decoder") if side == "both" else (side,)
 
@@ -51,6 +55,43 @@ class Concatenation(Mechanism):
     def __init__(self, host: Host, options: ContextOptions) -> None:
         super().__init__(host, options)
         self.context = options.use(joined=True)
+
+
+class OverStacks(Mechanism):
+    """Looks at states of the sentences before from the output of a stack: the encoder's at those of the sources, the
+    decoder's at those of the translations. They are given, not learned through. A subclass says what it makes of them
+    (`plan`) and what becomes of the output (`at`)."""
+
+    options: SidedOptions
+    places: Sequence[Place]
+
+    def __init__(self, host: Host, options: SidedOptions) -> None:
+        super().__init__(host, options)
+        self.sides = sides_of(options.side)
+        self.context = options.use(states=True, outputs="decoder" in self.sides)
+        self.places = tuple(STACK_OUTPUT[side] for side in self.sides)
+        self.widths = {"encoder": host.widths["memory"], "decoder": host.widths["stream"]}
+        self.state_widths = {"encoder": host.widths["memory"], "decoder": host.widths["state"]}
+
+    def plan(self, side: Side, states: Tensor, mask: Tensor, own: Own) -> dict[str, Tensor]:
+        """Tensors [S, ...] that are the same for all positions, of states [S, K, C, d] that are real by the mask."""
+        raise NotImplementedError
+
+    def remember(self, states: ContextStates, own: Own) -> dict[str, Tensor]:
+        """The plan of each side; what only the encoder reads is not kept for a search."""
+        kept: dict[str, Tensor] = {}
+        given = {"encoder": (states.memory, states.mask), "decoder": (states.outputs, states.outputs_mask)}
+        for side in self.sides:
+            vectors, mask = given[side]
+            if vectors is not None and mask is not None:
+                planned = self.plan(side, vectors, mask, own)
+                (own.notes if side == "encoder" else kept).update({f"{side}.{name}": planned[name] for name in planned})
+        return kept
+
+    def held(self, own: Own, side: Side) -> dict[str, Tensor]:
+        """The plan of a side by its names."""
+        found = own.notes if side == "encoder" else own.sentence
+        return {name.removeprefix(f"{side}."): found[name] for name in found if name.startswith(f"{side}.")}
 
 
 class ContextAttention(nn.Module):

@@ -23,9 +23,8 @@ from core_models.mechanisms.document_context import (
     POSITIONS,
     SUBLAYER,
     ContextAttention,
-    ContextOptions,
     LayerShares,
-    Sides,
+    SidedOptions,
     only_where,
     sides_of,
     xavier,
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
     from core_models.text.batches import Batch
 
 
-class DocumentEncoderOptions(ContextOptions):
-    side: Sides = "both"
+class DocumentEncoderOptions(SidedOptions):
     context_layers: int = Field(1, gt=0, description="N_c, of the encoder of the context; the released code has six")
 
 

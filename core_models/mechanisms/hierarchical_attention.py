@@ -7,7 +7,6 @@ states are of the sources before, on the decoder's of the translations before. T
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -15,23 +14,17 @@ from torch import Tensor, nn
 
 from core_models.backbones.attention import CrossAttention, attend, join_heads, split_heads
 from core_models.backbones.dropout import Dropout
-from core_models.mechanisms.base import ContextStates, Host, Mechanism, Own, Place, View
+from core_models.mechanisms.base import Host, Own, Place, View
 from core_models.mechanisms.document_context import (
     CONTEXT_AXIS,
     POSITIONS,
-    STACK_OUTPUT,
-    ContextOptions,
+    OverStacks,
     Side,
-    Sides,
+    SidedOptions,
     only_where,
-    sides_of,
     xavier,
 )
 from core_models.text.batches import WordOrder
-
-
-class HierarchicalOptions(ContextOptions):
-    side: Sides = "both"
 
 
 class Looked(NamedTuple):
@@ -95,20 +88,14 @@ class WordsThenSentences(nn.Module):
         return found, share
 
 
-class HierarchicalAttention(Mechanism):
+class HierarchicalAttention(OverStacks):
     """HAN on the encoder's output, the decoder's, or both."""
 
-    Options = HierarchicalOptions
-    options: HierarchicalOptions
-    places: Sequence[Place]
+    Options = SidedOptions
 
-    def __init__(self, host: Host, options: HierarchicalOptions) -> None:
+    def __init__(self, host: Host, options: SidedOptions) -> None:
         super().__init__(host, options)
-        self.sides = sides_of(options.side)
-        self.context = options.use(states=True, outputs="decoder" in self.sides)
-        self.places = tuple(STACK_OUTPUT[side] for side in self.sides)
-        width = {"encoder": host.widths["memory"], "decoder": host.widths["stream"]}
-        states = {"encoder": host.widths["memory"], "decoder": host.widths["state"]}
+        width, states = self.widths, self.state_widths
         self.look = nn.ModuleDict(
             {side: WordsThenSentences(host, width[side], states[side], 4 * width[side]) for side in self.sides}
         )
@@ -118,22 +105,16 @@ class HierarchicalAttention(Mechanism):
             {side: nn.Identity() if host.final_norm else nn.LayerNorm(width[side]) for side in self.sides}
         )
 
-    def remember(self, states: ContextStates, own: Own) -> dict[str, Tensor]:
-        """Keys and values of the states, [S, K, 2, H, C, e]; what only the encoder reads is not kept for a search."""
-        if "encoder" in self.sides:
-            own.notes["encoder.keys"] = self.look["encoder"].keys_and_values(states.memory)
-            own.notes["encoder.mask"] = states.mask
-        if "decoder" not in self.sides or states.outputs is None or states.outputs_mask is None:
-            return {}
-        keys = self.look["decoder"].keys_and_values(states.outputs)
-        return {"decoder.keys": keys, "decoder.mask": states.outputs_mask}
+    def plan(self, side: Side, states: Tensor, mask: Tensor, own: Own) -> dict[str, Tensor]:
+        """Keys and values of the states, [S, K, 2, H, C, e], and the mask [S, K, C]."""
+        return {"keys": self.look[side].keys_and_values(states), "mask": mask}
 
     def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
         side: Side = view.side
-        held = own.notes if side == "encoder" else own.sentence
-        mask = held[f"{side}.mask"]
+        held = self.held(own, side)
+        mask = held["mask"]
         names = [f"{side}.{name}" for name in ("word_attention", "sentence_attention", "attention")]
-        looked = self.look[side](x, held[f"{side}.keys"], mask, any(map(own.wants, names)))
+        looked = self.look[side](x, held["keys"], mask, any(map(own.wants, names)))
         self._record(looked, own, side, mask)
         share = torch.sigmoid(self.gate[side](torch.cat([x, looked.context], dim=-1)))
         own.record(f"{side}.gate", (POSITIONS[side],), lambda: (share * mask.any((1, 2))[:, None, None]).mean(-1))

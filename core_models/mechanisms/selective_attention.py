@@ -7,7 +7,6 @@ x' = l x + (1 - l) c, l = sigmoid(C_s x + C_c c). States are given, not learned 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
@@ -16,15 +15,14 @@ from torch import Tensor, nn
 
 from core_models.backbones.attention import CrossAttention, join_heads, split_heads
 from core_models.backbones.dropout import Dropout
-from core_models.mechanisms.base import ContextStates, Host, Mechanism, Own, Place, View
+from core_models.mechanisms.base import Host, Own, Place, View
 from core_models.mechanisms.document_context import (
     CONTEXT_AXIS,
     POSITIONS,
-    STACK_OUTPUT,
-    ContextOptions,
-    Sides,
+    OverStacks,
+    Side,
+    SidedOptions,
     only_where,
-    sides_of,
     xavier,
 )
 from core_models.routing import wide
@@ -38,9 +36,8 @@ if TYPE_CHECKING:
 Distribution = Literal["sparsemax", "softmax"]
 
 
-class SelectiveOptions(ContextOptions):
+class SelectiveOptions(SidedOptions):
     context_sentences: int = Field(10, gt=0, description="of the document, the nearest before")
-    side: Sides = "both"
     over_sentences: Distribution = "sparsemax"
     over_words: Distribution = "softmax"
 
@@ -111,22 +108,16 @@ def shared(energies: Tensor, mask: Tensor, kind: Distribution) -> Tensor:
     return shares * mask
 
 
-class SelectiveAttention(Mechanism):
+class SelectiveAttention(OverStacks):
     """SAN on the encoder's output over sources before, on the decoder's over translations before, or both."""
 
     Options = SelectiveOptions
     options: SelectiveOptions
-    places: Sequence[Place]
 
     def __init__(self, host: Host, options: SelectiveOptions) -> None:
         super().__init__(host, options)
-        self.sides = sides_of(options.side)
-        self.context = options.use(states=True, outputs="decoder" in self.sides)
-        self.places = tuple(STACK_OUTPUT[side] for side in self.sides)
-        width = {"encoder": host.widths["memory"], "decoder": host.widths["stream"]}
-        states = {"encoder": host.widths["memory"], "decoder": host.widths["state"]}
         self.look = nn.ModuleDict(
-            {side: SelectiveLook(host, width[side], states[side], options) for side in self.sides}
+            {side: SelectiveLook(host, self.widths[side], self.state_widths[side], options) for side in self.sides}
         )
 
     def read(self, batch: Batch, own: Own) -> dict[str, Tensor]:
@@ -139,24 +130,15 @@ class SelectiveAttention(Mechanism):
             own.notes["decoder.words"] = context.outputs != EOS
         return {}
 
-    def remember(self, states: ContextStates, own: Own) -> dict[str, Tensor]:
-        """The plans of both sides; what only the encoder reads is not kept for a search."""
-        kept: dict[str, Tensor] = {}
-        given = {"encoder": (states.memory, states.mask), "decoder": (states.outputs, states.outputs_mask)}
-        for side in self.sides:
-            vectors, mask = given[side]
-            if vectors is None or mask is None:
-                continue
-            plan = self.look[side].plan(vectors, mask & own.notes[f"{side}.words"])
-            named = {f"{side}.{name}": value for name, value in plan._asdict().items()}
-            named[f"{side}.order"] = mask
-            (own.notes if side == "encoder" else kept).update(named)
-        return kept
+    def plan(self, side: Side, states: Tensor, mask: Tensor, own: Own) -> dict[str, Tensor]:
+        """The `Plan` of the words alone, and the mask [S, K, C] that has </s> too: a trace's order."""
+        plan = self.look[side].plan(states, mask & own.notes[f"{side}.words"])
+        return {**plan._asdict(), "order": mask}
 
     def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
         side, look = view.side, self.look[view.side]
-        held = own.notes if side == "encoder" else own.sentence
-        plan = Plan(*(held[f"{side}.{name}"] for name in Plan._fields))
+        held = self.held(own, side)
+        plan = Plan(*(held[name] for name in Plan._fields))
         context, chosen, shares = look(x, plan)
         gate = look.gate(x, context)
         real = plan.mask.any(1).any(1)
@@ -165,7 +147,7 @@ class SelectiveAttention(Mechanism):
         own.record(
             f"{side}.attention",
             ("head", position, axis),
-            lambda: WordOrder.of(held[f"{side}.order"]).gather(shares.permute(0, 3, 4, 1, 2)).permute(0, 2, 3, 1),
+            lambda: WordOrder.of(held["order"]).gather(shares.permute(0, 3, 4, 1, 2)).permute(0, 2, 3, 1),
         )
         own.record(f"{side}.gate", (position,), lambda: ((1 - gate) * real[:, None, None]).mean(-1))
         return only_where(real, gate * x + (1 - gate) * context, x)
