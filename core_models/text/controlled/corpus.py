@@ -130,6 +130,9 @@ class SplitWriter:
             sentence = self.sentence(self.demand(chain, index, dialogue, cue))
             written.append(sentence)
             last_cue = index if cue else last_cue
+            words = [word.text for word in sentence.source]
+            if chain and index == chain.start and self.config["mark_antecedents"]:
+                words[sentence.mention(chain.noun)] += f"-{chain.noun.translations[0].gender}"
             record = truth(sentence.draft, sentence.source, sentence.target)
             record["pronouns"] = self.pronouns(written, chain)
             record["address"] = self.addresses(written, last_cue)
@@ -139,7 +142,7 @@ class SplitWriter:
             if record["address"]:
                 reached = record["address"][0]["cue"] is not None
                 record["phenomena"].append("address" if reached else "address_out_of_reach")
-            self.split.sources.append(" ".join(word.text for word in sentence.source))
+            self.split.sources.append(" ".join(words))
             self.split.targets.append(" ".join(word.text for word in sentence.target))
             self.split.documents.append(name)
             self.split.truth.append(record)

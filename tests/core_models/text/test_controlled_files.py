@@ -97,6 +97,20 @@ def test_own_settings_replace_some_and_unknown_ones_are_refused(tmp_path: Path) 
         generate(-1)
 
 
+def test_marked_antecedents_say_the_gender_of_their_pronoun_and_nothing_else_changes() -> None:
+    plain, marked = (generate(10, 10, 200, config={"mark_antecedents": wanted}).test for wanted in (False, True))
+    assert (marked.targets, marked.truth) == (plain.targets, plain.truth)
+    seen = 0
+    for row, record in enumerate(marked.truth):
+        for pronoun in record["pronouns"]:
+            back, word = row + pronoun["antecedent"]["sentence"], pronoun["antecedent"]["word"]
+            before, after = (split.sources[back].split()[word] for split in (plain, marked))
+            assert after == f"{before}-{pronoun['gender']}"
+            seen += 1
+    assert seen > 20
+    assert sum("-" in word for source in marked.sources for word in source.split()) == seen
+
+
 def test_lengths_that_no_sentence_may_have_are_refused(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text("lengths: [{words: [20, 30], share: 1}]\nlongest: 5\n", encoding="utf-8")
