@@ -37,6 +37,14 @@ class Encoded:
     sentence: Tensors
     mask: Tensor
 
+    def select(self, rows: Tensor) -> Encoded:
+        """The sentences of these rows [S'], in this order; one may come several times."""
+        return Encoded(_rows(self.sentence, rows), self.mask.index_select(0, rows))
+
+
+def _rows(tensors: Tensors, rows: Tensor) -> Tensors:
+    return {owner: {name: one.index_select(0, rows) for name, one in named.items()} for owner, named in tensors.items()}
+
 
 @dataclass
 class Forced:
@@ -75,10 +83,7 @@ class State:
         }
         if sentences is None:
             return State(self.position, self.mask, self.sentence, hypothesis)
-        kept = {
-            owner: {name: tensor.index_select(0, sentences) for name, tensor in named.items()}
-            for owner, named in self.sentence.items()
-        }
+        kept = _rows(self.sentence, sentences)
         return State(self.position, self.mask.index_select(0, sentences), kept, hypothesis)
 
 
@@ -140,8 +145,8 @@ class System(nn.Module):
         if not use.sentences or use.joined:
             return batch if batch.context is None else replace(batch, context=None)
         given = batch.context
-        context = Context.none(batch, use.sentences) if given is None else given.reaching(use.sentences)
-        _record_words(guests, "context", context.words, context.mask)
+        context = Context.none(batch, use.entries) if given is None else given.reaching(use.entries)
+        _record_words(guests, "context", context.words, context.mask, use.after)
         if use.outputs and context.outputs is not None and context.outputs_mask is not None:
             _record_words(guests, "context_output", context.outputs, context.outputs_mask)
         return replace(batch, context=context)
@@ -244,10 +249,10 @@ class System(nn.Module):
         return scores, State(state.position + 1, state.mask, state.sentence, hypothesis)
 
 
-def _record_words(guests: Guests, name: str, words: Tensor, mask: Tensor) -> None:
+def _record_words(guests: Guests, name: str, words: Tensor, mask: Tensor, after: int = 0) -> None:
     """Tell a trace the words of a grid [S, K, C], in order, and how many sentences before each one stands."""
     if guests.wants(f"{name}.words") or guests.wants(f"{name}.distance"):
-        order = WordOrder.of(mask)
+        order = WordOrder.of(mask, after)
         guests.record(f"{name}.words", (name,), order.gather(words))
         guests.record(f"{name}.distance", (name,), order.distance)
 

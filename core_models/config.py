@@ -146,8 +146,24 @@ Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
 class EarlyStopping(Section):
-    metric: Literal["loss", "bleu", "chrf"] = "loss"
+    metric: Literal["loss", "bleu", "chrf", "adequacy"] = "loss"
     patience: int = Field(10, gt=0, description="validations without a better score before training stops")
+
+
+class AdequacyLearning(Section):
+    """Policy gradients towards adequate translations beside the likelihood (Kong 2019, "aol"), of any system.
+
+    Not a faithful reproduction: of the paper only its idea, a reward of coverage, is known here.
+    """
+
+    weight: float = Field(0.0, ge=0, description="of the expected reward beside the loss; 0: it is not trained towards")
+    samples: int = Field(1, gt=0, description="translations that are drawn of each sentence, and rewarded")
+
+    @model_validator(mode="after")
+    def _read(self) -> AdequacyLearning:
+        if self.samples != 1 and not self.weight:
+            raise ValueError("samples: does nothing without a weight; leave it out, or give adequacy.weight")
+        return self
 
 
 class TrainingConfig(Section):
@@ -188,6 +204,7 @@ class TrainingConfig(Section):
     keep_last: int = Field(2, ge=0, description="latest checkpoints kept for averaging")
     keep_every: int | None = Field(None, gt=0, description="steps between checkpoints that are kept for good")
     early_stopping: EarlyStopping = EarlyStopping()
+    adequacy: AdequacyLearning = AdequacyLearning()
     init_from: str | None = None
     init_only: tuple[str, ...] = Field(
         (),
@@ -205,6 +222,11 @@ class TrainingConfig(Section):
             )
         if self.init_only and self.init_from is None:
             raise ValueError("init_only: does nothing without init_from; name the run whose tensors these are")
+        if self.adequacy.weight and self.init_from is None:
+            raise ValueError(
+                "adequacy.weight: what an untrained system draws is noise, and of its rewards nothing can be learned; "
+                "name a trained run to begin from: init_from"
+            )
         return self
 
     def asks_for_more(self, step: int, epoch: int, without_gain: int) -> bool:

@@ -25,6 +25,7 @@ from core_models.devices import check_device
 from core_models.int8 import quantised
 from core_models.reading import Reading, Texts
 from core_models.search import Ensemble, Exact, Found, Hypothesis, beam_search, exact_search, sample
+from core_models.search.limits import output_limits
 from core_models.text.batches import Batch, context_lengths
 from core_models.text.documents import ContextUse, before
 from core_models.text.vocabulary import Vocabulary
@@ -133,7 +134,7 @@ class Translator:
         reach, outputs = self.context.sentences, self.context.outputs
         if documents is None or not reach or (outputs and translations is None):
             return None, None
-        contexts = before(sources, documents, reach)
+        contexts = before(sources, documents, reach, self.context.after)
         return contexts, before(translations, documents, reach) if outputs and translations is not None else None
 
     def _read(
@@ -214,7 +215,7 @@ class Translator:
 
         def draw(rows: list[int]) -> list[list[Hypothesis]]:
             batch = read.batch(rows).to(self.device)
-            limits = self._limits(batch, self.search)
+            limits = output_limits(batch.source_mask, self.search)
             with torch.inference_mode():
                 return sample(*self._encode(batch), limits, samples, temperature, top, generator)
 
@@ -238,7 +239,7 @@ class Translator:
         the nearest first, and their translations. Changes are those of the SearchConfig."""
         contexts, outputs = ([given] if given is not None else None for given in (context, context_output))
         batch = self._read([source], None, contexts, outputs).batch([0]).to(self.device)
-        limit = int(self._limits(batch, self._configured(changes))[0])
+        limit = int(output_limits(batch.source_mask, self._configured(changes))[0])
         with torch.inference_mode():
             return exact_search(*self._encode(batch), limit, bound, most_nodes, self.device)
 
@@ -277,15 +278,11 @@ class Translator:
             return systems[0], systems[0].encode(batch)
         return Ensemble(systems), [system.encode(batch) for system in systems]
 
-    def _limits(self, batch: Batch, config: SearchConfig) -> torch.Tensor:
-        lengths = batch.source_mask.sum(1)
-        return (lengths * config.length_factor + config.length_offset).clamp(1, config.max_length).long()
-
     def _search(
         self, batch: Batch, prefixes: list[list[int]] | None, config: SearchConfig, record: bool
     ) -> list[Found]:
         batch = batch.to(self.device)
-        limits, forced = self._limits(batch, config), None
+        limits, forced = output_limits(batch.source_mask, config), None
         if prefixes is not None:
             longest = max(map(len, prefixes), default=0)
             forced = torch.tensor(

@@ -11,6 +11,16 @@ from core_models.search.contract import IMPOSSIBLE, Hypothesis, Steppable
 from core_models.text.vocabulary import BOS, EOS, PAD
 
 
+def drawable(values: Tensor, temperature: float = 1.0, top: int | None = None) -> Tensor:
+    """The energies whose softmax the next word is drawn from, of logits or log-probabilities, [..., V] each: without
+    padding and a second beginning; `top` keeps only that many words."""
+    heated = values / temperature
+    heated[..., [PAD, BOS]] = IMPOSSIBLE
+    if top is None:
+        return heated
+    return heated.masked_fill(heated < heated.topk(min(top, heated.shape[-1]), dim=-1).values[..., -1:], IMPOSSIBLE)
+
+
 def sample(
     model: Steppable,
     encoded: Any,
@@ -35,15 +45,8 @@ def sample(
     for position in range(int(limits.max())):
         scores, state = model.step(words, state)
         values = scores.values if scores.normalised else torch.log_softmax(scores.values, dim=-1)
-        heated = values / temperature
-        heated[..., [PAD, BOS]] = IMPOSSIBLE
-        if top is not None:
-            heated = heated.masked_fill(
-                heated < heated.topk(min(top, heated.shape[-1]), dim=-1).values[..., -1:], IMPOSSIBLE
-            )
-        words = torch.multinomial(torch.softmax(heated, dim=-1).flatten(0, 1), 1, generator=generator).view(
-            sentences, samples
-        )
+        shares = torch.softmax(drawable(values, temperature, top), dim=-1)
+        words = torch.multinomial(shares.flatten(0, 1), 1, generator=generator).view(sentences, samples)
         drawn.append(words.tolist())
         log_probs.append(values.gather(-1, words[..., None])[..., 0].tolist())
         over = over | (words == EOS) | (position + 1 >= limits)[:, None]

@@ -22,7 +22,9 @@ from core_models.text.binary import Prepared
 from core_models.text.vocabulary import Vocabulary
 from core_models.training.lock import only_training
 from core_models.training.log import TrainingLog
-from core_models.training.loop import Loop, Objective, Report, Score, TrainingError
+from core_models.training.loop import Loop, Report, Score, TrainingError
+from core_models.training.objective import Objective
+from core_models.training.reinforcement import Reinforcement, Reward
 from core_models.training.state import Progress, latest_state, load_state
 
 
@@ -32,12 +34,13 @@ def fit(
     report: Report | None = None,
     device: str = "auto",
     minutes: float | None = None,
+    reward: Reward | None = None,
 ) -> Progress:
     """Train the run in `folder` (made by `begin_run`), or go on from its last state.
 
-    score(hypotheses, references) is called where early stopping watches BLEU or chrF; report after every logged
-    step; device "auto" is the best there is; minutes bounds this call, the run then stays resumable. Returns where
-    training stands.
+    score(hypotheses, references) is called where early stopping watches BLEU or chrF; reward(sources, hypotheses,
+    references) where it watches adequacy, or training is towards that; report after every logged step; device "auto" is
+    the best there is; minutes bounds this call, the run then stays resumable. Returns where training stands.
 
     A run that had ended goes on where its configuration by now asks for more (max_steps, max_epochs, patience), as if
     it had from the start; what cannot be so is warned of and logged: see `_unlike_from_the_start`. Raises
@@ -57,11 +60,12 @@ def fit(
         system.double()
     vocabularies = _vocabularies(folder, prepared)
     system.to(accelerator.device)
-    _check_decoding(config, system, score)
+    _check_decoding(config, system, score, reward)
     _check_context(training, system, prepared)
     freeze(system, training.train)
     with only_training(folder, accelerator):
-        loop, going_on = _prepared_loop(folder, config, accelerator, prepared, system, vocabularies, score, report)
+        given = vocabularies, score, report, reward
+        loop, going_on = _prepared_loop(folder, config, accelerator, prepared, system, *given)
         try:
             if not loop.progress.finished:
                 _write_start(loop, precision, going_on)
@@ -83,6 +87,7 @@ def _prepared_loop(
     vocabularies: tuple[Vocabulary, Vocabulary],
     score: Score | None,
     report: Report | None,
+    reward: Reward | None,
 ) -> tuple[Loop, bool]:
     """The loop where the run's last state left it, and whether that was the end until more was asked for."""
     training = config.training
@@ -110,21 +115,28 @@ def _prepared_loop(
         sampling_alpha=training.subword_alpha,
         context=system.context,
     )
-    objective = accelerator.prepare_model(Objective(system, training.label_smoothing))
+    weight = training.adequacy.weight
+    objective = accelerator.prepare_model(Objective(system, training.label_smoothing, weight))
+    reinforcement = None
+    if weight and reward is not None:
+        drawing = loader.text, vocabularies[1], config.search, reward, training.adequacy.samples
+        reinforcement = Reinforcement(system, *drawing, accelerator)
     main = accelerator.is_main_process
     log = TrainingLog(folder, progress.step, training.tensorboard, going_on) if main else None
-    loop = Loop(
-        folder, config, accelerator, prepared, system, objective, optimizer, loader, progress, log, score, report
-    )
+    trained = system, objective, optimizer, loader, progress
+    loop = Loop(folder, config, accelerator, prepared, *trained, log, score, report, reward, reinforcement)
     return loop, going_on
 
 
-def _check_decoding(config: RunConfig, system: System, score: Score | None) -> None:
-    """Refuses now what would stop training at its first validation, if early stopping watches a score."""
-    metric = config.training.early_stopping.metric
+def _check_decoding(config: RunConfig, system: System, score: Score | None, reward: Reward | None) -> None:
+    """Refuses now what would stop training at its first step or, if early stopping watches a score, validation."""
+    metric, weight = config.training.early_stopping.metric, config.training.adequacy.weight
+    if reward is None and (weight or metric == "adequacy"):
+        option = "adequacy.weight" if weight else "early_stopping.metric: adequacy"
+        raise ConfigError(f"{option} needs a reward function handed to fit(reward=...)")
     if metric == "loss":
         return
-    if score is None:
+    if score is None and metric != "adequacy":
         raise ConfigError(f"early_stopping.metric: {metric} needs a score function handed to fit(score=...)")
     if config.search.precision == "int8":
         check_quantisable(system)
@@ -175,7 +187,18 @@ def _unlike_from_the_start(progress: Progress, training: TrainingConfig) -> list
     return found
 
 
+def _warn_of_what_is_kept(loop: Loop) -> None:
+    training = loop.config.training
+    if training.adequacy.weight and training.early_stopping.metric == "loss" and loop.log is not None:
+        logging.getLogger(__name__).warning(
+            "%s: the weights of the lowest loss on dev are kept, which training towards adequacy does not lower; watch "
+            "adequacy, bleu or chrf: early_stopping.metric",
+            loop.folder,
+        )
+
+
 def _write_start(loop: Loop, precision: str, going_on: bool) -> None:
+    _warn_of_what_is_kept(loop)
     unlike = _unlike_from_the_start(loop.progress, loop.config.training) if going_on else []
     if unlike and loop.log is not None:
         logging.getLogger(__name__).warning(

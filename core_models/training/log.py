@@ -74,8 +74,8 @@ class TrainingLog:
 
 
 class Window:
-    """Means per token and speed since the last line of the log; `sums` is kept in the state, so that a line whose
-    steps lie before and after an interruption says what it would have said without one."""
+    """Means per token, rewards and speed since the last line of the log; `sums` is kept in the state, so that a line
+    whose steps lie before and after an interruption says what it would have said without one."""
 
     def __init__(self, sums: dict[str, float]) -> None:
         self.sums = sums
@@ -86,7 +86,8 @@ class Window:
 
     def add(self, update: Update) -> None:
         losses = {f"{name}_loss": value for name, value in update.losses.items()}
-        for name, value in {**losses, "tokens": update.tokens, "norm": update.gradient_norm, "steps": 1}.items():
+        counts = {"tokens": update.tokens, "norm": update.gradient_norm, "steps": 1}
+        for name, value in {**losses, **update.rewards, **counts}.items():
             self.sums[name] = self.sums.get(name, 0.0) + value
         self._tokens += update.tokens
 
@@ -99,7 +100,7 @@ class Window:
             return {}
         total, steps, norm = sums.pop("tokens"), sums.pop("steps"), sums.pop("norm")
         return {
-            **{name: value / total for name, value in sums.items()},
+            **{name: value / (total if name.endswith("_loss") else steps) for name, value in sums.items()},
             "gradient_norm": norm / steps,
             "tokens_per_second": tokens / (time.perf_counter() - began),
         }

@@ -28,6 +28,7 @@ from core_models.config import WEIGHTS, RunConfig
 from core_models.text.batches import Batch, BatchLoader
 from core_models.text.binary import Prepared
 from core_models.training.log import TrainingLog, Window
+from core_models.training.reinforcement import Drawn, Reinforcement, Reward
 from core_models.training.schedule import learning_rate
 from core_models.training.state import Progress, keep_checkpoint, latest_state, random_states, save_state
 from core_models.training.update import Update
@@ -39,18 +40,6 @@ Report = Callable[[Progress, int, dict[str, float]], None]  # (where we are, ste
 
 class TrainingError(RuntimeError):
     """Training cannot go on; the message says why and what to change."""
-
-
-class Objective(nn.Module):
-    """A batch to its loss terms, in one forward call, as DistributedDataParallel needs it."""
-
-    def __init__(self, system: System, label_smoothing: float) -> None:
-        super().__init__()
-        self.system, self.label_smoothing = system, label_smoothing
-
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
-        forced = self.system(self.system.encode(batch), batch.target_in, batch.target_mask)
-        return self.system.losses(forced, batch, self.label_smoothing)
 
 
 @dataclass
@@ -69,6 +58,8 @@ class Loop:
     log: TrainingLog | None
     score: Score | None
     report: Report | None
+    reward: Reward | None = None
+    reinforcement: Reinforcement | None = None
     _began: float = field(init=False)
     _window: Window = field(init=False)
 
@@ -95,10 +86,13 @@ class Loop:
         tokens, sentences = self.accelerator.reduce(counts.to(self.accelerator.device)).tolist()
         normaliser = tokens if training.normalise == "tokens" else sentences
         sums: dict[str, Tensor] = {}
+        drawn: list[Drawn] = []
         for number, batch in enumerate(group):
-            last = number == len(group) - 1
+            last, batch = number == len(group) - 1, batch.to(self.accelerator.device)
+            if self.reinforcement is not None:
+                drawn.append(self.reinforcement.draw(batch))
             with nullcontext() if last else self.accelerator.no_sync(self.objective):
-                terms = self.objective(batch.to(self.accelerator.device))
+                terms = self.objective(batch, *drawn[-1:])
                 loss = torch.stack([term.sum() for term in terms.values()]).sum() / normaliser
                 self.accelerator.backward(loss * self.accelerator.num_processes)  # DDP takes the mean over ranks
             for name, term in terms.items():
@@ -114,6 +108,7 @@ class Loop:
             float(norm),
             rate,
             broken=tuple(torch.nonzero(~torch.isfinite(losses).all(1)).flatten().tolist()),
+            rewards={} if self.reinforcement is None else self.reinforcement.mean_rewards(drawn, sentences),
         )
         if not update.problem:
             self.optimizer.step()
@@ -148,13 +143,17 @@ class Loop:
     def _decode_and_score(self) -> float:
         from core_models.translator import Translator
 
-        assert self.score is not None  # `fit` refuses to begin without it
         dev = self.prepared.test("dev")
         translator = Translator(
             self.system, self.prepared.source_vocabulary, self.prepared.target_vocabulary, self.config.search
         )
         found = translator.translate(dev.sources, documents=dev.documents)
-        return self.score([translation.text for translation in found], dev.targets or [])
+        hypotheses, references = [translation.text for translation in found], dev.targets or []
+        if self.config.training.early_stopping.metric == "adequacy":
+            assert self.reward is not None  # `fit` refuses to begin without it
+            return math.fsum(self.reward(dev.sources, hypotheses, references)) / len(hypotheses)
+        assert self.score is not None
+        return self.score(hypotheses, references)
 
     def after_validation(self, values: dict[str, float]) -> tuple[bool, bool]:
         """Count validations without gain. Returns whether these weights are the best, and whether to stop early."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Update:
     """Loss terms summed over the global batch (nats), its target tokens, and the gradient's norm before clipping.
 
-    broken: the processes whose own loss is not finite.
+    broken: the processes whose own loss is not finite. rewards: means over the global batch's sentences, by name.
     """
 
     losses: dict[str, float]
@@ -18,6 +18,7 @@ class Update:
     gradient_norm: float
     learning_rate: float
     broken: tuple[int, ...] = ()
+    rewards: dict[str, float] = field(default_factory=dict)
 
     @property
     def problem(self) -> str:

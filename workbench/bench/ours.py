@@ -44,7 +44,7 @@ def measure_training(system: System, shape: Shape, precision: str = "float32") -
     """Target tokens and sentences a second of the median training step (forward, backward, clipping, fused AdamW)."""
     import torch
 
-    from core_models.training.loop import Objective
+    from core_models.training.objective import Objective
 
     device = system.device
     objective = Objective(system.train(), shape.label_smoothing)

@@ -24,7 +24,8 @@ from core_models.checkpoint import write_weights
 from core_models.training import loop
 from core_models.training.fit import fit
 from core_models.training.log import TrainingLog
-from core_models.training.loop import Loop, Objective, TrainingError
+from core_models.training.loop import Loop, TrainingError
+from core_models.training.objective import Objective
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["core_models.training.fit", "torch._dynamo"])  # the optimiser imports the second
