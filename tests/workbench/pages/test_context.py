@@ -8,6 +8,7 @@ import pytest
 import core_models
 from analyses import context_routing
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
+from tests.workbench.test_drawing_files import check_printed_command
 from workbench.attribution import explain
 from workbench.context_routing import measured
 from workbench.contexts import before, of_another_document, rows_before
@@ -84,6 +85,20 @@ def test_a_look_inside_hands_the_context_on(context_runs, passed):
         assert " ".join(looked.context).count("</s>") == looked.before.there
     assert look(context_runs[1], "test", row).before.outputs is not None
     assert look(context_runs[0], "test", row).before.outputs is None
+
+
+def test_attribution_explains_the_sentence_in_its_document(context_runs, passed):
+    """What it explains is the log P that the translator gives the reference with its document; the words before are
+    named as not covered."""
+    row, found = passed
+    for run in context_runs:
+        one = explain(run, "test", row, {"target": "reference", "method": "occlusion"})
+        assert one.found.log_prob[0] == pytest.approx(sum(found[run.name].token_log_probs), abs=1e-3)
+        assert one.constants == ["in the sentences before"]
+        first = explain(run, "test", 0, {"target": "reference", "method": "occlusion"})
+        source, reference = run_test(run).sources[0], run_test(run).references[0]
+        (alone,) = core_models.load(run.folder).score([source], [reference])
+        assert first.found.log_prob[0] == pytest.approx(alone.log_prob, abs=1e-3)
 
 
 def test_maps_are_couplings_correlations_and_their_sum(context_runs, passed):
@@ -201,10 +216,25 @@ def test_what_cannot_be_drawn_is_said(context_runs, demo_runs):
     ):
         with pytest.raises(RunError, match=message):
             draw(name, Request((one,), "test", row, options=options))
-    with pytest.raises(RunError, match="reads the sentences before this one, and attribution knows none but its own"):
-        explain(run, "test", row, {})
     with pytest.raises(RunError, match="sentence 0 of 'test' begins its document"):
         draw("context-routing", Request((run,), "test", 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "places", "options"),
+    [
+        ("context-routing", [0], {"show": "p", "correlation": "both"}),
+        ("context-curves", [0], {}),
+        ("context-capsules-read", [0], {}),
+        ("context-attention", [1, 2], {"side": "decoder", "over": "sentences"}),
+        ("context-changes", [0, 1], {}),
+        ("context-corpus", [0], {"sentences": 20}),
+        ("context-distances", [0], {"sentences": 20}),
+    ],
+)
+def test_the_printed_command_writes_vectors(name, places, options, context_runs, tmp_path):
+    runs, row = tuple(context_runs[place] for place in places), number_with_context(context_runs[0])
+    check_printed_command(name, Request(runs, "test", row, options=options), tmp_path)
 
 
 @pytest.fixture
