@@ -119,15 +119,17 @@ def series_lines(series: str, room: float) -> str:
 
 
 def legend_height(figure: Figure, width: int) -> int:
-    """What the legend takes above the panels: all names on one row, else in columns as wide as the longest, as Plotly
-    sets them."""
+    """What the legend takes above the panels: one name after the other, in a row what fits, as Plotly sets them."""
     room = width - _left(figure, width) - _right(figure)
-    names = [series_lines(mark.series, room) for mark in figure.legend()]
-    if not names:
-        return 0
-    wide = [FONT * max(ems(line) for line in name.split("<br>")) + _LEGEND_KEY for name in names]
-    across = len(names) if sum(wide) <= room else max(1, int(room / max(wide)))
-    rows = [names[start : start + across] for start in range(0, len(names), across)]
+    rows: list[list[str]] = []
+    taken = math.inf
+    for name in (series_lines(mark.series, room) for mark in figure.legend()):
+        wide = FONT * max(ems(line) for line in name.split("<br>")) + _LEGEND_KEY
+        if taken + wide > room:
+            rows.append([])
+            taken = 0.0
+        rows[-1].append(name)
+        taken += wide
     return sum(_LEGEND_ROW + _LINE * (max(map(lines, row)) - 1) for row in rows)
 
 

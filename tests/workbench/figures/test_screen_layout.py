@@ -65,6 +65,12 @@ def test_a_legend_takes_one_row_where_all_names_fit_and_one_for_each_where_no_tw
     assert heights == sorted(heights, reverse=True)
 
 
+def test_short_names_share_a_row_of_the_legend_whatever_the_longest_takes():
+    row = screen_layout.legend_height(curves(names=("a", "b")), 400)
+    short = curves(names=("a", "b", "c", "a name that takes most of a row"))
+    assert screen_layout.legend_height(short, 400) == 2 * row
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(
     "figure", [curves(4), maps(8, 3), maps(30, 2), maps(40, 1, 10 * "世界"), sentence(12)], ids=lambda one: one.name
