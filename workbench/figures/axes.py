@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_LABELS = 40
+PLACE_SHARED = 0.5  # of the room of a place that series take side by side
 _LINE_BREAK = "<br>"
 
 
@@ -74,6 +75,11 @@ def matrix_table(
     if x_tokens is not None:
         table[f"{x}_token"] = [x_tokens[column] for column in table[x]]
     return table
+
+
+def side_by_side(names: Sequence[str]) -> dict[str, float]:
+    """How far from the middle of a place of a category axis each series stands, where all are to stand apart there."""
+    return {name: PLACE_SHARED * ((number + 0.5) / len(names) - 0.5) for number, name in enumerate(names)}
 
 
 def plotly_text(text: str) -> str:

@@ -8,13 +8,11 @@ from dataclasses import replace
 import pandas as pd
 
 from workbench.figures import theme
-from workbench.figures.axes import category_axis
+from workbench.figures.axes import category_axis, side_by_side
 from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle
 
 _COLUMNS = ("choice", "system", "n", "right", "wrong", "undecidable", "share", "low", "high")
-_SPREAD = 0.5  # of the room of a value that its systems take side by side
-_BOUND = SeriesStyle("#777777", "none", "diamond", size=5.0)
 
 
 def choices(
@@ -32,7 +30,7 @@ def choices(
     """
     require_columns(table, (*_COLUMNS, by), "table")
     systems = [name for name in dict.fromkeys(table["system"]) if name != bound]
-    looks = {**theme.styles(systems, styles), bound: _BOUND}
+    looks = {**theme.styles(systems, styles), bound: theme.BOUND}
     shown = [choice for choice in titles if choice in set(table["choice"])]
     panels = tuple(_panel(table[table["choice"] == choice], by, titles[choice], looks) for choice in shown)
     return Figure(
@@ -42,7 +40,7 @@ def choices(
 
 def _panel(table: pd.DataFrame, by: str, title: str, looks: Mapping[str, SeriesStyle]) -> Panel:
     values, systems = (list(dict.fromkeys(table[name])) for name in (by, "system"))
-    aside = {name: _SPREAD * ((number + 0.5) / len(systems) - 0.5) for number, name in enumerate(systems)}
+    aside = side_by_side(systems)
     placed = table.assign(
         place=[values.index(value) + aside[system] for value, system in zip(table[by], table["system"], strict=True)],
         **{f"{name}_percent": 100 * table[name] for name in ("share", "low", "high")},

@@ -9,16 +9,17 @@ import math
 
 import pandas as pd
 
+from analyses.documents import how_far
 from workbench.figures import theme
 from workbench.figures.axes import category_axis, token_axis
 from workbench.figures.columns import require_columns, said_of_each
-from workbench.figures.grammar import Axis, Bars, Figure, Labels, Mark, Panel, SeriesStyle, rule
+from workbench.figures.context import between_sentences, sentence_names
+from workbench.figures.grammar import Axis, Bars, Figure, Panel, SeriesStyle, rule
 
 _WORDS = ("system", "side", "distance", "at", "word", "change", "routing")
 _WHOLES = ("system", "label", "change")
 _CHANGE = SeriesStyle(theme.PAST, "solid", "square")
 _ROUTING = SeriesStyle(theme.NEUTRAL, "solid", "diamond")
-_APART = SeriesStyle(theme.BLACK, "solid", "none", width=0.9)
 
 
 def context_changes(words: pd.DataFrame, wholes: pd.DataFrame, caption: str = "") -> Figure:
@@ -43,15 +44,11 @@ def context_changes(words: pd.DataFrame, wholes: pd.DataFrame, caption: str = ""
 
 def _of_words(rows: pd.DataFrame, title: str) -> list[Panel]:
     x = token_axis([str(word) for word in rows["word"]], "context word left out")
-    distances = rows["distance"].tolist()
-    edges = [place - 0.5 for place in range(1, len(rows)) if distances[place] != distances[place - 1]]
-    apart: list[Mark] = [rule(edge, horizontal=False, style=_APART) for edge in edges]
+    apart = between_sentences(rows)
     hover = ("word", "distance")
     low, high = min(0.0, rows["change"].min()), max(0.0, rows["change"].max())
     room = (high - low) or 1.0
-    middles = rows.groupby("distance", sort=False)["at"].mean().reset_index()
-    named = middles.assign(text=[f"{distance} before" for distance in middles["distance"]], height=high + 0.12 * room)
-    labels = Labels(named, "at", "height", font_points=6.0, offset_points=0.0)
+    labels = sentence_names(rows, "at", high + 0.12 * room)
     bars = Bars(rows, "at", "change", style=_CHANGE, hover=hover)
     y = Axis("change of log P (nats)", range=(low - 0.05 * room, high + 0.22 * room))
     found = [Panel((rule(0.0), bars, *apart, labels), x, y, 1.1, title)]
@@ -74,6 +71,5 @@ def _most(system: str, words: pd.DataFrame) -> str:
     row = words.iloc[int(words["change"].abs().to_numpy().argmax())]
     if math.isclose(row["change"], 0, abs_tol=5e-4):
         return f"{system}: no word of the context matters to it."
-    return (
-        f"{system}: most is changed by {row['word']!r}, {row['distance']} before: {row['change']:+.3f} nats without it."
-    )
+    where = how_far(int(row["distance"]))
+    return f"{system}: most is changed by {row['word']!r}, {where}: {row['change']:+.3f} nats without it."

@@ -9,14 +9,12 @@ import numpy as np
 import pandas as pd
 
 from workbench.figures import theme
-from workbench.figures.axes import category_axis
+from workbench.figures.axes import category_axis, side_by_side
 from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, Segments, SeriesStyle, rule
 
 _COLUMNS = ("system", "tag", "n", "right", "ties", "share", "low", "high", "chance", "margin", "margin_per_token")
 MAJORITY = "majority form"
-_BOUND = SeriesStyle(theme.NEUTRAL, "none", "diamond", size=5.0)
-_SPREAD = 0.5  # of the room of a tag that its systems take side by side
 
 
 def contrastive_accuracy(
@@ -33,14 +31,11 @@ def contrastive_accuracy(
     """
     require_columns(table, _COLUMNS, "table")
     systems, tags = (list(dict.fromkeys(table[name])) for name in ("system", "tag"))
-    chosen = theme.styles(systems, styles)
+    chosen, aside = theme.styles(systems, styles), side_by_side(systems)
     counts = table.drop_duplicates("tag").set_index("tag")["n"]
     percent = table.assign(
         **{f"{name}_percent": 100 * table[name].astype(float) for name in ("share", "low", "high")},
-        place=[
-            tags.index(tag) + _SPREAD * ((systems.index(system) + 0.5) / len(systems) - 0.5)
-            for system, tag in zip(table["system"], table["tag"], strict=True)
-        ],
+        place=[tags.index(tag) + aside[system] for system, tag in zip(table["system"], table["tag"], strict=True)],
     )
     marks = [_chance(table.drop_duplicates("tag"))]
     marks += [_majority(tags, majority)] if majority else []
@@ -64,7 +59,7 @@ def _chance(tags: pd.DataFrame) -> Mark:
     if np.allclose(percent, percent.iloc[0]):
         return line
     places = np.arange(len(tags), dtype=float)
-    ends = {"x": places - _SPREAD, "x_end": places + _SPREAD, "chance_percent": percent, "end": percent}
+    ends = {"x": places - 0.5, "x_end": places + 0.5, "chance_percent": percent, "end": percent}
     pieces = pd.DataFrame({**ends, "tag": tags["tag"]}).reset_index(drop=True)
     return Segments(pieces, "x", "chance_percent", "chance", line.style, ("tag",), y_end="end")
 
@@ -72,7 +67,7 @@ def _chance(tags: pd.DataFrame) -> Mark:
 def _majority(tags: list[str], shares: Mapping[str, float]) -> Mark:
     known = [(float(place), 100 * shares[tag], tag) for place, tag in enumerate(tags) if tag in shares]
     table = pd.DataFrame(known, columns=["place", "majority_percent", "tag"])
-    return Points(table, "place", "majority_percent", MAJORITY, _BOUND, ("tag",))
+    return Points(table, "place", "majority_percent", MAJORITY, theme.BOUND, ("tag",))
 
 
 def _summary(table: pd.DataFrame, systems: list[str]) -> str:

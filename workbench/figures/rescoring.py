@@ -7,14 +7,13 @@ from dataclasses import replace
 import pandas as pd
 
 from workbench.figures import theme
-from workbench.figures.axes import category_axis
+from workbench.figures.axes import category_axis, side_by_side
 from workbench.figures.columns import require_columns, said_of_each
 from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
 
 _CURVES = ("system", "weight", "score", "low", "high", "changed")
 _CHOICES = ("system", "choice", "weights", "score", "low", "high", "delta", "changed")
 _ROW_INCHES = 0.3
-_SPREAD = 0.5  # of a row that its systems take below each other
 
 
 def rescored(
@@ -41,9 +40,8 @@ def rescored(
         )
     names = list(dict.fromkeys(choices["choice"]))
     dots: list[Mark] = []
-    for number, system in enumerate(systems):
+    for system, aside in side_by_side(systems).items():
         own = choices[choices["system"] == system]
-        aside = _SPREAD * ((number + 0.5) / len(systems) - 0.5)
         placed = own.assign(place=[names.index(name) + aside for name in own["choice"]])
         look = replace(chosen[system], dash="none", size=5.0)
         dots.append(

@@ -42,6 +42,7 @@ BASELINE = SeriesStyle(BLACK, "dash", "circle")
 MODEL_1 = SeriesStyle(PAST, "solid", "square")
 MODEL_2 = SeriesStyle(FUTURE, "dashdot", "triangle-up", size=4.5)
 PRINTED = SeriesStyle(NEUTRAL, "none", "circle", hollow=True, size=4.5)
+BOUND = SeriesStyle(NEUTRAL, "none", "diamond", size=5.0)  # what a simple rule reaches, that is no system
 
 _FIXED = {
     "baseline": BASELINE,

@@ -9,7 +9,7 @@ import pytest
 from analyses import beam as beam_analysis
 from analyses import future_cost as future_cost_analysis
 from tests.workbench.figures.test_beam_trees import OTHER, RECORD, marks_of
-from workbench.figures import beam, beam_difference, future_cost, lengths, scores, training
+from workbench.figures import beam, beam_difference, context, future_cost, lengths, scores, training
 from workbench.figures.grammar import Bars, Figure, Labels, Line, Points, Rule
 from workbench.figures.matplotlib_renderer import to_matplotlib
 from workbench.figures.plotly_renderer import to_plotly
@@ -170,3 +170,10 @@ def test_every_line_of_the_screen_stands_on_paper(figure):
 def test_missing_columns_are_named():
     with pytest.raises(ValueError, match=r"table 'table' lacks n, score, low, high; it has system, bucket"):
         lengths.length_scores(pd.DataFrame({"system": ["a"], "bucket": ["b"]}))
+
+
+def test_the_summary_of_context_curves_ends_with_each_system_where_it_ends():
+    rows = [("a", 0, 1.0), ("a", 1, 2.0), ("b", 0, 3.0)]
+    table = pd.DataFrame(rows, columns=["system", "iteration", "value"])
+    figure = context.context_curves(table.assign(measure="used", low=np.nan, high=np.nan), ("used",))
+    assert "a in iteration 1: capsules in use 2.00; b in iteration 0: capsules in use 3.00" in figure.summary
