@@ -13,6 +13,11 @@ import pandas as pd
 from analyses.scores import Statistics
 
 
+def how_far(distance: int) -> str:
+    """Where a sentence of the same document stands, in words: so many before, or if negative after."""
+    return f"{distance} before" if distance > 0 else f"{-distance} after"
+
+
 def by_document(statistics: Mapping[str, Statistics], documents: Sequence[str]) -> pd.DataFrame:
     """Each system's score of each document, in the order of the documents: system, document, n (segments), score.
 

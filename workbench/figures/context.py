@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from analyses.documents import how_far
 from workbench.figures import theme
 from workbench.figures.axes import category_axis, token_axis
 from workbench.figures.columns import require_columns, said_of_each
@@ -48,12 +49,12 @@ def context_routing(cells: pd.DataFrame, caption: str = "") -> Figure:
         words = own.drop_duplicates("word").sort_values("word")
         capsules = sorted(set(own["capsule"]))
         placed = own.assign(place=own["capsule"] - capsules[0])
-        marks: list[Mark] = [_heat(placed, str(row), len(capsules)), *_parted(words)]
+        marks: list[Mark] = [_heat(placed, str(row), len(capsules)), *between_sentences(words)]
         first = system not in named
         top = len(capsules) - 0.5
         if first:
             named.add(system)
-            marks.append(_named(words, len(capsules)))
+            marks.append(sentence_names(words, "word", len(capsules)))
             top = len(capsules) + 0.6
         axis = token_axis([str(token) for token in words["word_token"]], "context word")
         y = category_axis([str(capsule) for capsule in capsules], "capsule")
@@ -81,8 +82,8 @@ def _heat(rows: pd.DataFrame, row: str, capsules: int) -> Heat:
     return Heat(rows, "word", "place", hover=hover, value="shown", role="signed", limits=(-limit, limit), label=label)
 
 
-def _parted(words: pd.DataFrame) -> list[Rule]:
-    """Lines between context sentences."""
+def between_sentences(words: pd.DataFrame) -> list[Rule]:
+    """Lines between context sentences, from the `distance` of each word in reading order."""
     distances = words["distance"].tolist()
     return [
         rule(place - 0.5, horizontal=False, style=SeriesStyle(theme.BLACK, "solid", "none", width=0.9))
@@ -91,11 +92,12 @@ def _parted(words: pd.DataFrame) -> list[Rule]:
     ]
 
 
-def _named(words: pd.DataFrame, capsules: int) -> Labels:
-    """How far before the sentence each context sentence stands, above the first map."""
-    middles = words.groupby("distance", sort=False)["word"].mean().reset_index()
-    named = middles.assign(text=[f"{distance} before" for distance in middles["distance"]], height=float(capsules))
-    return Labels(named, "word", "height", font_points=6.0, offset_points=0.0)
+def sentence_names(words: pd.DataFrame, place: str, height: float) -> Labels:
+    """How far before the sentence each context sentence stands, above the middle of its words, which stand at
+    `place`."""
+    middles = words.groupby("distance", sort=False)[place].mean().reset_index()
+    named = middles.assign(text=[how_far(int(distance)) for distance in middles["distance"]], height=float(height))
+    return Labels(named, place, "height", font_points=6.0, offset_points=0.0)
 
 
 def _fullest(system: str, cells: pd.DataFrame) -> str:
@@ -121,9 +123,7 @@ def context_curves(
     """A panel a measure, by iteration from 0; `low` and `high` end the band (NaN: none). ceilings: rules in panels."""
     require_columns(table, _CURVES, "table")
     looks = theme.styles(list(dict.fromkeys(table["system"])), styles)
-    panels = []
-    steps = sorted(set(table["iteration"]))
-    x = Axis("iteration", positions=tuple(map(float, steps)), texts=tuple(map(str, steps)))
+    panels, x = [], _iterations(table)
     for measure in measures:
         own = table[table["measure"] == measure]
         if own.empty:
@@ -144,6 +144,16 @@ def context_curves(
     )  # fmt: skip
 
 
+def _iterations(table: pd.DataFrame) -> Axis:
+    steps = sorted(set(table["iteration"]))
+    return Axis("iteration", positions=tuple(map(float, steps)), texts=tuple(map(str, steps)))
+
+
+def _last(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of each system's last iteration: not all systems need have as many."""
+    return table[table["iteration"] == table.groupby("system")["iteration"].transform("max")]
+
+
 def _range(measure: str, ceiling: float | None, rows: pd.DataFrame) -> tuple[float, float] | None:
     """All that a measure may be, so that what hardly changes looks like it; a cosine as far as it goes."""
     if measure in ("fullest_share", "negative"):
@@ -155,13 +165,12 @@ def _range(measure: str, ceiling: float | None, rows: pd.DataFrame) -> tuple[flo
 
 
 def _ends(table: pd.DataFrame, measures: Sequence[str]) -> str:
-    last = table[table["iteration"] == table["iteration"].max()]
     said = []
-    for system, rows in last.groupby("system", sort=False):
+    for system, rows in _last(table).groupby("system", sort=False):
         values = rows.drop_duplicates("measure").set_index("measure")["value"]
         listed = [f"{LABELS.get(name, name)} {values[name]:.2f}" for name in measures if name in values]
-        said.append(f"{system}: {', '.join(listed)}")
-    return f"In iteration {last['iteration'].iloc[0]}, {'; '.join(said)}."
+        said.append(f"{system} in iteration {rows['iteration'].iloc[0]}: {', '.join(listed)}")
+    return f"At the end, {'; '.join(said)}."
 
 
 def context_distances(
@@ -170,9 +179,7 @@ def context_distances(
     """A panel a measure and system: a line for each distance over the iterations, with bands."""
     require_columns(table, (*_CURVES, "distance"), "table")
     series = {distance: f"{distance} before" for distance in sorted(set(table["distance"]))}
-    looks = theme.styles(list(series.values()))
-    steps = sorted(set(table["iteration"]))
-    x = Axis("iteration", positions=tuple(map(float, steps)), texts=tuple(map(str, steps)))
+    looks, x = theme.styles(list(series.values())), _iterations(table)
     systems, panels = list(dict.fromkeys(table["system"])), []
     for system in systems:
         for measure in measures:
@@ -184,8 +191,10 @@ def context_distances(
                 for distance, own in rows.groupby("distance")
             ]
             panels.append(Panel(tuple(lines), x, Axis(LABELS[measure]), 1.1, system if len(systems) > 1 else ""))
-    last = table[table["iteration"] == table["iteration"].max()]
-    said = [f"{row.system}, {row.distance} before: {LABELS[row.measure]} {row.value:.3f}" for row in last.itertuples()]
+    said = [
+        f"{row.system}, {row.distance} before: {LABELS[str(row.measure)]} {row.value:.3f}"
+        for row in _last(table).itertuples()
+    ]
     return Figure(
         name, "Context by distance", tuple(panels), caption, f"At the end: {'; '.join(said)}.", "page",
         columns=len(measures),
