@@ -15,7 +15,8 @@ for preset in small base; do
         --precision float32 --precision bfloat16 --rounds 3 --steps 50 --csv "$results/speed-cuda-documents-$preset.csv"
 done
 for grid in multi30k-en-de multi30k-layers controlled controlled-layers controlled-routing \
-    controlled-past-future controlled-past-future-long controlled-past-future-ablation multi30k-past-future; do
+    controlled-past-future controlled-past-future-long controlled-past-future-ablation multi30k-past-future \
+    controlled-recurrent controlled-recurrent-rows controlled-documents controlled-documents-marked; do
     workbench experiment run "data/experiments/$grid.yaml" --data "$text" --devices cuda:0
     workbench experiment table "data/experiments/$grid.yaml" --csv "$results"
 done
