@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from core_models.assembly import System
 from core_models.config import ConfigError, nearest
-from core_models.text.batches import collate
+from core_models.text.batches import Context, collate
 from core_models.text.vocabulary import PAD
 
 Method = Literal["integrated_gradients", "gradient_x_input", "occlusion"]
@@ -49,13 +49,26 @@ class ForcedLogProb:
 
     While it runs, hooks on the tables answer the lookups of the sentence's words with the given vectors. Source and
     target are told apart by the pass that asks, so that one tied table is no trouble; mechanisms that ask for the
-    same words get the same vectors, and what else they look up is named in `constants`.
+    same words get the same vectors, and what else they look up, words of the sentences before among it, is named in
+    `constants`.
     """
 
-    def __init__(self, system: System, source: Sequence[int], target: Sequence[int], finished: bool = True) -> None:
-        """source, target: piece numbers without BOS and EOS; finished: the target ends with EOS."""
+    def __init__(
+        self,
+        system: System,
+        source: Sequence[int],
+        target: Sequence[int],
+        finished: bool = True,
+        context: Context | None = None,
+    ) -> None:
+        """source, target: piece numbers without BOS and EOS; finished: the target ends with EOS; context: the sentences
+        before, as a batch of this sentence alone has them. Raises ConfigError where the system reads none apart."""
+        if context is not None and (system.context.joined or not system.context.sentences):
+            raise ConfigError(
+                "a context was given to a system that was trained without, or that joins it to the source; leave it out"
+            )
         self.system = system
-        self.batch = collate([list(source)], [list(target)]).to(system.device)
+        self.batch = replace(collate([list(source)], [list(target)]), context=context).to(system.device)
         self.length = len(target) + finished
         self.constants: set[Constant] = set()
 
@@ -88,7 +101,7 @@ class ForcedLogProb:
         batch = type(self.batch)(
             **words,
             indices=self.batch.indices.expand(rows),
-            context=None,
+            context=_of_every_row(self.batch.context, rows),
             source_tokens=rows * self.batch.source_tokens,
             target_tokens=rows * self.length,
         )
@@ -103,9 +116,11 @@ class ForcedLogProb:
     @contextmanager
     def _answering(self, side: Literal["source", "target"], words: Tensor, vectors: Tensor) -> Iterator[None]:
         """Let the tables answer with `vectors` where they are asked for `words`."""
+        # The same words may stand before the sentence: there they are not the sentence's own.
+        apart = side == "source" and self.batch.context is not None
 
         def answer(table: nn.Module, asked: tuple[Tensor], found: Tensor) -> Tensor:
-            if asked[0].shape != words.shape:
+            if asked[0].shape != words.shape or (apart and not _same_storage(asked[0], words)):
                 self.constants.add(Constant(side, None))
                 return found
             same = asked[0] == words
@@ -118,6 +133,18 @@ class ForcedLogProb:
         finally:
             for hook in hooks:
                 hook.remove()
+
+
+def _same_storage(one: Tensor, other: Tensor) -> bool:
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
+def _of_every_row(context: Context | None, rows: int) -> Context | None:
+    """The context of one sentence for so many copies of it."""
+    if context is None:
+        return None
+    values = (getattr(context, field.name) for field in fields(context))
+    return Context(*(None if value is None else value.expand(rows, *value.shape[1:]) for value in values))
 
 
 @dataclass(frozen=True)
@@ -161,16 +188,18 @@ def attribute(
     method: Method = "integrated_gradients",
     baseline: Baseline = "zero",
     most_steps: int = MOST_STEPS,
+    context: Context | None = None,
 ) -> Attribution:
     """Attribute the log-probability of output positions to the source words and the words before, in nats.
 
     source, target: piece numbers without BOS and EOS. chosen: positions from 0, EOS's included, or SENTENCE. Integrated
-    gradients (Sundararajan 2017) double their steps until the sum is complete or `most_steps` is reached. Raises
-    ConfigError for an unknown method or baseline, or a position outside of the target.
+    gradients (Sundararajan 2017) double their steps until the sum is complete or `most_steps` is reached. context: the
+    sentences before [1, K, C], which are read as they are and not attributed to. Raises ConfigError for an unknown
+    method or baseline, a position outside of the target, or a context that is not read.
     """
     if method not in METHODS:
         raise ConfigError(f"there is no attribution by {method!r}; {nearest(method, list(METHODS))}")
-    explained = ForcedLogProb(system, source, target, finished)
+    explained = ForcedLogProb(system, source, target, finished, context)
     outside = [place for place in chosen if not SENTENCE <= place < explained.length]
     if outside or not explained.length:
         raise ConfigError(

@@ -55,6 +55,36 @@ def test_the_function_is_the_forced_log_probability_and_its_inputs_the_words_emb
     torch.testing.assert_close(explained(source, target, rows), torch.stack([expected[2], expected.sum(), expected[0]]))
 
 
+@pytest.mark.parametrize("name", ["qcn", "document-transformer", "han", "san"])
+def test_the_sentences_before_are_read_and_not_attributed_to(name):
+    """Also where they are the very words of the sentence: other numbers of the same embeddings change nothing."""
+    system, source, twins = random_system(f"{name}:context_sentences=1"), [4, 5, 6, 7, 8], [9, 10, 11, 12, 13]
+    with torch.no_grad():
+        for table in {system.backbone.source_table, system.backbone.target_table}:
+            table.weight[twins] = table.weight[source]
+    found = []
+    for words in (source, twins):
+        batch = collate([source], [TARGET], [[words]], outputs=[[words]] if system.context.outputs else None)
+        one = attribute(system, source, TARGET, method="gradient_x_input", context=batch.context)
+        assert one.log_prob[0] == pytest.approx(
+            log_probs(system, batch).gather(2, batch.target[..., None]).sum().item(), abs=1e-6
+        )
+        assert one.constants == (Constant("source", None),)
+        found.append(one)
+    np.testing.assert_allclose(found[0].source, found[1].source, atol=1e-9)
+    whole = attribute(system, source, TARGET, context=batch.context)
+    assert whole.complete.all()
+    alone = attribute(system, source, TARGET, method="gradient_x_input")
+    assert abs(alone.log_prob[0] - found[0].log_prob[0]) > 1e-6
+
+
+def test_a_context_that_is_not_read_is_refused():
+    context = collate([SOURCE], [TARGET], [[SOURCE]]).context
+    for name in ("transformer", "concatenation"):
+        with pytest.raises(ConfigError, match="trained without, or that joins it to the source; leave it out"):
+            attribute(random_system(name), SOURCE, TARGET, context=context)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_occlusion_is_the_loss_of_forcing_padding_in_a_words_place(name):
     """No hook stands in the second way: the piece numbers themselves are changed."""
