@@ -219,7 +219,7 @@ def test_what_cannot_be_measured_is_said(run, plain):
         ("flip-times", {"links": "aligner"}, "links 'aligner': choose truth or attention"),
         ("flip-times", {"links": "truth", "target": "own"}, "the truth has links of references"),
         ("overlap", {"target": "typed"}, "target 'typed': choose own or reference"),
-        ("past-future-truth", {"present": "past"}, "present 'past': choose out or future"),
+        ("past-future-truth", {"present": "past"}, "present 'past': choose out, future"),
         ("under-translation", {"by": "length"}, "by 'length': choose left, mean, most"),
         (
             "under-translation",

@@ -12,17 +12,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from workbench.drawing import Request, drawing, short_names, styles
+from workbench.drawing.options import choice
 from workbench.drawing.past_future_measures import sentences_of
 from workbench.past_future import Sentence, coverage_form, guided
 from workbench.past_future_probe import LESSONS, read_by_probe
 from workbench.runs import Run, RunError
-from workbench.true_links import truths
+from workbench.true_links import Truth, truths
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     import numpy as np
     import pandas as pd
 
-    from analyses.past_future_truth import Areas
+    from analyses.past_future_truth import Areas, Present
     from workbench.figures.grammar import Figure
 
 POSITION = "rule: position"
@@ -44,29 +47,62 @@ class Truths:
     left_out: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Forced:
+    """References forced through runs, where these and the truth count the same words: `rows` of the test set, and of
+    each the cells (step, word) at which the truth knows an answer."""
+
+    separating: list[Run]
+    plain: list[Run]
+    sentences: dict[Run, dict[int, Sentence]]
+    known: list[Truth]
+    present: Present
+    rows: list[int]
+    cells: dict[int, pd.DataFrame]
+    left_out: int
+
+    def at_cells(self, score: Callable[[int], np.ndarray]) -> np.ndarray:
+        """A score [T, I] of each sentence by its row, at the cells of all."""
+        import numpy as np
+
+        return np.concatenate([score(row)[own["step"], own["word"]] for row, own in self.cells.items()])
+
+
 def against_truth(request: Request) -> Truths:
     """The truth beside runs and rules; raises RunError where it cannot be had."""
-    import numpy as np
     import pandas as pd
 
     from analyses import past_future_truth as truth
-    from analyses.past_future import REDUNDANT, past_share
 
-    asked = str(request.options.get("present", "out"))
-    if asked not in ("out", "future"):
-        raise RunError(f"present {asked!r}: choose out or future")
-    present: truth.Present = "future" if asked == "future" else "out"
+    forced, names = _forced(request), short_names(request.runs)
+    said, attended = _said_of_words(forced, names), _attended(request, forced, names)
+    scores = {**said, **attended, **_probed(request, forced, names), POSITION: _by_position(forced)}
+    table = pd.concat([own.assign(sentence=row) for row, own in forced.cells.items()], ignore_index=True)
+    bins = [truth.calibration(table, own).assign(system=name) for name, own in {**said, **attended}.items()]
+    redundant = _redundancies(forced, names)
+    return Truths(
+        truth.areas(table, scores),
+        pd.concat(bins, ignore_index=True),
+        pd.concat(redundant, ignore_index=True) if redundant else pd.DataFrame(),
+        tuple(said),
+        tuple(name for name in scores if name.startswith("rule: ")),
+        len(forced.rows),
+        forced.left_out,
+    )
+
+
+def _forced(request: Request) -> _Forced:
+    """The references of a request, forced through its runs that attend to the source or separate PAST and FUTURE."""
+    from analyses import past_future_truth as truth
+
+    present: Present = "future" if choice(request, "present", ("out", "future")) == "future" else "out"
     with_models = [run for run in request.runs if not run.outside]
     if not with_models:
         request.runs[0].require_model()
-    known = truths(with_models[0], request.test)
-    names = short_names(request.runs)
-    separating = guided(with_models)
-    plain = [run for run in with_models if run not in separating]
-    found = {run: {one.row: one for one in sentences_of(request, run, "reference")} for run in (*separating, *plain)}
-    for run in [run for run in plain if not any(len(one.attention) for one in found[run].values())]:
-        plain.remove(run)
-        del found[run]
+    known, separating = truths(with_models[0], request.test), guided(with_models)
+    found = {run: {one.row: one for one in sentences_of(request, run, "reference")} for run in with_models}
+    plain = [run for run in with_models if run not in separating and _any(found[run], "attention")]
+    found = {run: found[run] for run in (*separating, *plain)}
     if not found:
         raise RunError("none of the runs attends to the source or separates PAST and FUTURE; choose another")
     shared = sorted(set.intersection(*(set(own) for own in found.values())))
@@ -76,46 +112,72 @@ def against_truth(request: Request) -> Truths:
     cells = {
         row: truth.cells(known[row].links, known[row].source_words, known[row].target_words, present) for row in rows
     }
-    table = pd.concat([own.assign(sentence=row) for row, own in cells.items()], ignore_index=True)
+    return _Forced(separating, plain, found, known, present, rows, cells, len(shared) - len(rows))
 
-    def scored(score) -> np.ndarray:
-        """A score [T, I] of each sentence, at its cells."""
-        return np.concatenate([score(row)[own["step"], own["word"]] for row, own in cells.items()])
 
-    scores = {names[run.name]: scored(lambda row, run=run: past_share(found[run][row].mass)) for run in separating}
-    covering = [run for run in plain if any(len(one.coverage) for one in found[run].values())]
-    scores |= {
-        f"{COVERAGE}{names[run.name]}": scored(lambda row, run=run: _covered(run, found[run][row])) for run in covering
+def _any(sentences: Mapping[int, Sentence], array: str) -> bool:
+    """Has some sentence an array, such as attention?"""
+    return any(len(getattr(one, array)) for one in sentences.values())
+
+
+def _said_of_words(forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """What systems themselves say of each word: the share of PAST, or how far it is covered."""
+    from analyses.past_future import past_share
+
+    def share(run: Run) -> np.ndarray:
+        return forced.at_cells(lambda row: past_share(forced.sentences[run][row].mass))
+
+    def coverage(run: Run) -> np.ndarray:
+        return forced.at_cells(lambda row: _covered(run, forced.sentences[run][row]))
+
+    covering = [run for run in forced.plain if _any(forced.sentences[run], "coverage")]
+    return {
+        **{names[run.name]: share(run) for run in forced.separating},
+        **{f"{COVERAGE}{names[run.name]}": coverage(run) for run in covering},
     }
-    probabilities = dict(scores)
-    for run in plain:
-        name = f"{ATTENTION}{names[run.name]}"
-        scores[name] = scored(lambda row, run=run: truth.cumulated(_layer(request, run, found[run][row])))
-        probabilities[name] = scores[name]
-    lessons = _lessons(request)
-    for run in (*separating, *plain) if lessons else ():
-        read = dict(zip(rows, read_by_probe(run, request.test, rows, present, lessons), strict=True))
-        scores[f"{PROBE}{names[run.name]}"] = scored(lambda row, read=read: read[row])
-    scores[POSITION] = scored(lambda row: truth.by_position(known[row].target_words, known[row].source_words))
-    bins = [truth.calibration(table, values).assign(system=name) for name, values in probabilities.items()]
-    redundant = [
-        truth.redundancy(
-            [found[run][row].mass for row in rows],
-            [known[row].without for row in rows],
-            [known[row].source_words for row in rows],
-        ).assign(system=names[run.name])
-        for run in separating
-        if found[run][rows[0]].mass.shape[-1] > REDUNDANT
-    ]
-    return Truths(
-        truth.areas(table, scores),
-        pd.concat(bins, ignore_index=True),
-        pd.concat(redundant, ignore_index=True) if redundant else pd.DataFrame(),
-        (*(names[run.name] for run in separating), *(f"{COVERAGE}{names[run.name]}" for run in covering)),
-        tuple(name for name in scores if name.startswith("rule: ")),
-        len(rows),
-        len(shared) - len(rows),
-    )
+
+
+def _attended(request: Request, forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """The rule of cumulated attention, of every plain run."""
+    from analyses.past_future_truth import cumulated
+
+    def attention(run: Run) -> np.ndarray:
+        return forced.at_cells(lambda row: cumulated(_layer(request, run, forced.sentences[run][row])))
+
+    return {f"{ATTENTION}{names[run.name]}": attention(run) for run in forced.plain}
+
+
+def _probed(request: Request, forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """What a probe reads in the states of every run; nothing where none is asked for."""
+    lessons, rows = _lessons(request), forced.rows
+
+    def read(run: Run) -> np.ndarray:
+        found = dict(zip(rows, read_by_probe(run, request.test, rows, forced.present, lessons), strict=True))
+        return forced.at_cells(found.__getitem__)
+
+    return {f"{PROBE}{names[run.name]}": read(run) for run in forced.sentences} if lessons else {}
+
+
+def _by_position(forced: _Forced) -> np.ndarray:
+    """The rule of relative positions."""
+    from analyses.past_future_truth import by_position
+
+    return forced.at_cells(lambda row: by_position(forced.known[row].target_words, forced.known[row].source_words))
+
+
+def _redundancies(forced: _Forced, names: Mapping[str, str]) -> list[pd.DataFrame]:
+    """REDUNDANT mass of words with and without a counterpart, of every run that has such a group."""
+    from analyses.past_future import REDUNDANT
+    from analyses.past_future_truth import redundancy
+
+    tables = []
+    for run in forced.separating:
+        masses = [forced.sentences[run][row].mass for row in forced.rows]
+        if masses[0].shape[-1] > REDUNDANT:
+            truth = [forced.known[row] for row in forced.rows]
+            found = redundancy(masses, [one.without for one in truth], [one.source_words for one in truth])
+            tables.append(found.assign(system=names[run.name]))
+    return tables
 
 
 def _covered(run: Run, sentence: Sentence) -> np.ndarray:
