@@ -32,6 +32,11 @@ def coverage(links: AbstractSet[Link]) -> set[int]:
     return {i for i, _ in links}
 
 
+def covered_share(reference: AbstractSet[int], hypothesis: AbstractSet[int]) -> float:
+    """The ratio of one sentence, of the source places that each side covers; 1 where the reference covers nothing."""
+    return 1.0 - len(reference - hypothesis) / len(reference) if reference else 1.0
+
+
 def coverage_difference_ratio(reference_links: Links, hypothesis_links: Links) -> CoverageDifference:
     """1 - |C_ref \\ C_hyp| / |C_ref|: how much of what the reference covers of the source the hypothesis covers too
     (Kong et al. 2019). Sentences whose reference covers nothing are left out; NaN where all are."""

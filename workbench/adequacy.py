@@ -1,4 +1,5 @@
-"""Adequacy of runs by one frozen aligner: where it is kept, what it says of each sentence and of the test set.
+"""Adequacy of runs by one frozen aligner: where it is kept, what it says of each sentence and of the test set, and
+what it rewards in training.
 
 The aligner is trained on the training text of the first run that has some, else on the test set and its references,
 and kept beside the runs; a file of one may be named instead. Never imports torch.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 FOLDER = "aligners"  # beside the runs
 MOST_SENTENCES = 50_000  # of a training text: the first ones
+Reward = Callable[[Sequence[str], Sequence[str], Sequence[str]], list[float]]  # (sources, hypotheses, references)
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,28 @@ def by_sentence(runs: Sequence[Run], test: str, aligner: Aligner) -> dict[str, p
         written = list(map(words, found.hypotheses))
         tables[name] = adequacy.by_sentence(wanted, aligner.align_all(source, written), source, reference, written)
     return tables
+
+
+def reward(aligner: Aligner) -> Reward:
+    """What training towards adequacy is rewarded by: the coverage difference ratio of each sentence by itself.
+
+    A word that is said twice costs nothing by it; what keeps a system from that is the likelihood beside the reward.
+    """
+    from analyses.adequacy import coverage, covered_share
+    from analyses.aligner import words
+
+    @lru_cache(MOST_SENTENCES)
+    def covered(source: str, target: str) -> frozenset[int]:
+        return frozenset(coverage(aligner.align(words(source), words(target))))
+
+    def of_sentences(sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+        lines = zip(sources, hypotheses, references, strict=True)
+        return [
+            covered_share(covered(source, reference), covered(source, hypothesis))
+            for source, hypothesis, reference in lines
+        ]
+
+    return of_sentences
 
 
 def adequacy_table(runs: Sequence[Run], test: str, aligner: Aligner, samples: int = 1000) -> pd.DataFrame:

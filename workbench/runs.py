@@ -23,6 +23,7 @@ from core_models.config import (
     ConfigError,
     RunConfig,
     Section,
+    TrainingConfig,
     parse,
     read_config,
     read_yaml,
@@ -45,11 +46,18 @@ __all__ = [
     "open_run",
     "open_runs",
     "runs_folder",
+    "trained_as",
     "training_table",
 ]
 
 DEPTH = 2  # folders below the root in which runs are looked for: ROOT/RUN and ROOT/EXPERIMENT/RUN
 OUTSIDE = "outside"
+
+
+def trained_as(system: str, training: TrainingConfig) -> str:
+    """NAME:key=value,... of the catalogue, NAME+aol:key=value,... where it was trained towards adequacy (Kong 2019)."""
+    name, sign, settings = system.partition(":")
+    return f"{name}+aol{sign}{settings}" if training.adequacy.weight else system
 
 
 class OutsideConfig(Section):
@@ -138,7 +146,10 @@ class Run:
 
     @property
     def system(self) -> str:
-        return "translated elsewhere" if self.outside else self.config.system or self.config.name
+        """What it is: its name in the catalogue with its settings, and how it was trained where that has a name."""
+        if self.outside:
+            return "translated elsewhere"
+        return trained_as(self.config.system or self.config.name, self.config.training)
 
     @property
     def mechanisms(self) -> frozenset[str]:

@@ -16,6 +16,7 @@ from workbench.runs import Run, RunError, open_run
 
 if TYPE_CHECKING:
     from core_models.training.state import Progress
+    from workbench.adequacy import Reward
 
 Report = Callable[["Progress", int, dict[str, float]], None]
 
@@ -66,7 +67,7 @@ def new_run(
 
 
 def train(run: Run, report: Report | None = None, device: str = "auto", minutes: float | None = None) -> Progress:
-    """Train a run, or go on with it; BLEU or chrF for early stopping come from `analyses`."""
+    """Train a run, or go on with it; BLEU or chrF for early stopping, and the reward, come from `analyses`."""
     from core_models.training.fit import fit
 
     return fit(
@@ -75,6 +76,7 @@ def train(run: Run, report: Report | None = None, device: str = "auto", minutes:
         report=report,
         device=device,
         minutes=minutes,
+        reward=reward_function(run),
     )
 
 
@@ -89,8 +91,8 @@ def interrupted_by_terminate() -> Iterator[None]:
 
 
 def score_function(metric: str) -> Callable[[list[str], list[str]], float] | None:
-    """The corpus score that early stopping watches, or None for the loss."""
-    if metric == "loss":
+    """The corpus score that early stopping watches, or None for the loss and for what is rewarded."""
+    if metric in ("loss", "adequacy"):
         return None
 
     def score(hypotheses: list[str], references: list[str]) -> float:
@@ -99,6 +101,18 @@ def score_function(metric: str) -> Callable[[list[str], list[str]], float] | Non
         return extract(hypotheses, references, metric).total
 
     return score
+
+
+def reward_function(run: Run) -> Reward | None:
+    """The adequacy that a run is trained towards, or whose early stopping watches it, by the one frozen aligner of its
+    training text; None for all others."""
+    training = run.config.training
+    if not training.adequacy.weight and training.early_stopping.metric != "adequacy":
+        return None
+    from workbench.adequacy import aligner_of, reward
+
+    aligner, _ = aligner_of([run], "dev")
+    return reward(aligner)
 
 
 def finished(folder: Path) -> bool:

@@ -17,6 +17,12 @@ def test_the_worked_case():
     assert adequacy.coverage_difference_ratio(REFERENCE, HYPOTHESIS) == pytest.approx((4 / 6, 0.75))
 
 
+def test_the_share_of_each_sentence_of_the_worked_case():
+    pairs = [tuple(map(adequacy.coverage, pair)) for pair in zip(REFERENCE, HYPOTHESIS, strict=True)]
+    assert [adequacy.covered_share(*pair) for pair in pairs] == [0.5, 1.0]
+    assert adequacy.covered_share(set(), {1}) == 1.0
+
+
 def test_more_coverage_than_the_reference_earns_nothing_and_sides_do_not_change_places():
     full = [{(i, i) for i in range(6)}, {(i, i) for i in range(3)}]
     assert adequacy.coverage_difference_ratio(REFERENCE, full) == (1.0, 1.0)

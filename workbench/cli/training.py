@@ -37,7 +37,11 @@ def train(
     minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes; resume later")] = None,
     device: Device = "auto",
 ) -> None:
-    """Train a system into a new run folder."""
+    """Train a system into a new run folder.
+
+    Towards adequacy (aol; Kong 2019, not a faithful reproduction), of any system that is trained already: --init-from
+    RUN --set adequacy.weight=10 --set early_stopping.metric=adequacy. The reward is what of the source is covered.
+    """
     if world() > 1:
         refuse("one process begins a run: workbench train with --minutes 0.1, then torchrun with workbench resume OUT")
     from core_models.devices import check_device

@@ -89,6 +89,11 @@ class Experiment(Section):
     begin_from: str | None = Field(None, description="a run below the runs folder that every cell begins from")
     inspect: str | None = Field(None, description="test set whose beam trees and traces are kept")
 
+    def settings(self, root: Path) -> dict[str, Any]:
+        """What of training is set, the run that every cell begins from included; root: the runs folder."""
+        begins = {} if self.begin_from is None else {"init_from": str((root / self.begin_from).resolve())}
+        return {**self.training, **begins}
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -159,9 +164,7 @@ class Cell:
     @property
     def settings(self) -> dict[str, Any]:
         """What of training is set: by the grid, by the cell's seed, by the run that it begins from."""
-        first = self.experiment.begin_from
-        begins = {} if first is None else {"init_from": str((self.folder.parents[1] / first).resolve())}
-        return {**self.experiment.training, "seed": self.seed, **begins}
+        return {**self.experiment.settings(self.folder.parents[1]), "seed": self.seed}
 
     def changes(self) -> list[str]:
         """Settings that matter to the result and in which the run that is there and the grid differ."""
@@ -196,7 +199,7 @@ class Cell:
 def read_experiment(path: Path) -> Experiment:
     """Read and check a grid, its training and search settings included; raises ConfigError."""
     experiment = parse(Experiment, read_yaml(path), str(path))
-    parse(TrainingConfig, experiment.training, f"{path}: training")
+    parse(TrainingConfig, experiment.settings(path.parent), f"{path}: training")
     search = parse(SearchConfig, experiment.search, f"{path}: search")
     if experiment.inspect is not None and search.finished == "stay":
         raise RunError(

@@ -12,6 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core_models.config import TrainingConfig, parse
 from core_models.resources import data_folder
 from workbench import buckets, evaluation
 from workbench.evaluation import METRIC_NAMES
@@ -20,7 +21,7 @@ from workbench.papers import measured
 from workbench.papers.contents import Row, Table
 from workbench.papers.measured import Record, records
 from workbench.papers.presets import columns_with_values, rows_of, settings_of
-from workbench.runs import Run, RunError
+from workbench.runs import Run, RunError, trained_as
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,11 +163,12 @@ def _of_experiments(table: Table, results: Path) -> Iterator[Record]:
 
 
 def _experiment(grid: Path) -> tuple[dict[str, str], str]:
-    """The systems of an experiment by their names, and its language pair."""
+    """What the systems of an experiment are, by their names, and its language pair."""
     if not grid.is_file():
         return {}, ""
     found = read_experiment(grid)
-    return found.systems, found.data.languages
+    training = parse(TrainingConfig, found.settings(grid.parent), str(grid))
+    return {name: trained_as(system, training) for name, system in found.systems.items()}, found.data.languages
 
 
 def to_make(table: Table, runs: Sequence[Run], test: str, found: pd.DataFrame) -> dict[str, list[Run]]:
