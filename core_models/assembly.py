@@ -145,8 +145,8 @@ class System(nn.Module):
         if not use.sentences or use.joined:
             return batch if batch.context is None else replace(batch, context=None)
         given = batch.context
-        context = Context.none(batch, use.sentences) if given is None else given.reaching(use.sentences)
-        _record_words(guests, "context", context.words, context.mask)
+        context = Context.none(batch, use.entries) if given is None else given.reaching(use.entries)
+        _record_words(guests, "context", context.words, context.mask, use.after)
         if use.outputs and context.outputs is not None and context.outputs_mask is not None:
             _record_words(guests, "context_output", context.outputs, context.outputs_mask)
         return replace(batch, context=context)
@@ -249,10 +249,10 @@ class System(nn.Module):
         return scores, State(state.position + 1, state.mask, state.sentence, hypothesis)
 
 
-def _record_words(guests: Guests, name: str, words: Tensor, mask: Tensor) -> None:
+def _record_words(guests: Guests, name: str, words: Tensor, mask: Tensor, after: int = 0) -> None:
     """Tell a trace the words of a grid [S, K, C], in order, and how many sentences before each one stands."""
     if guests.wants(f"{name}.words") or guests.wants(f"{name}.distance"):
-        order = WordOrder.of(mask)
+        order = WordOrder.of(mask, after)
         guests.record(f"{name}.words", (name,), order.gather(words))
         guests.record(f"{name}.distance", (name,), order.distance)
 

@@ -50,7 +50,7 @@ class Reading:
                 self._outputs = self._encoded(context_outputs, self._target)
         elif use.sentences and documents is not None:
             self.documents = documents
-            self._earlier = before(range(len(self.pieces)), documents, use.sentences)
+            self._earlier = before(range(len(self.pieces)), documents, use.sentences, use.after)
             self._contexts = [
                 [None if row is None else self._fitted(self.pieces[row], number) for row in rows]
                 for number, rows in enumerate(self._earlier)
@@ -62,14 +62,15 @@ class Reading:
         flat = iter(vocabulary.encode([text for texts in contexts for text in texts if text is not None]))
         found: list[list[Ids | None]] = []
         for number, texts in enumerate(contexts):
-            if len(texts) > self.use.sentences:
+            if len(texts) > self.use.entries:
+                after = f" and the {self.use.after} after it" if self.use.after else ""
                 raise TranslatorError(
                     f"sentence {number + 1} is given {len(texts)} context sentences; this run reads the "
-                    f"{self.use.sentences} before a sentence: leave the farther ones out, or train with a larger "
-                    "context_sentences"
+                    f"{self.use.sentences} before a sentence{after}: leave the farther ones out, or train with a "
+                    "larger context_sentences"
                 )
             known = [None if text is None else self._fitted(next(flat), number) for text in texts]
-            found.append([*known, *[None] * (self.use.sentences - len(texts))])
+            found.append([*known, *[None] * (self.use.entries - len(texts))])
         return found
 
     def _fitted(self, ids: Ids, number: int) -> Ids:

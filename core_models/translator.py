@@ -134,7 +134,7 @@ class Translator:
         reach, outputs = self.context.sentences, self.context.outputs
         if documents is None or not reach or (outputs and translations is None):
             return None, None
-        contexts = before(sources, documents, reach)
+        contexts = before(sources, documents, reach, self.context.after)
         return contexts, before(translations, documents, reach) if outputs and translations is not None else None
 
     def _read(

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from core_models.backbones.attention import CrossAttention
 from core_models.mechanisms.base import ContextStates, Host, Mechanism, Options, Own, Place
+from core_models.text.batches import WordOrder
 from core_models.text.documents import ContextUse
 
 Side = Literal["encoder", "decoder"]
@@ -135,6 +136,11 @@ def xavier(linear: nn.Linear) -> nn.Linear:
     if linear.bias is not None:
         nn.init.zeros_(linear.bias)
     return linear
+
+
+def by_word(order: WordOrder, shares: Tensor) -> Tensor:
+    """Shares of the words of a grid, [S, H, N, K, C], in their order: [S, H, N, n]."""
+    return order.gather(shares.permute(0, 3, 4, 1, 2)).permute(0, 2, 3, 1)
 
 
 def only_where(real: Tensor, changed: Tensor, x: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from core_models.mechanisms.document_context import (
     OverStacks,
     Side,
     SidedOptions,
+    by_word,
     only_where,
     xavier,
 )
@@ -128,11 +129,6 @@ class HierarchicalAttention(OverStacks):
             return
         position, axis = POSITIONS[side], CONTEXT_AXIS[side]
         order = WordOrder.of(mask)
-
-        def by_word(shares: Tensor) -> Tensor:
-            """[S, H, N, K, C] -> [S, H, N, n]"""
-            return order.gather(shares.permute(0, 3, 4, 1, 2)).permute(0, 2, 3, 1)
-
-        own.record(f"{side}.word_attention", ("head", position, axis), lambda: by_word(words))
+        own.record(f"{side}.word_attention", ("head", position, axis), lambda: by_word(order, words))
         own.record(f"{side}.sentence_attention", ("head", position, "distance"), sentences)
-        own.record(f"{side}.attention", ("head", position, axis), lambda: by_word(words * sentences[..., None]))
+        own.record(f"{side}.attention", ("head", position, axis), lambda: by_word(order, words * sentences[..., None]))

@@ -1,12 +1,14 @@
-"""Selective attention over a document (Maruf 2019), online: sentences are chosen sparsely, then words within them.
+"""Selective attention over a document (Maruf 2019): sentences are chosen sparsely, then words within them.
 
-Sparsemax over the sentences before, whose keys are means of their words' states, times softmax over the words of each:
-many sentences have no share at all. Then a norm, a feed-forward part without residuals, a norm, and a gate:
-x' = l x + (1 - l) c, l = sigmoid(C_s x + C_c c). States are given, not learned through, and have no </s>.
+Online the sentences before are the document's memory, offline those after the sentence too. Sparsemax over them, whose
+keys are means of their words' states, times softmax over the words of each: many have no share at all. Then a norm, a
+feed-forward part without residuals, a norm, and a gate: x' = l x + (1 - l) c, l = sigmoid(C_s x + C_c c). States are
+given, not learned through, and have no </s>.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
@@ -15,6 +17,7 @@ from torch import Tensor, nn
 
 from core_models.backbones.attention import CrossAttention, join_heads, split_heads
 from core_models.backbones.dropout import Dropout
+from core_models.config import ConfigError
 from core_models.mechanisms.base import Host, Own, Place, View
 from core_models.mechanisms.document_context import (
     CONTEXT_AXIS,
@@ -22,12 +25,14 @@ from core_models.mechanisms.document_context import (
     OverStacks,
     Side,
     SidedOptions,
+    by_word,
     only_where,
     xavier,
 )
 from core_models.routing import wide
 from core_models.sparsemax import sparsemax
 from core_models.text.batches import WordOrder
+from core_models.text.documents import ContextUse
 from core_models.text.vocabulary import EOS
 
 if TYPE_CHECKING:
@@ -37,9 +42,14 @@ Distribution = Literal["sparsemax", "softmax"]
 
 
 class SelectiveOptions(SidedOptions):
-    context_sentences: int = Field(10, gt=0, description="of the document, the nearest before")
+    context_sentences: int = Field(10, gt=0, description="of the document, the nearest before; offline as many after")
+    memory: Literal["online", "offline"] = "online"
     over_sentences: Distribution = "sparsemax"
     over_words: Distribution = "softmax"
+
+    def use(self, states: bool = False, outputs: bool = False, joined: bool = False) -> ContextUse:
+        found = super().use(states, outputs, joined)
+        return replace(found, after=self.context_sentences) if self.memory == "offline" else found
 
 
 class Plan(NamedTuple):
@@ -116,6 +126,11 @@ class SelectiveAttention(OverStacks):
 
     def __init__(self, host: Host, options: SelectiveOptions) -> None:
         super().__init__(host, options)
+        if options.memory == "offline" and "decoder" in self.sides:
+            raise ConfigError(
+                "memory=offline reads the sentences after one, and their translations are not there yet when it is "
+                "translated; give side=encoder, as san-encoder has it"
+            )
         self.look = nn.ModuleDict(
             {side: SelectiveLook(host, self.widths[side], self.state_widths[side], options) for side in self.sides}
         )
@@ -147,7 +162,7 @@ class SelectiveAttention(OverStacks):
         own.record(
             f"{side}.attention",
             ("head", position, axis),
-            lambda: WordOrder.of(held["order"]).gather(shares.permute(0, 3, 4, 1, 2)).permute(0, 2, 3, 1),
+            lambda: by_word(WordOrder.of(held["order"], self.context.after), shares),
         )
         own.record(f"{side}.gate", (position,), lambda: ((1 - gate) * real[:, None, None]).mean(-1))
         return only_where(real, gate * x + (1 - gate) * context, x)

@@ -89,21 +89,37 @@ class BinaryText:
             found[distance - 1] = other
         return found
 
-    def context_lengths(self, lengths: np.ndarray, reach: int) -> tuple[np.ndarray, np.ndarray]:
-        """Of the `reach` sentences before each, the longest and all together, EOS counted: [N] int32 each, 0 for none.
+    def after(self, index: int, reach: int) -> list[int | None]:
+        """The sentences 1 … `reach` after `index` in its document; None after its end, or if left out."""
+        if self.documents is None:
+            raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
+        document, position = self.documents[index], int(self._positions[index])
+        found: list[int | None] = [None] * reach
+        for other in range(index + 1, min(index + reach + 1, len(self.documents))):
+            distance = int(self._positions[other]) - position
+            if self.documents[other] != document or distance > reach:
+                break
+            found[distance - 1] = other
+        return found
+
+    def context_lengths(self, lengths: np.ndarray, reach: int, after: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Of the `reach` sentences before and `after` sentences after each, the longest and all together, EOS counted:
+        [N] int32 each, 0 for none.
 
         lengths: [N] pieces of every sentence, as they are counted.
         """
         if self.documents is None:
             raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
         longest, together = np.zeros((2, len(lengths)), dtype=np.int32)
-        for back in range(1, min(reach, len(lengths) - 1) + 1):
-            near = self._positions[back:] - self._positions[:-back] <= reach
-            size = np.where(
-                near & (self.documents[back:] == self.documents[:-back]), lengths[:-back].astype(np.int32) + 1, 0
-            )
-            np.maximum(longest[back:], size, out=longest[back:])
-            together[back:] += size
+        for apart in range(1, min(max(reach, after), len(lengths) - 1) + 1):
+            ahead, behind = slice(None, -apart), slice(apart, None)
+            distance = self._positions[behind] - self._positions[ahead]
+            same = self.documents[behind] == self.documents[ahead]
+            for whose, others, most in ((behind, ahead, reach), (ahead, behind, after)):
+                if apart <= most:
+                    size = np.where(same & (distance <= most), lengths[others].astype(np.int32) + 1, 0)
+                    np.maximum(longest[whose], size, out=longest[whose])
+                    together[whose] += size
         return longest, together
 
 

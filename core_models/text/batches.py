@@ -22,21 +22,25 @@ if TYPE_CHECKING:
 
 
 class WordOrder(NamedTuple):
-    """The words of a grid [S, K, C] as one sequence, the farthest sentence first: n real ones, then padding."""
+    """The words of a grid [S, K, C] as one sequence, as they stand in the document: n real ones, then padding."""
 
     mask: torch.Tensor  # [S, n] bool
-    distance: torch.Tensor  # [S, n] int64: of a word's sentence, 1 … K; 0 where there is no word
+    distance: torch.Tensor  # [S, n] int64: of a word's sentence, 1 … before, -1 … after; 0 where there is no word
     places: torch.Tensor  # [S, n] int64: where it stands in the flattened grid
 
     @classmethod
-    def of(cls, mask: torch.Tensor) -> WordOrder:
-        """Of the words that are real by mask [S, K, C]; n is of the longest sequence, at least one."""
-        reach, width = mask.shape[1:]
-        reading = torch.arange(reach * width, device=mask.device).view(reach, width).flip(0).flatten()
+    def of(cls, mask: torch.Tensor, after: int = 0) -> WordOrder:
+        """Of the words that are real by mask [S, K, C], the last `after` entries being of sentences after; n is of the
+        longest sequence, at least one."""
+        entries, width = mask.shape[1:]
+        grid = torch.arange(entries * width, device=mask.device).view(entries, width)
+        reading = torch.cat([grid[: entries - after].flip(0), grid[entries - after :]]).flatten()
         real = mask.flatten(1)[:, reading]
         kept = torch.argsort((~real).byte(), dim=1, stable=True)[:, : max(1, int(real.sum(1).max()))]
         places, found = reading[kept], real.gather(1, kept)
-        return cls(found, (places // width + 1) * found, places)
+        entry = places // width
+        distance = torch.where(entry < entries - after, entry + 1, entries - after - 1 - entry)
+        return cls(found, distance * found, places)
 
     def gather(self, grid: torch.Tensor) -> torch.Tensor:
         """Something of every word, [S, K, C, ...], in this order: [S, n, ...]; zero where no word is."""
@@ -48,7 +52,8 @@ class WordOrder(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """The sentences before each sentence of a batch; position k on axis 1 is always the sentence k + 1 before.
+    """The sentences before each sentence of a batch; position k on axis 1 is always the sentence k + 1 before. Where
+    those after are read too, they stand behind them, the next one first.
 
     outputs and outputs_mask are of their translations, where these are read too.
     """
@@ -58,11 +63,6 @@ class Context:
     present: torch.Tensor  # [S, K] bool: there is such a sentence in the same document
     outputs: torch.Tensor | None = None  # [S, K, O] int64: pieces, EOS, then PAD
     outputs_mask: torch.Tensor | None = None  # [S, K, O] bool
-
-    @property
-    def distance(self) -> torch.Tensor:
-        """[K] int64: 1 … K, how many sentences before."""
-        return torch.arange(1, self.words.shape[1] + 1, device=self.words.device)
 
     def to(self, device: torch.device | str) -> Context:
         values = (getattr(self, field.name) for field in fields(self))
@@ -254,13 +254,13 @@ class BatchLoader:
         sources, targets, use = self.text.source_lengths, self.text.target_lengths, self.context
         if not use.sentences:
             return sources, targets, None
-        longest, together = self.text.context_lengths(np.minimum(sources, use.longest), use.sentences)
+        longest, together = self.text.context_lengths(np.minimum(sources, use.longest), use.sentences, use.after)
         if use.joined:
             return sources + together, targets, None
         if use.outputs:
             outputs, _ = self.text.context_lengths(np.minimum(targets, use.longest), use.sentences)
             longest = 2 * np.maximum(longest, outputs)
-        return sources, targets, longest * use.sentences
+        return sources, targets, longest * use.entries
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """The epoch's batches on this rank, from batch number `start` on; what was skipped costs nothing."""
@@ -273,7 +273,7 @@ class BatchLoader:
         use = self.context
         if not use.sentences:
             return collate(sources, targets, indices=indices)
-        before = [self.text.before(i, use.sentences) for i in indices]
+        before = [self.text.before(i, use.sentences) + self.text.after(i, use.after) for i in indices]
         contexts = [self._context(0, rows, epoch) for rows in before]
         if use.joined:
             sources = [joined(ids, context) for ids, context in zip(sources, contexts, strict=True)]

@@ -23,7 +23,8 @@ Ids = Sequence[int] | np.ndarray
 class ContextUse:
     """What a system reads beside a sentence: nothing, unless a part of it says so.
 
-    sentences: how many before it. longest: pieces of each, without EOS; a longer one is refused, or cut there (`cut`).
+    sentences: how many before it; after: how many after it. longest: pieces of each, without EOS; a longer one is
+    refused, or cut there (`cut`).
     states: the encoder's states of them are asked for. outputs: their translations are read too. joined: they are put
     before the sentence, each with its EOS, as one sequence.
     """
@@ -34,15 +35,24 @@ class ContextUse:
     states: bool = False
     outputs: bool = False
     joined: bool = False
+    after: int = 0
+
+    @property
+    def entries(self) -> int:
+        """Before and after, in all."""
+        return self.sentences + self.after
 
     @classmethod
     def of_all(cls, uses: Iterable[ContextUse]) -> ContextUse:
-        """What serves all of them; raises ValueError where one joins what another wants apart."""
+        """What serves all of them; raises ValueError where one joins what another wants apart, or reads what follows
+        and another does not."""
         found = [use for use in uses if use.sentences]
         if not found:
             return cls()
         if len({use.joined for use in found}) > 1:
             raise ValueError("one part joins the sentences before to the sentence, another reads them apart")
+        if len({use.after for use in found}) > 1:
+            raise ValueError("one part reads the sentences after the sentence too, another not, or not as many")
         return cls(
             sentences=max(use.sentences for use in found),
             longest=min(use.longest for use in found),
@@ -50,6 +60,7 @@ class ContextUse:
             states=any(use.states for use in found),
             outputs=any(use.outputs for use in found),
             joined=found[0].joined,
+            after=found[0].after,
         )
 
     def fitted(self, ids: Ids, where: str) -> Ids:
@@ -64,8 +75,11 @@ class ContextUse:
         return ids[: self.longest]
 
 
-def before(sentences: Sequence[Sentence], documents: Sequence[str], reach: int) -> list[list[Sentence | None]]:
-    """For each sentence `reach` entries: entry k is the sentence k + 1 before it in its document, or None.
+def before(
+    sentences: Sequence[Sentence], documents: Sequence[str], reach: int, after: int = 0
+) -> list[list[Sentence | None]]:
+    """For each sentence `reach` entries: entry k is the sentence k + 1 before it in its document, or None; behind them
+    `after` entries: the first is the next sentence.
 
     Raises TextError where a document is more than one unbroken run, or there is not one id a sentence.
     """
@@ -75,8 +89,9 @@ def before(sentences: Sequence[Sentence], documents: Sequence[str], reach: int) 
     found: list[list[Sentence | None]] = []
     for _, run in itertools.groupby(range(len(sentences)), key=documents.__getitem__):
         rows = list(run)
+        steps = [*range(-1, -reach - 1, -1), *range(1, after + 1)]
         found += [
-            [sentences[rows[place - distance]] if distance <= place else None for distance in range(1, reach + 1)]
+            [sentences[rows[place + step]] if 0 <= place + step < len(rows) else None for step in steps]
             for place in range(len(rows))
         ]
     return found

@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from core_models.config import SearchConfig
+from core_models.config import ConfigError, SearchConfig
 from core_models.systems import build
 from core_models.text.parallel import TextError
 from core_models.translator import Translator, TranslatorError
@@ -34,6 +34,8 @@ def document(prepared):
 
 
 READERS = ["qcn", "document-transformer", "han-encoder", "han-decoder", "han", "san", "concatenation"]
+OFFLINE = "san-encoder:memory=offline"
+EVERY = [*READERS, OFFLINE]
 
 
 def said(translations):
@@ -127,6 +129,49 @@ def test_a_trace_tells_the_words_before(prepared, document):
         assert shares.shape[1:] == (len(one.source_tokens), len(words))
 
 
+def test_offline_all_other_sentences_of_the_document_are_read(prepared, document):
+    """Never the sentence itself and none of another document, in their order; where none follows it is as online."""
+    translator, (sources, documents) = translator_of(prepared, OFFLINE), document
+    targets = prepared.test("test").targets
+    found = translator.score(sources, targets, documents, trace=["context.*", "*.attention", "*.sentence_attention"])
+    for row, one in enumerate(found):
+        others = [place for place in range(len(sources)) if documents[place] == documents[row] and place != row]
+        words = translator.source_vocabulary.pieces(one.trace["context.words"].values.tolist())
+        assert words == [piece for other in others for piece in found[other].source_tokens]
+        distances = [row - other for other in others for _ in found[other].source_tokens]
+        assert one.trace["context.distance"].values.tolist() == distances
+        shares = one.trace["selective_attention.encoder.attention"].values  # [head, source, context]
+        assert abs(shares.sum(-1) - 1).max() < 1e-5
+        by_sentence = one.trace["selective_attention.encoder.sentence_attention"].values
+        after = sum(other > row for other in others)
+        near = shares[..., [distance == -1 for distance in distances]].sum(-1)
+        assert abs(near - by_sentence[..., 10]).max() < 1e-5
+        assert not by_sentence[..., 10 + after :].any()
+    (offline,), online = translator.systems, translator_of(prepared, "san-encoder").systems[0]
+    online.load_state_dict(offline.state_dict())
+    translator = Translator(online, prepared.source_vocabulary, prepared.target_vocabulary, SEARCH)
+    before = translator.score(sources, targets, documents)
+    last = [row for row in range(len(sources)) if documents[row : row + 2] != [documents[row]] * 2]
+    for row, (one, other) in enumerate(zip(found, before, strict=True)):
+        same = one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-9)
+        assert same == (row in last)
+    alone, single = (translator.score(sources, targets, ids) for ids in (None, list(map(str, range(len(sources))))))
+    assert [one.token_log_probs for one in alone] == [one.token_log_probs for one in single]
+
+
+def test_what_follows_is_refused_where_it_cannot_be_read(prepared, document):
+    with pytest.raises(ConfigError, match=r"their translations are not there yet .* give side=encoder"):
+        build("san:memory=offline,preset=tiny", 30)
+    mechanisms = [{"query_capsules": {}}, {"selective_attention": {"side": "encoder", "memory": "offline",
+                                                                   "context_sentences": 3}}]  # fmt: skip
+    with pytest.raises(ConfigError, match="one part reads the sentences after the sentence too"):
+        build({"preset": "tiny", "mechanisms": mechanisms}, 30)
+    with pytest.raises(TranslatorError, match="cannot be an ensemble: one part reads the sentences after"):
+        translator_of(prepared, "san-encoder", OFFLINE)
+    with pytest.raises(TranslatorError, match="the 10 before a sentence and the 10 after it"):
+        translator_of(prepared, OFFLINE).translate(document[0][:1], contexts=[["x"] * 21])
+
+
 def test_concatenation_shows_what_it_read(prepared, document):
     translator, (sources, documents) = translator_of(prepared, "concatenation:context_sentences=1"), document
     found = translator.translate(sources, documents, trace=["decoder.cross_attention"])
@@ -137,7 +182,7 @@ def test_concatenation_shows_what_it_read(prepared, document):
         assert one.trace["decoder.cross_attention"].values.shape[-1] == len(one.source_tokens)
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", EVERY)
 def test_samples_read_what_the_search_reads(prepared, document, name):
     """Of the most probable word alone a draw is the greedy search's translation, document by document."""
     translator, (sources, documents) = translator_of(prepared, name), document
@@ -151,7 +196,7 @@ def test_samples_read_what_the_search_reads(prepared, document, name):
         assert said([one for (one,) in translator.sample(sources, top=1, contexts=contexts)]) == said(wanted)
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", EVERY)
 def test_the_exact_search_reads_the_document(prepared, document, name):
     """What it finds has the score it has in its document; without the document it has another."""
     translator, (sources, documents) = translator_of(prepared, name), document

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from core_models.context_states import context_states
 from core_models.mechanisms.base import ContextStates, Own, Place, View
+from core_models.text.batches import collate
+from core_models.text.documents import before
 from core_models.text.vocabulary import EOS
-from tests.core_models.laws import random_system
+from tests.core_models.laws import random_sentences, random_system
 from tests.core_models.test_routing_numpy import softmax
 from tests.core_models.test_sparsemax import projected
 
@@ -106,20 +109,47 @@ def test_selective_attention(words):
         if not held:
             assert (found[s, n] == stream).all()
             continue
-        asking = norm(look.asking_norm, stream)
-        query = heads(linear(look.sentence_query, asking), look.heads)
-        keys = [heads(linear(look.sentence_key, one.mean(0)), look.heads) for one in held]
-        chosen = [projected(np.array([q @ key[h] / np.sqrt(len(q)) for key in keys])) for h, q in enumerate(query)]
-        sparse += sum(int((one == 0).sum()) for one in chosen)
-        within = [attention(look.to_words, asking, one, over_words)[0] for one in held]
-        mixed = np.concatenate(
-            [sum(chosen[h][k] * heads(one, look.heads)[h] for k, one in enumerate(within)) for h in range(look.heads)]
-        )
-        context = norm(look.found_norm, linear(look.to_words.output, mixed))
-        context = norm(look.context_norm, linear(look.contract, np.maximum(linear(look.expand, context), 0)))
-        share = sigmoid(linear(look.from_stream, stream) + linear(look.from_context, context))
-        np.testing.assert_allclose(found[s, n], share * stream + (1 - share) * context, atol=1e-9)
+        wanted, unchosen = selective(look, stream, held, over_words)
+        np.testing.assert_allclose(found[s, n], wanted, atol=1e-9)
+        sparse += unchosen
     assert sparse  # some sentence has no share at all
+
+
+def selective(look, stream, held, over_words=softmax):
+    """One position [d] after it has looked at the words of some sentences, and how many shares of sentences are 0."""
+    asking = norm(look.asking_norm, stream)
+    query = heads(linear(look.sentence_query, asking), look.heads)
+    keys = [heads(linear(look.sentence_key, one.mean(0)), look.heads) for one in held]
+    chosen = [projected(np.array([q @ key[h] / np.sqrt(len(q)) for key in keys])) for h, q in enumerate(query)]
+    within = [attention(look.to_words, asking, one, over_words)[0] for one in held]
+    mixed = np.concatenate(
+        [sum(chosen[h][k] * heads(one, look.heads)[h] for k, one in enumerate(within)) for h in range(look.heads)]
+    )
+    context = norm(look.found_norm, linear(look.to_words.output, mixed))
+    context = norm(look.context_norm, linear(look.contract, np.maximum(linear(look.expand, context), 0)))
+    share = sigmoid(linear(look.from_stream, stream) + linear(look.from_context, context))
+    return share * stream + (1 - share) * context, sum(int((one == 0).sum()) for one in chosen)
+
+
+@pytest.mark.parametrize("memory", ["online", "offline"])
+def test_the_memory_of_selective_attention(memory):
+    """Of each sentence of two documents: the states of those before it, offline of all others of its document, each
+    encoded by itself."""
+    system = random_system(f"san-encoder:memory={memory},context_sentences=4")
+    mechanism, use = system.mechanisms["selective_attention"], system.context
+    lines, documents = random_sentences([3, 1, 4, 2, 3], 8), list("aaabb")
+    x = drawn()[0][:1].expand(len(lines), -1, -1)
+    context = collate(lines, None, before(lines, documents, use.sentences, use.after)).context
+    states = context_states(system.backbone, context, False)
+    found = at_encoder(mechanism, x, states.memory, states.mask, **{"encoder.words": context.words != EOS})
+    alone = [context_states(system.backbone, collate([line], None, [[line]]).context, False).memory for line in lines]
+    words = [one[0, 0, :-1].numpy() for one in alone]  # without </s>
+    for s, n in np.ndindex(len(lines), POSITIONS):
+        others = [k for k in range(len(lines)) if documents[k] == documents[s] and k != s]
+        held = [words[k] for k in others if memory == "offline" or k < s]
+        stream = x[s, n].numpy()
+        wanted = selective(mechanism.look["encoder"], stream, held)[0] if held else stream
+        np.testing.assert_allclose(found[s, n], wanted, atol=1e-9)
 
 
 def test_the_gate_of_the_document_encoder():

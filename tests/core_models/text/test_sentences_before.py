@@ -17,13 +17,15 @@ SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=8)
 
 
 @settings(deadline=None)
-@given(SIZES, st.integers(1, 5))
-def test_no_boundary_is_crossed_and_every_distance_is_true(sizes, reach):
+@given(SIZES, st.integers(1, 5), st.integers(0, 3))
+def test_no_boundary_is_crossed_and_every_distance_is_true(sizes, reach, after):
     documents = [f"d{number}" for number, size in enumerate(sizes) for _ in range(size)]
     sentences = [(document, place) for number, size in enumerate(sizes) for document, place in
                  ((f"d{number}", place) for place in range(size))]  # fmt: skip
-    for (document, place), found in zip(sentences, before(sentences, documents, reach), strict=True):
-        assert found == [(document, place - k) if k <= place else None for k in range(1, reach + 1)]
+    for (document, place), found in zip(sentences, before(sentences, documents, reach, after), strict=True):
+        assert found[:reach] == [(document, place - k) if k <= place else None for k in range(1, reach + 1)]
+        following = [(document, place + k) for k in range(1, after + 1)]
+        assert found[reach:] == [one if one in sentences else None for one in following]
     assert [len(run) for run in runs(documents)] == sizes
 
 
@@ -84,7 +86,10 @@ def prepared(tmp_path_factory):
     return prepare(tmp_path_factory.mktemp("documents"), text, text, pieces=45)
 
 
-@pytest.mark.parametrize("use", [ContextUse(1), ContextUse(3), ContextUse(3, outputs=True), ContextUse(2, joined=True)])
+USES = [ContextUse(1), ContextUse(3), ContextUse(3, outputs=True), ContextUse(2, joined=True), ContextUse(2, after=2)]
+
+
+@pytest.mark.parametrize("use", USES)
 def test_context_is_within_the_budget(prepared, use):
     text, budget = prepared.split("train"), 400
     seen = []
@@ -98,12 +103,30 @@ def test_context_is_within_the_budget(prepared, use):
     assert sorted(seen) == list(range(len(text)))
 
 
-def test_planned_lengths_are_those_of_the_context(prepared):
+@pytest.mark.parametrize(("reach", "after"), [(3, 0), (2, 2), (1, 4)])
+def test_planned_lengths_are_those_of_the_context(prepared, reach, after):
     text = prepared.split("train")
-    longest, together = text.context_lengths(text.source_lengths, 3)
+    longest, together = text.context_lengths(text.source_lengths, reach, after)
     for index in range(len(text)):
-        sizes = [len(text.source(other)) + 1 for other in text.before(index, 3) if other is not None]
+        read = [*text.before(index, reach), *text.after(index, after)]
+        sizes = [len(text.source(other)) + 1 for other in read if other is not None]
         assert (longest[index], together[index]) == (max(sizes, default=0), sum(sizes))
+
+
+def test_sentences_after_are_those_that_a_sentence_is_before_of(prepared):
+    """And stand behind those before in a batch, the next one first."""
+    text = prepared.split("train")
+    for index in range(len(text)):
+        for distance, other in enumerate(text.after(index, 3)):
+            assert other is None or text.before(other, 3)[distance] == index
+        assert sum(one is not None for one in text.after(index, 3)) == sum(
+            index in text.before(other, 3) for other in range(index + 1, min(index + 4, len(text)))
+        )
+    for batch in BatchLoader(text, 600, context=ContextUse(2, after=2)).epoch(0):
+        for row, index in enumerate(batch.indices.tolist()):
+            for k, other in enumerate([*text.before(index, 2), *text.after(index, 2)]):
+                found = batch.context.words[row, k][batch.context.mask[row, k]].tolist()
+                assert found == ([] if other is None else [*text.source(other).tolist(), EOS])
 
 
 def test_joined_batches_hold_the_sentences_before(prepared):
