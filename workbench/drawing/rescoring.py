@@ -38,10 +38,12 @@ class _Rescored:
 
 def asked_weights(given: object) -> dict[str, float]:
     """The weights of an option: a mapping, or PART=NUMBER with commas between."""
+    from core_models.config import settings_in
+
     if isinstance(given, dict):
         return {str(part): float(value) for part, value in given.items()}
     found = {}
-    for setting in filter(None, str(given).split(",")):
+    for setting in settings_in(str(given)):
         part, _, value = setting.partition("=")
         try:
             found[part.strip()] = float(value)

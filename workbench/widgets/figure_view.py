@@ -127,7 +127,8 @@ def _named_files(options: Mapping[str, object]) -> list[tuple[str, int, int]]:
 def stamp(run: Run, test: str) -> tuple[float, ...]:
     """Changes whenever what a run says about a test set does."""
     names = (f"translations/{test}/meta.json", f"traces/{test}/index.json", f"beam_sizes/{test}.json")
-    results = [*(run.results / name for name in names), *sorted((run.results / "contrast").glob("*.json"))]
+    others = (path for pattern in ("contrast/*.json", "rescoring/*.npz") for path in sorted(run.results.glob(pattern)))
+    results = [*(run.results / name for name in names), *others]
     written = (run.folder / "training.jsonl", run.weights)
     return tuple(path.stat().st_mtime if path.is_file() else 0.0 for path in (*results, *written))
 

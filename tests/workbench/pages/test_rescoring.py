@@ -6,7 +6,8 @@ from tests.workbench.pages.app_pages import charts, codes, open_page, texts
 from workbench import rescoring
 from workbench.drawing import Request
 from workbench.drawing.rescoring import weights_table
-from workbench.runs import open_run
+from workbench.runs import Run, open_run
+from workbench.widgets import figure_view
 
 
 def test_without_lists_and_without_scores_the_page_says_what_makes_them(with_demo, layered_run):
@@ -18,6 +19,15 @@ def test_without_lists_and_without_scores_the_page_says_what_makes_them(with_dem
     assert "workbench rescore" in said
     assert "--beam 12 --n-best 12" in said
     assert not charts(at)
+
+
+def test_a_figure_is_drawn_anew_where_other_lists_were_scored(tmp_path):
+    """Also of the set that weights are tuned on."""
+    run = Run(tmp_path, "run")
+    before = figure_view.stamp(run, "test")
+    (tmp_path / "rescoring").mkdir()
+    (tmp_path / "rescoring" / "dev.npz").touch()
+    assert figure_view.stamp(run, "test") != before
 
 
 def test_sliders_are_the_weights(with_demo, layered_run):
