@@ -21,3 +21,11 @@ def with_demo(runs_root, demo_runs) -> Path:
     """The runs folder with the demo in it, hard links to its files; its runs are for reading."""
     shutil.copytree(demo_runs / "demo", runs_root / "demo", copy_function=os.link)
     return runs_root
+
+
+@pytest.fixture
+def with_context(with_demo, context_runs) -> Path:
+    """The runs folder with the demo and copies of the runs that read the sentences before."""
+    for run in context_runs:
+        shutil.copytree(run.folder, with_demo / run.name)
+    return with_demo

@@ -1,7 +1,5 @@
 """Context: figures show the arrays of a forced pass with the sentences before; the page shows them by its slider."""
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -235,14 +233,6 @@ def test_what_cannot_be_drawn_is_said(context_runs, demo_runs):
 def test_the_printed_command_writes_vectors(name, places, options, context_runs, tmp_path):
     runs, row = tuple(context_runs[place] for place in places), number_with_context(context_runs[0])
     check_printed_command(name, Request(runs, "test", row, options=options), tmp_path)
-
-
-@pytest.fixture
-def with_context(runs_root, demo_runs, context_runs):
-    shutil.copytree(demo_runs / "demo", runs_root / "demo")
-    for run in context_runs:
-        shutil.copytree(run.folder, runs_root / run.name)
-    return runs_root
 
 
 def test_the_page_shows_the_texts_and_scrubs_the_iteration(with_context, context_runs):

@@ -1,7 +1,5 @@
 """Documents: translations side by side with what was read before them, and scores of documents beside sacreBLEU's."""
 
-import shutil
-
 import pytest
 from sacrebleu.metrics import BLEU
 
@@ -66,14 +64,6 @@ def test_corpora_are_told_as_table_1_tells_them(context_runs):
         table.loc["train", "sentences"] / table.loc["train", "documents"]
     )
     assert 6 <= table.loc["train", "length"] <= 14  # what the corpus is configured for
-
-
-@pytest.fixture
-def with_context(runs_root, demo_runs, context_runs):
-    shutil.copytree(demo_runs / "demo", runs_root / "demo")
-    for run in context_runs:
-        shutil.copytree(run.folder, runs_root / run.name)
-    return runs_root
 
 
 def test_the_page_shows_the_document_of_the_sentence_and_its_scores(with_context, context_runs, tested):
