@@ -10,8 +10,10 @@ Knows translators and sums of log-probabilities, no mechanism: whatever predicts
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from core_models.config import ConfigError, nearest
+from core_models.reading import Texts
 from core_models.translator import Translator
 from core_models.wording import Translation
 
@@ -20,16 +22,32 @@ _END = ".log_prob"
 Parts = dict[str, float]
 
 
-def parts_of(translator: Translator, sources: Sequence[str], translations: Sequence[Translation]) -> list[list[Parts]]:
+def parts_of(
+    translator: Translator,
+    sources: Sequence[str],
+    translations: Sequence[Translation],
+    contexts: Texts | None = None,
+    context_outputs: Texts | None = None,
+) -> list[list[Parts]]:
     """Of each source, for its translation and then its n-best list: log P by every part, in nats, and the length.
 
     `main` is the system's own; where distributions are mixed in the search, `decoder` is its vocabulary head alone.
-    `length` counts pieces, </s> included.
+    `length` counts pieces, </s> included. contexts, context_outputs: of each source, as in `Translator.translate`.
     """
     every = [[translation, *translation.n_best] for translation in translations]
-    repeated = [source for source, found in zip(sources, every, strict=True) for _ in found]
+
+    def repeated(values: Sequence[Any]) -> list[Any]:
+        return [value for value, found in zip(values, every, strict=True) for _ in found]
+
     tokens = [one.tokens for found in every for one in found]
-    traces = iter(translator.trace(repeated, tokens, ["log_prob", f"*{_END}"]))
+    found = translator.trace(
+        repeated(sources),
+        tokens,
+        ["log_prob", f"*{_END}"],
+        contexts=None if contexts is None else repeated(contexts),
+        context_outputs=None if context_outputs is None else repeated(context_outputs),
+    )
+    traces = iter(found)
     return [[_sums(next(traces)) for _ in found] for found in every]
 
 

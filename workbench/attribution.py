@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from workbench.inside import look, opened
+from workbench.contexts import Before, given
+from workbench.inside import look, opened, stamp
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Explained:
     prefix: tuple[str, ...]
     target: tuple[str, ...]
     found: Attribution
+    in_document: bool = False  # with the sentences before it, which are not attributed to
 
     @property
     def words(self) -> list[str]:
@@ -47,8 +49,11 @@ class Explained:
     @property
     def constants(self) -> list[str]:
         """The embeddings that a mechanism reads beside the words' own, said by their side and place (from 1)."""
+        elsewhere = {side: f"elsewhere on the {side}" for side in ("source", "target")}
+        if self.in_document:
+            elsewhere["source"] = "in the sentences before"
         return [
-            f"{one.side} position {one.position + 1}" if one.position is not None else f"elsewhere on the {one.side}"
+            f"{one.side} position {one.position + 1}" if one.position is not None else elsewhere[one.side]
             for one in self.found.constants
         ]
 
@@ -60,21 +65,15 @@ def explain(run: Run, test: str, sentence: int, options: Mapping[str, Any], ever
     or "sentence". every_word: one row for each word of the translation and a last one for the sentence.
     """
     looked = look(run, test, sentence, str(options.get("target", "own")), str(options.get("text", "")))
-    if len(looked.context):
-        raise RunError(
-            f"{run.name} reads the sentences before this one, and attribution knows none but its own; the page Context "
-            "shows what they change"
-        )
     chosen = (*range(len(looked.target)), -1) if every_word else (_place(run, looked.target, options),)
     method, baseline = options.get("method", "integrated_gradients"), options.get("baseline", "zero")
     for name, value, known in (("method", method, METHODS), ("baseline", baseline, BASELINES)):
         if value not in known:
             raise RunError(f"{name} {value!r}: choose {', '.join(known)}")
-    weights = run.weights.stat()
-    found = _attributed(
-        run.reference, (weights.st_mtime, weights.st_size), looked.source, looked.target, chosen, method, baseline
-    )
-    return Explained(run, looked.source, ("<s>", *looked.target[:-1]), looked.target, found)
+    words = run.translations(test).test_set.sources[sentence], looked.before, looked.target
+    found = _attributed(run.reference, stamp(run), *words, chosen, str(method), str(baseline))
+    prefix = ("<s>", *looked.target[:-1])
+    return Explained(run, looked.source, prefix, looked.target, found, looked.before is not None)
 
 
 def _place(run: Run, target: Sequence[str], options: Mapping[str, Any]) -> int:
@@ -89,27 +88,32 @@ def _place(run: Run, target: Sequence[str], options: Mapping[str, Any]) -> int:
 @lru_cache(maxsize=64)
 def _attributed(
     reference: str,
-    stamp: tuple[float, int],
-    source: tuple[str, ...],
+    weights: tuple[float, int],
+    source: str,
+    before: Before | None,
     target: tuple[str, ...],
     chosen: tuple[int, ...],
     method: str,
     baseline: str,
 ) -> Attribution:
     from core_models.attribution import attribute
+    from core_models.reading import Reading
 
-    translator, lock = opened(reference, stamp)
+    translator, lock = opened(reference, weights)
+    vocabularies = translator.source_vocabulary, translator.target_vocabulary
+    read = Reading(translator.context, vocabularies, [source], **given(before))
     finished = target[-1] == "</s>"
     words = _numbers(translator.target_vocabulary, target[: len(target) - finished])
     with lock:
         return attribute(
             translator.systems[0],
-            _numbers(translator.source_vocabulary, source[:-1]),
+            read.pieces[0],
             words,
             finished,
             chosen,
             method,  # type: ignore[arg-type]
             baseline,  # type: ignore[arg-type]
+            context=read.batch([0]).context,
         )
 
 

@@ -1,8 +1,8 @@
 """What a run's translations become as the beam widens, measured once and kept: RESULTS/beam_sizes/TEST.json.
 
 The quality is that of the whole test set under the run's own search. Search errors are counted on its short sentences,
-searched again without a length penalty: there the beam and the exact search look for the same thing. Never imports
-torch by itself.
+searched again without a length penalty: there the beam and the exact search look for the same thing, with the same
+sentences before, whose translations are those of the widest beam. Never imports torch by itself.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.contexts import given, read_before
 from workbench.evaluation import Step
 from workbench.runs import Run, RunError
 from workbench.translations import TestSet
@@ -61,9 +62,9 @@ def measure(
         outputs[size], seconds[size] = [one.text for one in found], round(time.perf_counter() - began, 3)
         if step is not None:
             step(number + 1, len(wanted) + 1)
-    short = [line for line in test.sources if len(line.split()) <= short_words][:most_short]
+    short = [row for row, line in enumerate(test.sources) if len(line.split()) <= short_words][:most_short]
     table = beam_sizes.quality(outputs, test.references)
-    errors, said = _exactly(translator, short, wanted, most_nodes)
+    errors, said = _exactly(translator, test, short, outputs[wanted[-1]], wanted, most_nodes)
     table = table.assign(seconds=list(seconds.values())).merge(errors.drop(columns="n"), on="size")
     penalty = translator.search.length_penalty if length_penalty is None else length_penalty
     about = {"length_penalty": penalty, "short_words": short_words, "most_nodes": most_nodes, **said}
@@ -78,19 +79,36 @@ def measure(
 
 
 def _exactly(
-    translator: Translator, sources: list[str], sizes: Sequence[int], most_nodes: int
+    translator: Translator,
+    test: TestSet,
+    rows: Sequence[int],
+    written: Sequence[str],
+    sizes: Sequence[int],
+    most_nodes: int,
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Search errors by beam size, and what the exact searches found in all."""
+    """Search errors by beam size in some sentences of a test set, and what the exact searches found in all.
+
+    written: the translations of all lines that are read before a sentence, by all searches the same.
+    """
     from analyses import beam_sizes
 
+    sources = [test.sources[row] for row in rows]
+    before = [read_before(translator.context, test, row, written) for row in rows]
+    search: dict[str, Any] = {"n_best": 1, "length_penalty": 0.0, **given(*before)}
     found: dict[int, list[float]] = {}
     for size in sizes:
-        beams = translator.translate(sources, beam=size, n_best=1, length_penalty=0.0) if sources else []
+        beams = translator.translate(sources, beam=size, **search) if sources else []
         found[size] = [one.log_prob if one.finished else -math.inf for one in beams]
     best, decided, empty = [], [], 0
-    for row, source in enumerate(sources):
+    for row, (source, context) in enumerate(zip(sources, before, strict=True)):
         bound = max(found[size][row] for size in sizes)
-        exact = translator.exact(source, bound - beam_sizes.NOISE_NATS, most_nodes)  # so that it names the best itself
+        exact = translator.exact(
+            source,
+            bound - beam_sizes.NOISE_NATS,  # so that it names the best itself
+            most_nodes,
+            None if context is None else context.sources,
+            None if context is None else context.outputs,
+        )
         best.append(max(bound, exact.log_prob))
         decided.append(exact.decided)
         empty += exact.decided and exact.words == []

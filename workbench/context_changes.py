@@ -32,8 +32,8 @@ _NAMES = ("log_prob", _COUPLINGS, _WORDS, _DISTANCES)
 
 @dataclass(frozen=True)
 class Variant:
-    """A context instead of the own one. what: how it was changed; distance and place: of the sentence (from 1) and the
-    word in it (from 0) that is left out, of its source or of its translation."""
+    """A context instead of the own one. what: how it was changed; distance and place: `Before.distance` of the sentence
+    and the word in it (from 0) that is left out, of its source or of its translation."""
 
     what: str
     before: Before
@@ -51,13 +51,13 @@ def variants(own: Before, other: Before | None = None) -> list[Variant]:
     found = [Variant("", own)]
     sides = [("source", own.sources)] + ([] if own.outputs is None else [("translation", own.outputs)])
     for side, lines in sides:
-        for distance in range(len(lines), 0, -1):
-            words = (lines[distance - 1] or "").split()
+        for entry in own.entries:
+            words = (lines[entry] or "").split()
             for place, word in enumerate(words):
                 line = " ".join(words[:place] + words[place + 1 :])
-                found.append(Variant(WORD, _with(own, side, distance, line), side, distance, place, word))
-    there = [distance for distance in range(1, len(own.sources) + 1) if own.sources[distance - 1] is not None]
-    found += [Variant(SENTENCE, _without(own, [distance]), distance=distance) for distance in reversed(there)]
+                found.append(Variant(WORD, _with(own, side, entry, line), side, own.distance(entry), place, word))
+    there = [entry for entry in own.entries if own.sources[entry] is not None]
+    found += [Variant(SENTENCE, _without(own, [entry]), distance=own.distance(entry)) for entry in there]
     found.append(Variant(NONE, _without(own, there)))
     found += [] if other is None else [Variant(OTHER, other)]
     found.append(Variant(BACKWARDS, _changed(own, _backwards)))
@@ -66,20 +66,22 @@ def variants(own: Before, other: Before | None = None) -> list[Variant]:
     return found
 
 
-def _with(own: Before, side: str, distance: int, line: str) -> Before:
-    name = "sources" if side == "source" else "outputs"
-    lines: Lines = getattr(own, name)
-    return replace(own, **{name: (*lines[: distance - 1], line, *lines[distance:])})
+def _with(own: Before, side: str, entry: int, line: str) -> Before:
+    def changed(lines: Lines) -> Lines:
+        return (*lines[:entry], line, *lines[entry + 1 :])
+
+    if side == "source":
+        return replace(own, sources=changed(own.sources))
+    return replace(own, outputs=changed(own.outputs or ()))
 
 
 def _changed(own: Before, change: Callable[[Lines], Lines]) -> Before:
-    return Before(change(own.sources), None if own.outputs is None else change(own.outputs))
+    outputs = None if own.outputs is None else change(own.outputs)
+    return replace(own, sources=change(own.sources), outputs=outputs)
 
 
-def _without(own: Before, distances: Sequence[int]) -> Before:
-    return _changed(
-        own, lambda lines: tuple(None if place in distances else line for place, line in enumerate(lines, start=1))
-    )
+def _without(own: Before, entries: Sequence[int]) -> Before:
+    return _changed(own, lambda lines: tuple(None if entry in entries else line for entry, line in enumerate(lines)))
 
 
 def _backwards(lines: Lines) -> Lines:

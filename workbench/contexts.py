@@ -16,6 +16,7 @@ from workbench.translations import TestSet
 if TYPE_CHECKING:
     from core_models.text.documents import ContextUse
     from core_models.traces import Trace, TraceArray
+    from core_models.translator import Translator
 
 CAPSULES = "query_capsules"
 # What reads the sentences before, and the sides on which it attends to their words, unless its options say one.
@@ -33,15 +34,32 @@ Lines = tuple[str | None, ...]
 @dataclass(frozen=True)
 class Before:
     """The sentences before one, entry k the one k + 1 before it (None: there is none), and their translations, where
-    these are read too."""
+    these are read too. after: how many entries, the last ones, are of the sentences after it, the next one first."""
 
     sources: Lines
     outputs: Lines | None = None
+    after: int = 0
+
+    @property
+    def entries(self) -> list[int]:
+        """The places of all entries as they stand in the document."""
+        first = len(self.sources) - self.after
+        return [*reversed(range(first)), *range(first, len(self.sources))]
+
+    def distance(self, entry: int) -> int:
+        """How many sentences before the sentence an entry stands; negative after it."""
+        first = len(self.sources) - self.after
+        return entry + 1 if entry < first else first - 1 - entry
 
     @property
     def there(self) -> int:
         """How many sentences there are."""
-        return sum(text is not None for text in self.sources)
+        return len(self.in_order)
+
+    @property
+    def in_order(self) -> list[str]:
+        """The sentences that there are, as they stand in the document."""
+        return [text for entry in self.entries if (text := self.sources[entry]) is not None]
 
 
 def readers(run: Run) -> dict[str, dict[str, Any]]:
@@ -55,14 +73,15 @@ def of_context(runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if readers(run)]
 
 
-def reach_of(run: Run) -> int:
-    """How many sentences before one a run reads at most; none where it reads no context."""
+def reach_of(run: Run) -> tuple[int, int]:
+    """How many sentences before one a run reads at most, and how many after; none where it reads no context."""
     from core_models.config import parse
     from core_models.mechanisms.document_context import ContextOptions
     from core_models.systems import MECHANISMS
 
     found = [parse(MECHANISMS[kind].Options, options, where=kind) for kind, options in readers(run).items()]
-    return max((one.context_sentences for one in found if isinstance(one, ContextOptions)), default=0)
+    uses = [one.use() for one in found if isinstance(one, ContextOptions)]
+    return max((use.sentences for use in uses), default=0), max((use.after for use in uses), default=0)
 
 
 def attending(run: Run) -> list[tuple[str, str]]:
@@ -88,21 +107,32 @@ def routing_context(runs: Sequence[Run]) -> list[Run]:
     return found
 
 
-def rows_before(test: TestSet, sentence: int, reach: int) -> tuple[int | None, ...]:
-    """The rows of the `reach` sentences before one in its document, the nearest first; None where there is none."""
-    documents = test.documents
-    first = sentence
-    while documents is not None and first > 0 and documents[first - 1] == documents[sentence]:
-        first -= 1
-        if sentence - first == reach:
-            break
-    return tuple(sentence - distance if sentence - distance >= first else None for distance in range(1, reach + 1))
+def rows_before(test: TestSet, sentence: int, reach: int, after: int = 0) -> tuple[int | None, ...]:
+    """The rows of the `reach` sentences before one in its document, the nearest first, then of the `after` sentences
+    after it; None where there is none."""
+
+    def along(step: int, most: int) -> list[int | None]:
+        documents, row, found = test.documents or [], sentence + step, list[int | None]()
+        while len(found) < most and 0 <= row < len(documents) and documents[row] == documents[sentence]:
+            found.append(row)
+            row += step
+        return [*found, *[None] * (most - len(found))]
+
+    return (*along(-1, reach), *along(1, after))
 
 
-def before(test: TestSet, sentence: int, reach: int, outputs: Sequence[str] | None = None) -> Before:
-    """What stands before a sentence; outputs: the translations of all lines, where these are read."""
-    rows = rows_before(test, sentence, reach)
-    return Before(_lines(test.sources, rows), None if outputs is None else _lines(outputs, rows))
+def before(test: TestSet, sentence: int, reach: int, outputs: Sequence[str] | None = None, after: int = 0) -> Before:
+    """What stands before a sentence and, if that is read, after it; outputs: the translations of all lines, where these
+    are read."""
+    rows = rows_before(test, sentence, reach, after)
+    return Before(_lines(test.sources, rows), None if outputs is None else _lines(outputs, rows), after)
+
+
+def typed_before(text: str, reach: int) -> Before:
+    """The last lines of a text that a run of this reach reads, the nearest first; of a run that reads none all of them,
+    which it will refuse."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    return Before(tuple(reversed(lines))[: reach or None])
 
 
 def of_another_document(
@@ -110,16 +140,16 @@ def of_another_document(
 ) -> Before | None:
     """As many sentences as stand before one, from the next document that has them (the first comes after the last);
     None where there is no such document."""
-    documents, reach = test.documents, len(own.sources)
+    documents, reach = test.documents, len(own.sources) - own.after
     if documents is None or not own.there:
         return None
     for step in range(1, len(documents)):
         row = (sentence + step) % len(documents)
         if documents[row] == documents[sentence]:
             continue
-        other = rows_before(test, row, reach)
-        if sum(place is not None for place in other) == own.there:
-            return Before(_lines(test.sources, other), None if outputs is None else _lines(outputs, other))
+        other = before(test, row, reach, outputs, own.after)
+        if other.there == own.there:
+            return other
     return None
 
 
@@ -132,12 +162,31 @@ def given(*before: Before | None) -> dict[str, Any]:
     return {"contexts": [list(one.sources) for one in known], "context_outputs": outputs or None}
 
 
-def beside(use: ContextUse, test: TestSet, rows: Sequence[int], outputs: Sequence[str]) -> dict[str, Any]:
-    """What a translator takes beside some sentences of a test set, by what it reads, so that each stands in its
-    document; outputs: the translations of all lines."""
+def read_before(use: ContextUse, test: TestSet, sentence: int, outputs: Sequence[str]) -> Before | None:
+    """What is read before a sentence of a test set, so that it stands in its document; outputs: the translations of all
+    lines. None of a system that reads single sentences."""
     if not use.sentences:
-        return {}
-    return given(*(before(test, row, use.sentences, outputs if use.outputs else None) for row in rows))
+        return None
+    return before(test, sentence, use.sentences, outputs if use.outputs else None, use.after)
+
+
+def beside(use: ContextUse, test: TestSet, rows: Sequence[int], outputs: Sequence[str]) -> dict[str, Any]:
+    """What a translator takes beside some sentences of a test set: `read_before` of each."""
+    return given(*(read_before(use, test, row, outputs) for row in rows))
+
+
+def own_outputs(translator: Translator, contexts: Sequence[Sequence[str | None]]) -> list[list[str | None]]:
+    """The translations of the sentences before, entry by entry: what a system itself makes of each list of them, as a
+    document of its own."""
+    written = [[text for text in reversed(lines) if text is not None] for lines in contexts]
+    documents = [str(number) for number, lines in enumerate(written) for _ in lines]
+    flat = [text for lines in written for text in lines]
+    made = iter(translator.translate(flat, documents, n_best=1)) if flat else iter(())
+    found: list[list[str | None]] = []
+    for lines, own in zip(contexts, written, strict=True):
+        outputs = [next(made).text for _ in own][::-1]
+        found.append([*outputs, *[None] * (len(lines) - len(own))])
+    return found
 
 
 def texts_before(run: Run, test: TestSet, outputs: Sequence[str]) -> list[Any]:

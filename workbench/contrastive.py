@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 from analyses.contrastive import Item, Scored
 from analyses.lines import digest
 from core_models.text.parallel import read_lines
-from workbench.contexts import readers
+from workbench.contexts import own_outputs, readers
 from workbench.runs import Run, RunError
 from workbench.whole_files import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from core_models.reading import Texts
     from core_models.translator import Translator
     from workbench.evaluation import Step
 
@@ -219,22 +220,19 @@ def _score(translator: Translator, items: Sequence[Item]) -> list[Scored]:
     return scored
 
 
-def _contexts(translator: Translator, items: Sequence[Item]) -> dict[str, list[list[str]]]:
+def _contexts(translator: Translator, items: Sequence[Item]) -> dict[str, Texts]:
     """What a system reads before the items, the nearest sentence first: sources and, where it reads these, their
     translations: those of the items, or where an item has none the system's own."""
     use = translator.context
     if not use.sentences:
         return {}
-    sources = [list(item.context[::-1][: use.sentences]) for item in items]
+    sources: list[list[str]] = [list(item.context[::-1][: use.sentences]) for item in items]
     if not use.outputs:
         return {"contexts": sources}
-    given = [list(item.context_outputs[::-1][: use.sentences]) for item in items]
+    given: list[Sequence[str | None]] = [item.context_outputs[::-1][: use.sentences] for item in items]
     lacking = [number for number, item in enumerate(items) if item.context and not item.context_outputs]
-    lines = [line for number in lacking for line in reversed(sources[number])]
-    documents = [str(number) for number in lacking for _ in sources[number]]
-    written = iter(translator.translate(lines, documents)) if lines else iter(())
-    for number in lacking:
-        given[number] = [next(written).text for _ in sources[number]][::-1]
+    for number, lines in zip(lacking, own_outputs(translator, [sources[number] for number in lacking]), strict=True):
+        given[number] = lines
     return {"contexts": sources, "context_outputs": given}
 
 

@@ -5,6 +5,7 @@ Gathers from runs; the scores are those of `analyses`. Knows no figure.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -52,17 +53,18 @@ def sentences_table(runs: Sequence[Run], test: str, document: str) -> pd.DataFra
     for run in runs:
         found, reach = run.translations(test), reach_of(run)
         columns[run.name] = [found.hypotheses[row] for row in rows]
-        if reach:
-            columns[f"{run.name} read"] = [_read(rows_before(first, row, reach)) for row in rows]
+        if any(reach):
+            columns[f"{run.name} read"] = [_read(rows_before(first, row, *reach)) for row in rows]
     return pd.DataFrame(columns)
 
 
 def _read(rows: Sequence[int | None]) -> str:
-    """Sentences in words, the first and the last of them."""
-    there = [row for row in rows if row is not None]
-    if not there:
-        return NONE
-    return f"{min(there)} to {max(there)}" if len(there) > 1 else str(there[0])
+    """Sentences in words: the first and the last of each stretch of them."""
+    there = sorted(row for row in rows if row is not None)
+    stretches = [
+        [row for _, row in own] for _, own in itertools.groupby(enumerate(there), key=lambda pair: pair[1] - pair[0])
+    ]
+    return ", ".join(f"{own[0]} to {own[-1]}" if len(own) > 1 else str(own[0]) for own in stretches) or NONE
 
 
 def levels_table(runs: Sequence[Run], test: str, metric: str, counting: Counting, samples: int = 1000) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from workbench.contexts import READERS, Before, before, given
+from workbench.contexts import READERS, Before, given, read_before
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -104,10 +104,7 @@ def standing_before(
 ) -> Before | None:
     """What a run reads before a sentence of a test set; its own translations of that, unless other ones are given."""
     use = opened(run.reference, stamp(run))[0].context
-    if not use.sentences:
-        return None
-    written = (translations.hypotheses if outputs is None else outputs) if use.outputs else None
-    return before(translations.test_set, sentence, use.sentences, written)
+    return read_before(use, translations.test_set, sentence, translations.hypotheses if outputs is None else outputs)
 
 
 def _looked(run: Run, source: str, tokens: tuple[str, ...] | None, text: str | None, found: Before | None) -> Looked:

@@ -6,8 +6,8 @@ left out, and is asked about the references of the test set. Knows runs and trut
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,11 @@ from analyses.past_future import of_words
 from analyses.past_future_truth import Present, cells
 from workbench import kept_results
 from workbench.past_future import references_of
-from workbench.runs import Run
+from workbench.runs import Run, RunError
 from workbench.true_links import Truth, truth_of, truths
 
 if TYPE_CHECKING:
     from core_models.probing import Features
-    from core_models.text.vocabulary import Vocabulary
     from core_models.translator import Translator
 
 LESSONS, SEED = 2000, 977  # sentences that a probe learns from, and the seed they are drawn with
@@ -62,56 +61,66 @@ def _asked(run: Run, test: str, rows: Sequence[int], present: Present, lessons: 
     from core_models.probing import says, taught
 
     translator = core_models.load(run.reference)
-    own, references, known = run.translations(test).test_set.sources, references_of(run, test), truths(run, test)
+    if translator.context.joined:
+        raise RunError(
+            f"{run.name} reads the sentences before and the sentence as one text, and a probe would be of their words "
+            "too; choose a run that reads them apart, such as qcn, or single sentences"
+        )
+    own, references = run.translations(test).test_set, references_of(run, test)
     examples = []
-    for read, sources, targets, truth in _forced(translator, *_lessons(lessons, set(own))):
+    for read, sources, targets, truth in _forced(translator, _lessons(lessons, set(own.sources))):
         labels = torch.full((len(truth), read.states.shape[1], read.memory.shape[1]), -1, dtype=torch.int8)
         for place, one in enumerate(truth):
             made = labels_of(one, sources[place], targets[place], present)
             labels[place, : made.shape[0], : made.shape[1]] = torch.from_numpy(made)
         examples.append((read, labels))
     probe = taught(examples)
-    wanted, answers, knowing = (
-        [own[row] for row in rows],
-        [references[row] for row in rows],
-        [known[row] for row in rows],
-    )
-    for read, sources, targets, truth in _forced(translator, wanted, answers, knowing):
+    asked = _Text(own.sources, references, own.documents, truths(run, test), rows)
+    for read, sources, targets, truth in _forced(translator, asked):
         past = says(probe, read).numpy()
         for place in range(len(truth)):
             steps, words = len(targets[place]), len(sources[place])
             yield of_words(past[place, :steps, :words, None], targets[place], sources[place])[:, :-1, 0]
 
 
-def _lessons(count: int, left_out: set[str]) -> tuple[list[str], list[str], list[Truth]]:
-    """Sources, translations and truth of what the probe learns from."""
+class _Text(NamedTuple):
+    """Sentences in their documents, their translations and truth, and which rows of them count."""
+
+    sources: Sequence[str]
+    targets: Sequence[str]
+    documents: Sequence[str] | None
+    truth: Mapping[int, Truth] | Sequence[Truth]
+    rows: Sequence[int]
+
+
+def _lessons(count: int, left_out: set[str]) -> _Text:
+    """What the probe learns from."""
     from core_models.text.controlled import generate
 
     text = generate(count, 1, 1, seed=SEED).train
     rows = [row for row, source in enumerate(text.sources) if source not in left_out]
-    sources, targets = ([lines[row] for row in rows] for lines in (text.sources, text.targets))
-    truth = [
-        truth_of(source, target, text.truth[row]) for row, source, target in zip(rows, sources, targets, strict=True)
-    ]
-    return sources, targets, truth
+    truth = {row: truth_of(text.sources[row], text.targets[row], text.truth[row]) for row in rows}
+    return _Text(text.sources, text.targets, text.documents, truth, rows)
 
 
 def _forced(
-    translator: Translator, sources: Sequence[str], targets: Sequence[str], truth: Sequence[Truth]
-) -> Iterator[tuple[Features, list[list[str]], list[list[str]], Sequence[Truth]]]:
+    translator: Translator, text: _Text
+) -> Iterator[tuple[Features, list[list[str]], list[list[str]], list[Truth]]]:
     """What the system's states say of some sentences at a time, and their pieces, </s> among them."""
     from core_models.probing import features
-    from core_models.text.batches import collate
+    from core_models.reading import Reading
 
     (system,) = translator.systems
-    for begin in range(0, len(sources), AT_ONCE):
-        here = slice(begin, begin + AT_ONCE)
-        from_ids, from_pieces = _in_pieces(translator.source_vocabulary, sources[here])
-        to_ids, to_pieces = _in_pieces(translator.target_vocabulary, targets[here])
-        yield features(system, collate(from_ids, to_ids)), from_pieces, to_pieces, truth[here]
-
-
-def _in_pieces(vocabulary: Vocabulary, lines: Sequence[str]) -> tuple[list[list[int]], list[list[str]]]:
-    """Their numbers, and their pieces with </s>."""
-    ids = vocabulary.encode(list(lines))
-    return ids, [[*vocabulary.pieces(one), END] for one in ids]
+    vocabularies = translator.source_vocabulary, translator.target_vocabulary
+    read, targets = Reading(translator.context, vocabularies, text.sources, text.documents), list(text.targets)
+    written = vocabularies[1].encode(targets)
+    for row, ids in enumerate(written):
+        read.found(row, ids)
+    for begin in range(0, len(text.rows), AT_ONCE):
+        here = text.rows[begin : begin + AT_ONCE]
+        found = features(system, read.batch(here, [written[row] for row in here]))
+        from_pieces, to_pieces = (
+            [[*vocabulary.pieces(ids[row]), END] for row in here]
+            for vocabulary, ids in zip(vocabularies, (read.pieces, written), strict=True)
+        )
+        yield found, from_pieces, to_pieces, [text.truth[row] for row in here]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analyses.kept_arrays import read_arrays, write_arrays
+from workbench.contexts import beside, readers
 from workbench.evaluation import Step
 from workbench.file_digests import digest_of
 from workbench.runs import Run, RunError
@@ -60,7 +61,7 @@ def has_lists(run: Run, test: str) -> bool:
 def measure(run: Run, test: str, device: str = "cpu", step: Step | None = None) -> Path:
     """Score every hypothesis of the stored lists with the run's own heads and keep the table; returns its path.
 
-    Raises RunError without lists or references, and for a system that reads the sentences before.
+    Raises RunError without lists or references. The translations of the sentences before are the stored ones.
     """
     from analyses.scores import extract, preset
 
@@ -91,8 +92,6 @@ def _forced(run: Run, test: str, every: list[list[dict[str, Any]]], device: str,
 
     translator: Translator = core_models.load(run.reference, device)
     opened = run.translations(test)
-    if translator.context.sentences and opened.test_set.documents is not None:
-        raise RunError(f"{run.name} reads the sentences before; its n-best lists cannot be scored one by one")
 
     def translation(one: dict[str, Any]) -> Translation:
         finished = one["tokens"][-1:] == ["</s>"]
@@ -104,7 +103,9 @@ def _forced(run: Run, test: str, every: list[list[dict[str, Any]]], device: str,
         best = [translation(own[0]) for own in chunk]
         for one, own in zip(best, chunk, strict=True):
             one.n_best = [translation(other) for other in own[1:]]
-        for parts in parts_of(translator, opened.test_set.sources[begin : begin + AT_ONCE], best):
+        rows = range(begin, begin + len(chunk))
+        before = beside(translator.context, opened.test_set, rows, opened.hypotheses)
+        for parts in parts_of(translator, [opened.test_set.sources[row] for row in rows], best, **before):
             found += parts
         if step is not None:
             step(min(begin + AT_ONCE, len(every)), len(every))
@@ -141,7 +142,9 @@ def _of(run: Run, test: str) -> dict[str, str]:
     opened = run.translations(test)
     details = digest_of(opened.folder / "details.jsonl") if not opened.outside else ""
     text = opened.test_set
-    return {"weights": run.digest, "lists": details, "texts": lines.digest(text.sources, *text.all_references)}
+    documents = [text.documents] if text.documents is not None and readers(run) else []
+    texts = lines.digest(text.sources, *text.all_references, *documents)
+    return {"weights": run.digest, "lists": details, "texts": texts}
 
 
 def _path(run: Run, test: str) -> Path:

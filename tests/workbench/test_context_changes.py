@@ -6,9 +6,10 @@ import pytest
 import core_models
 from analyses.context_routing import moved
 from workbench.context_changes import BACKWARDS, NONE, OTHER, SENTENCE, SWAPPED, WORD, changes, variants
-from workbench.contexts import Before, rows_before
+from workbench.contexts import Before, before, rows_before
 from workbench.drawing import Request, draw
 from workbench.runs import RunError, open_run
+from workbench.translations import TestSet as TestedOn
 
 
 def test_variants_leave_out_each_word_and_each_sentence_once():
@@ -110,3 +111,17 @@ def test_the_figure_is_the_table(context_runs, demo_runs, row):
         draw("context-changes", Request((plain,), "test", row))
     with pytest.raises(RunError, match="sentence 0 of 'test' has nothing before it"):
         draw("context-changes", Request((run,), "test", 0))
+
+
+def test_sentences_after_stand_behind_those_before_and_are_left_out_by_themselves():
+    test = TestedOn("test", list("abcde"), None, list("xxxxy"))
+    assert rows_before(test, 1, 2, 2) == (0, None, 2, 3)
+    assert rows_before(test, 4, 2, 2) == (None,) * 4
+    own = before(test, 1, 2, after=2)
+    assert own.in_order == ["a", "c", "d"]
+    assert [own.distance(entry) for entry in own.entries] == [2, 1, -1, -2]
+    found = variants(own, before(test, 2, 2, after=2))
+    left_out = {one.distance: one.before for one in found if one.what == SENTENCE}
+    assert left_out == {1: Before((None, None, "c", "d"), None, 2), -1: Before(("a", None, None, "d"), None, 2),
+                        -2: Before(("a", None, "c", None), None, 2)}  # fmt: skip
+    assert [(one.word, one.distance) for one in found if one.what == WORD] == [("a", 1), ("c", -1), ("d", -2)]

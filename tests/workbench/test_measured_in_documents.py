@@ -1,5 +1,6 @@
 """What is measured over a test set of a run that reads the sentences before is what decoding its documents gives."""
 
+import json
 import shutil
 
 import numpy as np
@@ -8,11 +9,12 @@ import yaml
 
 import core_models
 from analyses.attention import joined, to_words
-from workbench import content_states, evaluation, past_future, routing
+from workbench import beam_sizes, content_states, evaluation, past_future, rescoring, routing
 from workbench.drawing import Request
 from workbench.drawing.alignment import error_table
+from workbench.past_future_probe import read_by_probe
 from workbench.routing import forced
-from workbench.runs import open_run
+from workbench.runs import RunError, open_run
 from workbench.training import new_run, train
 
 HAN = {"hierarchical_attention": {}}
@@ -143,3 +145,74 @@ def test_joined_sentences_are_measured_by_their_own_words(run_of):
         np.testing.assert_allclose(one.attention, whole[..., -len(one.source) :], atol=1e-5)
     assert longer
     assert len(error_table(Request((run,), "test", options={"links": "truth"})))
+
+
+def test_n_best_lists_are_scored_in_their_documents(reading, tmp_path):
+    """Every hypothesis has the log P of its forced pass after the run's own translations; here the next sentence's
+    translation stands in each list too."""
+    run = open_run(shutil.copytree(reading["em-routing"].folder, tmp_path / "em-routing"))
+    stored, file = run.translations("test"), run.folder / "translations" / "test" / "details.jsonl"
+    others = zip(stored.hypotheses[1:], stored.details[1:], strict=True)
+    lists = [{"text": text, "tokens": detail["tokens"]} for text, detail in others] + [{"text": "", "tokens": ["</s>"]}]
+    lines = [{**detail, "n_best": [one]} for detail, one in zip(stored.details, lists, strict=True)]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    rescoring.measure(run, "test")
+    found, every = rescoring.read(run, "test"), rescoring.lists_of(run, "test")
+    translations, translator = run.translations("test"), core_models.load(run.reference)
+    test = translations.test_set
+    contexts, outputs = translator.contexts(test.sources, test.documents, translations.hypotheses)
+    wanted, alone = (
+        [
+            trace["log_prob"].values.sum()
+            for row, lists in enumerate(every)
+            for trace in translator.trace(
+                [test.sources[row]] * len(lists), [one["tokens"] for one in lists], ["log_prob"],
+                contexts=[contexts[row]] * len(lists) if read else None,
+                context_outputs=[outputs[row]] * len(lists) if read else None,
+            )
+        ]
+        for read in (True, False)
+    )  # fmt: skip
+    main = found.values[:, found.parts.index("main")]
+    np.testing.assert_allclose(main, wanted, atol=1e-4)
+    assert np.abs(main - alone).max() > 1e-3
+
+
+def test_beam_sizes_are_measured_in_their_documents(reading, tmp_path):
+    """Beams and the exact search of two words at most, by hand with the sentences before and the widest beam's
+    translations of them."""
+    run = open_run(shutil.copytree(reading["em-routing"].folder, tmp_path / "em-routing"))
+    config = run.folder / "config.yaml"
+    config.write_text(config.read_text(encoding="utf-8").replace("max_length: 6", "max_length: 2"), encoding="utf-8")
+    run, test = open_run(run.folder), reading["em-routing"].translations("test").test_set
+    beam_sizes.measure(run, test, [1, 2], short_words=12, most_short=6, most_nodes=1000, length_penalty=0.0)
+    said, translator = beam_sizes.read(run, "test"), core_models.load(run.reference)
+    assert said["decided"] == said["short"] == 6
+    lines, search = (test.sources, test.documents), {"length_penalty": 0.0}
+    written = {size: translator.translate(*lines, beam=size, **search) for size in (1, 2)}
+    contexts, outputs = translator.contexts(test.sources, test.documents, [one.text for one in written[2]])
+    errors, changed = {1: 0, 2: 0}, 0
+    for row in [row for row, line in enumerate(test.sources) if len(line.split()) <= 12][:6]:
+        best = translator.exact(test.sources[row], context=contexts[row], context_output=outputs[row])
+        changed += abs(best.log_prob - translator.exact(test.sources[row]).log_prob) > 1e-3
+        for size in errors:
+            (beam,) = translator.translate([test.sources[row]], beam=size, **search,
+                                           contexts=[contexts[row]], context_outputs=[outputs[row]])  # fmt: skip
+            errors[size] += not beam.finished or best.log_prob > beam.log_prob + 1e-3
+    assert changed
+    assert [row["errors"] for row in said["sizes"]] == list(errors.values())
+    for size, row in zip(written, said["sizes"], strict=True):
+        assert row["empty"] == [one.text for one in written[size]].count("")
+
+
+def test_a_probe_reads_the_states_of_the_document(reading, tmp_path):
+    """With no documents its answers are others; joined sentences are refused with a reason."""
+    answers = []
+    for documents in (True, False):
+        run = open_run(shutil.copytree(reading["gdr"].folder, tmp_path / f"gdr-{documents}"))
+        if not documents:
+            (run.folder / "translations" / "test" / "documents.txt").unlink()
+        answers.append(read_by_probe(run, "test", range(4), lessons=60))
+    assert np.abs(answers[0][2] - answers[1][2]).max() > 1e-4
+    with pytest.raises(RunError, match="reads the sentences before and the sentence as one text"):
+        read_by_probe(reading["concatenation"], "test", range(2), lessons=20)

@@ -75,6 +75,7 @@ def _attended(request: Request, looked: Looked, kind: str, side: str, over: str)
     import numpy as np
 
     from analyses import attention
+    from analyses.documents import how_far
 
     found = looked.array(f"{kind}.{side}.attention")
     weights = found if found.ndim == 4 else found[None]  # [layer, head, query, key]
@@ -88,4 +89,4 @@ def _attended(request: Request, looked: Looked, kind: str, side: str, over: str)
         return shares, list(tokens)
     at = looked.array(f"{prefix}.distance")
     apart = sorted(set(at.tolist()), reverse=True)
-    return np.stack([shares[:, at == one].sum(1) for one in apart], axis=1), [f"{one} before" for one in apart]
+    return np.stack([shares[:, at == one].sum(1) for one in apart], axis=1), [how_far(one) for one in apart]

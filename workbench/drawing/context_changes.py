@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def _changes(request: Request) -> Figure:
     import pandas as pd
 
+    from analyses.documents import how_far
     from workbench.context_changes import WORD, changes
     from workbench.figures.context_changes import context_changes
 
@@ -34,7 +35,7 @@ def _changes(request: Request) -> Figure:
     words, wholes = found[of_words], found[~of_words]
     at = words.groupby(["system", "side"], sort=False).cumcount()
     labels = [
-        f"without the sentence {distance} before" if distance else str(what)
+        f"without the sentence {how_far(distance)}" if distance else str(what)
         for what, distance in zip(wholes["what"], wholes["distance"], strict=True)
     ]
     return context_changes(

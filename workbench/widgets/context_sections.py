@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import streamlit as st
 
+from analyses.documents import how_far
 from workbench import contrastive, frame
 from workbench.contexts import CAPSULES, attending, readers
 from workbench.drawing import Request, short_names
@@ -58,12 +59,12 @@ def show_context(here: frame.Frame, looked: Sequence[Looked]) -> None:
         return
     outputs = next((one.before.outputs for one in looked if one.before is not None and one.before.outputs), None)
     with st.container(border=True):
-        for distance in range(len(before.sources), 0, -1):
-            line = before.sources[distance - 1]
+        for entry in before.entries:
+            line = before.sources[entry]
             if line is not None:
-                _line(f"{distance} before", line)
-                if outputs is not None and distance <= len(outputs) and outputs[distance - 1] is not None:
-                    _line("its translation", str(outputs[distance - 1]))
+                _line(how_far(before.distance(entry)), line)
+                if outputs is not None and entry < len(outputs) and outputs[entry] is not None:
+                    _line("its translation", str(outputs[entry]))
     reach = ", ".join(
         f"{name} reads {0 if one.before is None else len(one.before.sources)}"
         for name, one in zip((short_names(here.tested)[one.run.name] for one in looked), looked, strict=True)

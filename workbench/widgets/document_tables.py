@@ -97,16 +97,16 @@ def _picked(rows: Sequence[int]) -> None:
 
 
 def _said(here: Frame, names: Mapping[str, str]) -> str:
-    """What was read before the chosen sentence, in words."""
+    """What was read beside the chosen sentence, in words."""
     from workbench.contexts import reach_of
 
     test, number = here.tested[0].translations(here.view.test).test_set, here.view.sentence
     reading = []
     for run in of_context(here.tested):
-        rows = [row for row in rows_before(test, number, reach_of(run)) if row is not None]
-        reading.append(f"{names[run.name]} {', '.join(map(str, reversed(rows))) or documents.NONE}")
+        rows = sorted(row for row in rows_before(test, number, *reach_of(run)) if row is not None)
+        reading.append(f"{names[run.name]} {', '.join(map(str, rows)) or documents.NONE}")
     others = [names[run.name] for run in here.tested if run not in of_context(here.tested)]
-    said = f"Before sentence {number}: {'; '.join(reading)}." if reading else ""
+    said = f"Read beside sentence {number}: {'; '.join(reading)}." if reading else ""
     alone = f" {', '.join(others)}: no sentence but its own." if others else ""
     return f"{said}{alone} Select a row to look at its sentence.".lstrip()
 
