@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.scores import Statistics
+    from core_models.reading import Texts
     from core_models.traces import Trace
     from core_models.translator import Translation, Translator
 
@@ -96,20 +97,24 @@ def translate_lines(
     step: Step | None = None,
     record: bool = False,
     prefix: str | None = None,
+    contexts: Texts | None = None,
+    context_outputs: Texts | None = None,
     **search: Any,
 ) -> list[Translation] | None:
     """Translate sentences, shared over the ranks where there are several: then None on all but the first.
 
-    step: is told how far this rank has come with its share.
+    step: is told how far this rank has come with its share. contexts, context_outputs: instead of documents, as in
+    `Translator.translate`.
     """
-
-    contexts, _ = translator.contexts(sources, documents)  # of all lines: those of a batch are not side by side
+    if contexts is None:
+        contexts, _ = translator.contexts(sources, documents)  # of all lines: those of a batch are not side by side
 
     def translate(rows: list[int]) -> list[Translation]:
         return translator.translate(
             [sources[row] for row in rows],
             [documents[row] for row in rows] if documents and contexts is None else None,
             contexts=None if contexts is None else [contexts[row] for row in rows],
+            context_outputs=None if context_outputs is None else [context_outputs[row] for row in rows],
             prefix=None if prefix is None else [prefix] * len(rows),
             record=record,
             **search,

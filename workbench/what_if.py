@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from analyses.attention import END, joined
+from workbench.contexts import Before, given, own_source
 from workbench.inside import opened, stamp
 from workbench.runs import Run, RunError
 
@@ -51,6 +52,7 @@ class Continued:
     source: str
     free: Translation
     forced: Translation
+    before: Before | None = None  # what the run read before the sentence
 
 
 def text_of(pieces: Sequence[str]) -> str:
@@ -101,24 +103,27 @@ def alternatives(run: Run, prefix: str, translation: Translation) -> pd.DataFram
     )[["rank", "piece", "log_prob", "probability", "taken", "prefix"]]
 
 
-def account(run: Run, source: str, tokens: Sequence[str]) -> Account:
+def account(run: Run, source: str, tokens: Sequence[str], before: Before | None = None) -> Account:
     """Coverage by attention and the estimated future cost of an output, given as the search found it."""
-    return _account(run.reference, stamp(run), source, tuple(tokens))
+    return _account(run.reference, stamp(run), source, tuple(tokens), before)
 
 
 @lru_cache(maxsize=128)
-def _account(reference: str, weights: tuple[float, int], source: str, tokens: tuple[str, ...]) -> Account:
+def _account(
+    reference: str, weights: tuple[float, int], source: str, tokens: tuple[str, ...], before: Before | None
+) -> Account:
     from analyses import attention
     from analyses.alignment import from_attention
 
     translator, lock = opened(reference, weights)
     with lock:
-        (trace,) = translator.trace([source], [tokens], (_CROSS, _FUTURE)) if tokens else ({},)
+        names = (_CROSS, _FUTURE)
+        (trace,) = translator.trace([source], [tokens], names, **given(before)) if tokens else ({},)
     future = float(trace[_FUTURE].values.sum()) if _FUTURE in trace else None
     if _CROSS not in trace:
         return Account(None, None, future)
     pieces = [*translator.source_vocabulary.pieces(translator.source_vocabulary.encode([source])[0]), END]
-    mean = attention.average(trace[_CROSS].values)
+    mean = attention.average(own_source(trace, len(pieces))[_CROSS].values)
     weights_of_words, _, words = attention.without_end(
         attention.to_words(mean, tokens, pieces), attention.joined(tokens), attention.joined(pieces)
     )
@@ -141,8 +146,8 @@ def table(continued: Sequence[Continued], names: dict[str, str], aligner: Aligne
 
     rows = []
     for one in continued:
-        after, before = (account(one.run, one.source, found.tokens) for found in (one.forced, one.free))
-        shares = (after.coverage, before.coverage)
+        after, free = (account(one.run, one.source, found.tokens, one.before) for found in (one.forced, one.free))
+        shares = (after.coverage, free.coverage)
         if aligner is not None:
             shares = (
                 aligned_coverage(aligner, one.source, one.forced.text),

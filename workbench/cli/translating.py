@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
     Lists = list[list[Translation]]
 
+DocIds = Annotated[
+    Path | None, typer.Option(help="The document of each line, an id a line; else NAME.docids beside the file")
+]
+
 
 @app.command()
 def translate(
@@ -35,6 +39,13 @@ def translate(
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where translations of --input go")] = None,
     prefix: Annotated[str | None, typer.Option(help="What every translation must begin with")] = None,
+    docids: DocIds = None,
+    context: Annotated[
+        list[str] | None, typer.Option(help="A sentence before every line of --input, the farthest first; repeat it")
+    ] = None,
+    context_output: Annotated[
+        list[str] | None, typer.Option(help="The translation of each --context, where these are read; else the run's")
+    ] = None,
     beam: int | None = None,
     length_penalty: float | None = None,
     n_best: int | None = None,
@@ -59,7 +70,8 @@ def translate(
         refuse(f"--samples {samples} --temperature {temperature}: draw at least one, at a temperature above 0")
     changes = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, **_search_changes(search)}
     if test is not None:
-        _refuse_beside("--test", output=output, prefix=prefix, samples=samples, ensemble=ensemble)
+        ahead = {"docids": docids, "context": context, "context_output": context_output}
+        _refuse_beside("--test", output=output, prefix=prefix, samples=samples, ensemble=ensemble, **ahead)
         translate_test_set(runs, test, trees, device, **changes)
         return
     _refuse_beside("--input", trees=trees)
@@ -68,12 +80,14 @@ def translate(
         _refuse_beside("--samples", prefix=prefix, search=search, **narrowed)
     assert input is not None  # there is no --test
     _check_file(runs, input, output, samples, ensemble)
-    lines = _lines(input)
+    lines, documents = _lines(input, docids)
     translator = _loaded(runs, device)
+    _check_docids(translator, runs[0], docids)
+    beside = _standing_before(translator, len(lines), documents, context, context_output)
     if samples:
-        lists: Lists | None = translator.sample(lines, samples, temperature, seed=seed)
+        lists: Lists | None = translator.sample(lines, samples, temperature, seed=seed, **beside)
     else:
-        lists = _searched(translator, lines, prefix, changes)
+        lists = _searched(translator, lines, prefix, {**changes, **beside})
     if lists is not None:
         one_each = (samples or changes["n_best"] or translator.search.n_best) == 1
         _write(_texts(lists, one_each), output)
@@ -90,10 +104,52 @@ def _check_file(runs: list[Path], input: Path, output: Path | None, samples: int
     _require_models(runs)
 
 
-def _lines(input: Path) -> list[str]:
-    from core_models.text.parallel import read_lines
+def _lines(input: Path, docids: Path | None) -> tuple[list[str], list[str] | None]:
+    """The sentences of a file or of standard input, and the document of each, where it is known."""
+    from core_models.text.parallel import read_parallel
 
-    return _standard_input() if str(input) == "-" else read_lines(input)
+    if str(input) != "-":
+        text = read_parallel(input, documents=docids)
+        return text.sources, text.documents
+    if docids is not None:
+        refuse("--docids is for a file; before a line of standard input stands what --context says")
+    return _standard_input(), None
+
+
+def _standing_before(
+    translator: Translator,
+    lines: int,
+    documents: list[str] | None,
+    context: list[str] | None,
+    outputs: list[str] | None,
+) -> dict[str, Any]:
+    """What stands before the lines, as a translator takes it; says so where it reads some and nothing is known."""
+    from workbench.contexts import own_outputs
+
+    if outputs and not context:
+        refuse("--context-output goes with --context: give the sentences themselves too")
+    if context:
+        written: list[list[str | None]] | None = [[*reversed(outputs)]] if outputs else None
+        if translator.context.outputs and written is None:
+            written = own_outputs(translator, [context[::-1]])
+        return {"contexts": [context[::-1]] * lines, "context_outputs": None if written is None else written * lines}
+    if documents is None:
+        _say_alone(translator, "--docids or --context")
+    return {"documents": documents} if translator.context.sentences else {}
+
+
+def _check_docids(translator: Translator, run: Path, docids: Path | None) -> None:
+    """Refuses documents that are asked for of a run that reads none."""
+    if docids is not None and not translator.context.sentences:
+        refuse(f"--docids {docids}: {run} was trained without context and reads single sentences; leave it out")
+
+
+def _say_alone(translator: Translator, options: str) -> None:
+    """Say that sentences are read without those before them by a system that would read these."""
+    reach = translator.context.sentences
+    if reach:
+        said = f"This system reads up to {reach} sentences before each: here every line stands alone. Give {options}."
+        typer.echo(said, err=True)
 
 
 def _loaded(runs: list[Path], device: str) -> Translator:
@@ -183,6 +239,7 @@ def score(
     run: RunPath,
     source: Annotated[Path, typer.Option(help="Source sentences")],
     target: Annotated[Path, typer.Option(help="Translations to score")],
+    docids: DocIds = None,
     device: Device = "cpu",
 ) -> None:
     """Force-decode given translations: one line each with its log-probability (nats) and its number of tokens."""
@@ -192,8 +249,11 @@ def score(
     if rank() != 0:
         return  # one process does it all
     _require_models([run])
-    text = read_parallel(source, target)
-    for one in core_models.load(run, device).score(text.sources, text.targets or [], text.documents):
+    text, translator = read_parallel(source, target, docids), core_models.load(run, device)
+    _check_docids(translator, run, docids)
+    if text.documents is None:
+        _say_alone(translator, "--docids")
+    for one in translator.score(text.sources, text.targets or [], text.documents):
         typer.echo(f"{one.log_prob:.4f}\t{len(one.tokens)}")
 
 

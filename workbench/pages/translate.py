@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench import drawing, findings, frame
-from workbench.widgets import beam_controls, figure_view, live, what_if_view
+from workbench.widgets import beam_controls, figure_view, live, sentences_before, what_if_view
 
 Number = st.column_config.NumberColumn
 N_BEST = {
@@ -36,6 +36,7 @@ typed = wide.text_area(
 name = narrow.selectbox(
     "Run", [run.name for run in here.chosen], format_func=names.__getitem__, key="with", bind="query-params"
 )
+before = sentences_before.field(here, here.chosen, typed)
 columns = st.columns([4, 2, 2, 2])
 prefix = columns[0].text_input(
     "Forced prefix", key="prefix", bind="query-params", placeholder="what the translation must begin with"
@@ -50,9 +51,11 @@ if not source:
     st.stop()
 run = next(run for run in here.chosen if run.name == name)
 with frame.sentences_for_errors():
-    asked = live.Asked(source, prefix.strip(), int(beam), float(penalty), int(n_best))
+    read = live.completed(run, sentences_before.read_by(here, run, typed, before))
+    asked = live.Asked(source, prefix.strip(), int(beam), float(penalty), int(n_best), read)
     found = live.translate(run, asked)
     with st.container(border=True):
+        sentences_before.say({names[run.name]: read})
         st.text(source)
         st.text(found.text or "(empty)")
     st.subheader("n-best")
@@ -76,4 +79,5 @@ with frame.sentences_for_errors():
     st.subheader("Beam tree")
     figure = live.tree(found, **beam_controls.options(live.steps(found)))
     points = figure_view.show_figure(figure, live.command(run, asked), key="live", selectable=True)
-    what_if_view.from_node(figure, points, "live", **({"source": source} if source != line else {}))
+    own = {"source": source} if source != line else {}
+    what_if_view.from_node(figure, points, "live", **own, **({sentences_before.KEY: before} if before else {}))

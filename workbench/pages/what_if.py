@@ -3,7 +3,8 @@
 import streamlit as st
 
 from workbench import adequacy, drawing, frame, what_if
-from workbench.widgets import live, what_if_view
+from workbench.contexts import of_context
+from workbench.widgets import live, sentences_before, what_if_view
 
 COVERED = {"attention": "Attention", "aligner": "Frozen aligner"}
 SAID = {
@@ -28,6 +29,7 @@ typed = st.text_area(
     "Source", placeholder=line, height=80, key="source", bind="query-params",
     help="Tokenised as in the training data. Left empty: the sentence chosen in the sidebar.",
 )  # fmt: skip
+before = sentences_before.field(here, runs, typed)
 columns = st.columns([4, 2, 2, 4], vertical_alignment="bottom")
 prefix = (
     columns[0]
@@ -49,13 +51,17 @@ if not source:
 st.text(source)
 
 continued = []
+able = of_context(runs)
 for run in runs:
     with frame.sentences_for_errors():
-        free = live.translate(run, live.Asked(source, "", int(beam), float(penalty), 1))
-        forced = live.translate(run, live.Asked(source, prefix, int(beam), float(penalty), 1)) if prefix else free
-        continued.append(what_if.Continued(run, source, free, forced))
+        read = live.completed(run, sentences_before.read_by(here, run, typed, before)) if run in able else None
+        search = (int(beam), float(penalty), 1, read)
+        free = live.translate(run, live.Asked(source, "", *search))
+        forced = live.translate(run, live.Asked(source, prefix, *search)) if prefix else free
+        continued.append(what_if.Continued(run, source, free, forced, read))
 if not continued:
     st.stop()
+sentences_before.say({names[one.run.name]: one.before for one in continued})
 with frame.sentences_for_errors():
     aligner, origin = adequacy.aligner_of(runs, here.view.test) if by == "aligner" else (None, "")
     what_if_view.results(what_if.table(continued, names, aligner))

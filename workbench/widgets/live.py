@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from workbench.contexts import Before, given, own_outputs
 from workbench.inside import opened, stamp
 from workbench.runs import Run, RunError
 
@@ -22,23 +23,42 @@ MOST_BEAMS = 16
 
 @dataclass(frozen=True)
 class Asked:
-    """One request: what is translated, what the translation must begin with, and how it is searched."""
+    """One request: what is translated, what the translation must begin with, how it is searched, and what stands before
+    it (`completed`)."""
 
     source: str
     prefix: str = ""
     beam: int = 5
     length_penalty: float = 0.6
     n_best: int = 5
+    before: Before | None = None
+
+
+def completed(run: Run, before: Before | None) -> Before | None:
+    """What stands before a sentence with its translations, where a run reads these too: its own, if none are given."""
+    if before is None or before.outputs is not None:
+        return before
+    return _completed(run.reference, stamp(run), before)
+
+
+@st.cache_data(max_entries=32, show_spinner="Translating")
+def _completed(folder: str, weights: tuple[float, int], before: Before) -> Before:
+    translator, lock = opened(folder, weights)
+    if not translator.context.outputs:
+        return before
+    with lock:
+        (outputs,) = own_outputs(translator, [before.sources])
+    return replace(before, outputs=tuple(outputs))
 
 
 def translate(run: Run, asked: Asked) -> Translation:
     """The best translation with its n-best list and recorded tree. Raises RunError, and what the search refuses."""
-    texts = asked.source, asked.prefix
+    texts = asked.source, asked.prefix, *(asked.before.in_order if asked.before else ())
     words, characters = max(len(text.split()) for text in texts), max(map(len, texts))
     if words > MOST_WORDS or characters > MOST_CHARACTERS:
         raise RunError(
-            f"the sentence or its prefix has {words} words and {characters} characters; the page translates up to "
-            f"{MOST_WORDS} words and {MOST_CHARACTERS} characters: put longer ones into a file: "
+            f"the sentence, its prefix or one before it has {words} words and {characters} characters; the page "
+            f"translates up to {MOST_WORDS} words and {MOST_CHARACTERS} characters: put longer ones into a file: "
             f"workbench translate {run.typed} --input FILE"
         )
     return _translated(run.reference, stamp(run), asked)
@@ -53,9 +73,8 @@ def _translated(folder: str, weights: tuple[float, int], asked: Asked) -> Transl
         "n_best": min(asked.n_best, asked.beam),
     }
     with lock:
-        return translator.translate(
-            [asked.source], prefix=[asked.prefix] if asked.prefix else None, record=True, **search
-        )[0]
+        prefix = [asked.prefix] if asked.prefix else None
+        return translator.translate([asked.source], prefix=prefix, record=True, **search, **given(asked.before))[0]
 
 
 def tree(translation: Translation, **options: Any) -> Figure:
@@ -74,13 +93,15 @@ def steps(translation: Translation) -> int:
 
 
 def command(run: Run, asked: Asked) -> str:
-    """The command line that gives the same translations."""
+    """The command line that gives the same translations; of a run that reads on, for a file of the whole document."""
+    before = asked.before or Before(())
+    after = any(before.sources[entry] is not None and before.distance(entry) < 0 for entry in before.entries)
     words = [
         "workbench",
         "translate",
         run.reference,
         "--input",
-        "-",
+        "FILE" if after else "-",
         "--beam",
         str(asked.beam),
         "--length-penalty",
@@ -89,4 +110,8 @@ def command(run: Run, asked: Asked) -> str:
         str(min(asked.n_best, asked.beam)),
     ]
     words += ["--prefix", asked.prefix] if asked.prefix else []
+    if after:
+        return f"{shlex.join(words)} --docids FILE"
+    for option, lines in (("--context", before.sources), ("--context-output", before.outputs or ())):
+        words += [word for line in reversed(lines) if line is not None for word in (option, line)]
     return f"echo {shlex.quote(asked.source)} | {shlex.join(words)}"

@@ -1,0 +1,63 @@
+"""What stands before a sentence that somebody types or chooses: a field for it, and what each run reads of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from workbench.contexts import Before, before, of_context, reach_of, typed_before
+from workbench.frame import Frame, as_typed
+from workbench.inside import standing_before
+from workbench.runs import Run
+
+KEY = "before"
+
+
+def field(here: Frame, runs: Sequence[Run], typed_source: str) -> str:
+    """What is typed to stand before the sentence, a sentence a line; no field where no run reads it."""
+    able = of_context(runs)
+    if not able:
+        return ""
+    lines: Sequence[str] = ()
+    if here.tested and not typed_source.strip():
+        test = here.tested[0].translations(here.view.test).test_set
+        reach, after = max(map(reach_of, able), key=sum)
+        lines = before(test, here.view.sentence, reach, after=after).in_order
+    return st.text_area(
+        "Sentences before", placeholder="\n".join(lines), height=80, key=KEY, bind="query-params",
+        help="One a line, the nearest last. Left empty: before a sentence that is chosen in the sidebar stand those of "
+        "its document, before a typed one there is none.",
+    ).strip()  # fmt: skip
+
+
+def read_by(here: Frame, run: Run, typed_source: str, typed: str) -> Before | None:
+    """What a run reads beside the sentence: the typed lines as far as it reaches back, else those of the chosen
+    sentence's document with its own translations of the test set, if it has some; None where it reads nothing."""
+    reach, after = reach_of(run)
+    if typed:
+        return typed_before(typed, reach)
+    if not reach:
+        return None
+    if typed_source.strip() or not here.tested:
+        return Before(())
+    if run in here.tested:
+        return standing_before(run, run.translations(here.view.test), here.view.sentence)
+    return before(here.tested[0].translations(here.view.test).test_set, here.view.sentence, reach, after=after)
+
+
+def say(read: Mapping[str, Before | None]) -> None:
+    """Say which sentences are read before the shown one, by system; nothing where no system could read any."""
+    known = {name: one for name, one in read.items() if one is not None}
+    if not known:
+        return
+    widest = max(known.values(), key=lambda one: one.there)
+    where = "around" if widest.after else "before"
+    if not widest.there:
+        st.caption(f"No sentence stands {where} it.")
+        return
+    counts = "; ".join(f"{as_typed(name)} reads {one.there}" for name, one in known.items())
+    alone = [as_typed(name) for name, one in read.items() if one is None]
+    single = f"; {', '.join(alone)}: single sentences" if alone else ""
+    st.caption(f"{where.capitalize()} it ({counts}{single}):")
+    st.text("\n".join(widest.in_order))
