@@ -104,6 +104,8 @@ def test_the_command_prints_all_of_them_and_a_table_for_a_paper(runs):
     assert [line.split("\t")[:2] for line in printed[1:]] == [
         ["news", "better"], ["news", "twin"], ["talks", "better"], ["talks", "twin"],
     ]  # fmt: skip
+    twice = CliRunner().invoke(cli.app, ["compare", *folders, *tests, *tests], catch_exceptions=False).stdout
+    assert twice.splitlines() == printed  # no difference counts twice in Holm's correction
     alone = CliRunner().invoke(cli.app, ["evaluate", folders[0], "--test", "news"], catch_exceptions=False).stdout
     assert alone.startswith("system\tmetric")
     both = CliRunner().invoke(cli.app, ["evaluate", folders[0], *tests], catch_exceptions=False).stdout

@@ -76,7 +76,7 @@ def evaluate(
     from workbench.runs import open_runs
 
     wanted = known_metrics(metrics)
-    opened, tests = open_runs(runs), test or [TEST]
+    opened, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
     for name in tests:
         missing = [Path(run.reference) for run in opened if name not in run.tests()]
         if missing:
@@ -125,7 +125,7 @@ def compare(
         refuse(f"--method {method!r}: choose {', '.join(TESTS)}")
     if len(runs) < 2:
         refuse(f"{runs[0]} alone cannot be compared; name the baseline and at least one other run")
-    opened, tests = open_runs(runs), test or [TEST]
+    opened, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
     for name in tests:
         for run in opened:
             run.translations(name)  # which says how it is translated where it is not

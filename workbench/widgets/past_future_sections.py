@@ -54,7 +54,7 @@ def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
         sources, targets = sides if pieces else map(joined, sides)
         request = here.request(able, **translation, **({"pieces": True} if pieces else {}))
         maps = {**({"difference": True} if signed else {}), **({"capsules": True} if capsules else {})}
-        _scrub(request, maps, list(sources), list(targets), max(map(iterations, looked)))
+        _scrub(request, maps, list(sources), list(targets), min(map(iterations, looked)))
 
 
 @st.fragment
@@ -65,8 +65,7 @@ def _scrub(
     iteration = "last"
     if count > 1:
         steps = [*map(str, range(1, count)), "last"]
-        names = {"last": f"{count}, last"}
-        iteration = inside_controls.slider(left, "Iteration r", "iteration", steps, names, "last")
+        iteration = inside_controls.slider(left, "Iteration r", "iteration", steps, {}, "last")
     names = {str(place): f"{place}  {token}" for place, token in enumerate(targets)}
     step = inside_controls.slider(right, "Step t", "step", ["all", *names], {"all": "all", **names})
     if step != "all":

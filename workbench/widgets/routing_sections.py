@@ -49,7 +49,7 @@ def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     with frame.sentences_for_errors():
         looked = inside_controls.looked_into(here, able, translation)
         tokens = list(looked[0].source if side == "encoder" else looked[0].target)
-        iterations = max(len(assignments(run, one, side)) for run, one in zip(able, looked, strict=True))
+        iterations = min(len(assignments(run, one, side)) for run, one in zip(able, looked, strict=True))
         shown = {**translation, **({"side": side} if side != "encoder" else {})}
         maps = {**({"order": order} if order != "sorted" else {}), **({"difference": True} if growth else {})}
         _scrub(here.request(able, **shown), maps, {"layers": True} if layers else {}, tokens, iterations)
