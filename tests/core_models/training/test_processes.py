@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from core_models.checkpoint import read_tensors
+from core_models.systems import build
 from core_models.text.batches import BatchLoader
+from core_models.text.documents import ContextUse
 from core_models.training.fit import fit
 from core_models.training.log import read_events
 from core_models.training.state import Progress
@@ -18,10 +20,10 @@ PROGRAM = "import sys; from core_models.training.fit import fit; fit(sys.argv[1]
 SYSTEM = "future-cost-2:dropout=0,attention_dropout=0"
 
 
-def even_budget(text, updates: int) -> int:
+def even_budget(text, updates: int, context: ContextUse = ContextUse()) -> int:  # noqa: B008 - it is frozen
     """A token budget whose epochs have even numbers of batches: an odd number is halved for two ranks: another plan."""
     for budget in range(100, 800):
-        loader, batches, epoch = BatchLoader(text, budget, seed=1), 0, 0
+        loader, batches, epoch = BatchLoader(text, budget, seed=1, context=context), 0, 0
         while batches < 2 * updates and len(loader.plan(epoch)) % 2 == 0:
             batches, epoch = batches + len(loader.plan(epoch)), epoch + 1
         if batches >= 2 * updates:
@@ -29,21 +31,21 @@ def even_budget(text, updates: int) -> int:
     raise AssertionError("no budget gives even numbers of batches")
 
 
-def pair(new_run, text, updates: int, precision: str) -> tuple[Path, Path]:
+def pair(new_run, text, updates: int, precision: str, system: str = SYSTEM) -> tuple[Path, Path]:
     """The same training for one process, that accumulates two batches, and for two."""
     settings = {"max_steps": updates, "validate_every": updates, "keep_last": 0, "precision": precision}
-    settings["batch_tokens"] = even_budget(text, updates)
-    return new_run("one", SYSTEM, accumulate=2, **settings), new_run("two", SYSTEM, **settings)
+    settings["batch_tokens"] = even_budget(text, updates, build(f"{system},preset=tiny", 30).context)
+    return new_run("one", system, accumulate=2, **settings), new_run("two", system, **settings)
 
 
-def assert_same_losses(one: Path, two: Path, updates: int, tolerance: float) -> None:
+def assert_same_losses(one: Path, two: Path, updates: int, tolerance: float, term: str = "future_cost") -> None:
     alone, together = (
         [event for event in read_events(run / "training.jsonl") if event["event"] == "train"] for run in (one, two)
     )
     assert len(alone) == updates
     assert [event["tokens"] for event in together] == [event["tokens"] for event in alone]
     for mine, theirs in zip(alone, together, strict=True):
-        for name in ("main_loss", "future_cost_loss"):
+        for name in ("main_loss", f"{term}_loss"):
             assert theirs[name] == pytest.approx(mine[name], rel=tolerance, abs=0)
 
 
@@ -74,8 +76,21 @@ def test_two_nodes_end_with_the_weights_of_one_process(new_run, prepared, tmp_pa
     assert [node.returncode for node in nodes] == [0, 0], said
     fit(one, device="cpu")
     assert_same_losses(one, two, 100, 1e-8)
+    assert_same_weights(one, two)
+
+
+def assert_same_weights(one: Path, two: Path, tolerance: float = 1e-8) -> None:
     weights = [read_tensors(run / "weights.safetensors") for run in (one, two)]
-    assert all((weights[0][name] - weights[1][name]).abs().max() < 1e-8 for name in weights[0])
+    assert all((weights[0][name] - weights[1][name]).abs().max() < tolerance for name in weights[0])
+
+
+def test_two_ranks_train_with_context_what_one_process_trains(new_run, prepared):
+    """Each rank's batches bring the sentences before theirs along."""
+    one, two = pair(new_run, prepared.split("train"), 3, "float64", "qcn-reg:dropout=0,attention_dropout=0")
+    assert [rank.ended() for rank in start_ranks(two)] == [0, 0]
+    fit(one, device="cpu")
+    assert_same_losses(one, two, 3, 1e-8, "regularisation")
+    assert_same_weights(one, two)
 
 
 def test_two_ranks_in_float32_have_the_losses_of_one_process(new_run, prepared):
