@@ -22,6 +22,7 @@ COMBINATIONS = [
     "han:norm=post,context_sentences=1",
     "han-encoder:backbone=rnnsearch",
     "san:norm=post,over_words=sparsemax,over_sentences=softmax,context_sentences=2",
+    "san-encoder:memory=offline,context_sentences=2",
     "transformer:norm=post,positions=learned",
     "transformer:tied=none",
     "rnnsearch:embedding=32,tied=target",
@@ -81,8 +82,8 @@ def batch_of(system: System, sources: list[list[int]], targets: list[list[int]] 
     contexts, outputs = [], []
     for source in sources:
         generator = torch.Generator().manual_seed(sum(source) * 31 + len(source))
-        lengths = torch.randint(0, 7, (2, use.sentences), generator=generator).tolist()
-        present = [bool(sum(source) % 4) and sum(source) % 3 != place for place in range(use.sentences)]
+        lengths = torch.randint(0, 7, (2, use.entries), generator=generator).tolist()
+        present = [bool(sum(source) % 4) and sum(source) % 3 != place for place in range(use.entries)]
         seed = int(torch.randint(1 << 20, (1,), generator=generator))
         for into, each in ((contexts, lengths[0]), (outputs, lengths[1])):
             words = random_sentences(each, seed)

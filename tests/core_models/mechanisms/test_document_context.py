@@ -29,7 +29,7 @@ SOURCES, TARGETS = random_sentences([5, 2, 3, 4], 1), random_sentences([2, 6, 0,
 
 def given(system, contexts, outputs=None, sources=SOURCES, targets=TARGETS):
     """A batch with the contexts, of each sentence a list; outputs are these again where they are read."""
-    reach = system.context.sentences
+    reach = system.context.entries
     filled = [[*context[:reach], *[None] * (reach - len(context))] for context in contexts]
     translations = filled if outputs is None else [[*one, *[None] * (reach - len(one))] for one in outputs]
     return collate(sources, targets, filled, outputs=translations if system.context.outputs else None)
@@ -80,7 +80,7 @@ def test_one_sentence_documents_train_like_their_backbone(name):
 @pytest.mark.parametrize("name", APART)
 def test_sentences_beyond_the_reach_are_not_read(name):
     system = random_system(name)
-    reach = system.context.sentences
+    reach = system.context.entries
     near = [random_sentences([3] * reach, row) for row in range(4)]
     batch = given(system, near)
     further = collate(
