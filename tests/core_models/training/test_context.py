@@ -13,7 +13,9 @@ from core_models.training.fit import fit, freeze
 from tests.core_models.training.test_beyond_the_end import ask_for
 
 
-@pytest.mark.parametrize("system", ["qcn-reg", "document-transformer", "han", "san-encoder", "concatenation"])
+@pytest.mark.parametrize(
+    "system", ["qcn-reg", "document-transformer", "han", "san-encoder", "san-encoder:memory=offline", "concatenation"]
+)
 def test_a_run_trains_and_translates_documents(new_run, prepared, system):
     run = new_run("run", system, max_steps=3)
     progress = fit(run, device="cpu")
