@@ -7,7 +7,7 @@ Works on log-probabilities; knows neither the system that gave them nor the file
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,12 @@ from analyses.proportions import wilson
 COLUMNS = ("item", "outcome", "margin", "margin_per_token", "chance")
 RIGHT, WRONG, TIE = "right", "wrong", "tie"
 _ALL, _NO_TAG = "all", "(none)"
+# What may stand before an item instead of its own sentences.
+CONTEXTS = {
+    "none": "nothing",
+    "another": "the sentences before another item, half the list away",
+    "words-backwards": "its own sentences, the words of each from last to first",
+}
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,28 @@ class Scored:
     wrong: tuple[float, ...]
     right_tokens: int
     wrong_tokens: tuple[int, ...]
+
+
+def with_contexts(items: Sequence[Item], which: str) -> list[Item]:
+    """The items, with one of CONTEXTS before them instead: a control of what a system reads there, and how.
+
+    The sentences before another item are no control where one document has half of all items.
+    """
+    if which == "none":
+        return [replace(item, context=(), context_outputs=()) for item in items]
+    if which == "another":
+        others = [items[(number + len(items) // 2) % len(items)] for number in range(len(items))]
+        return [
+            replace(item, context=other.context, context_outputs=other.context_outputs)
+            for item, other in zip(items, others, strict=True)
+        ]
+    if which not in CONTEXTS:
+        raise ValueError(f"{which!r} is no context of items; there are {', '.join(CONTEXTS)}.")
+
+    def turned(lines: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(" ".join(line.split()[::-1]) for line in lines)
+
+    return [replace(item, context=turned(item.context), context_outputs=turned(item.context_outputs)) for item in items]
 
 
 def judged(scored: Sequence[Scored], tags: Sequence[Mapping[str, str]]) -> pd.DataFrame:

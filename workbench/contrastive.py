@@ -1,6 +1,7 @@
 """Contrastive test sets: read from files or made of the controlled corpus, scored by runs, kept beside them.
 
-    RESULTS/contrast/NAME.json  every item with the log P of its translations; NAME is the file's, or controlled-TEST
+    RESULTS/contrast/NAME.json  every item with the log P of its translations; NAME is the file's, or controlled-TEST,
+                                and +CONTEXTS where other sentences stood before the items
 
 A TSV file has a header with the columns source, right and wrong (wrong2, …: further ones); JSON lines have the same as
 fields, `wrong` a text or a list; all else is tags. ContraPro's and LingEval's JSON is a list of objects. Never imports
@@ -16,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analyses.contrastive import Item, Scored
+from analyses.contrastive import CONTEXTS, Item, Scored
 from analyses.lines import digest
 from core_models.text.parallel import read_lines
 from workbench.contexts import own_outputs, readers
@@ -242,6 +243,15 @@ def digest_of(items: Sequence[Item]) -> str:
                   [wrong for item in items for wrong in item.wrong])  # fmt: skip
 
 
+def words_of(name: str) -> list[str]:
+    """The words of the command that scores the contrastive test set of a name; which file it is of, nobody knows."""
+    own, _, contexts = name.rpartition("+")
+    own, contexts = (own, contexts) if contexts in CONTEXTS else (name, "")
+    controlled = own.removeprefix("controlled-")
+    given = ["FILE"] if controlled == own else ["--controlled", controlled]
+    return [*given, "--contexts", contexts] if contexts else given
+
+
 def names(run: Run) -> list[str]:
     """The contrastive test sets that a run has scored."""
     return sorted(path.stem for path in (run.results / FOLDER).glob("*.json"))
@@ -250,9 +260,7 @@ def names(run: Run) -> list[str]:
 def read(run: Run, name: str) -> Contrast:
     """What a run says of a contrastive test set; RunError with the command where it was not scored or is damaged."""
     path = run.results / FOLDER / f"{name}.json"
-    controlled = name.removeprefix("controlled-")
-    given = f"--controlled {shlex.quote(controlled)}" if controlled != name else "FILE"
-    command = f"workbench contrast {given} --run {run.typed}"
+    command = f"workbench contrast {' '.join(map(shlex.quote, words_of(name)))} --run {run.typed}"
     if not path.is_file():
         raise RunError(f"{run.name} has not scored the contrastive test set {name!r}; do it: {command}")
     try:

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from analyses import contrastive, pronouns
-from analyses.contrastive import Item, Scored
+from analyses.contrastive import Item, Scored, with_contexts
 from core_models.text.controlled import generate
 
 # right, wrong, tie, right only per token: log P of the right one, of the wrong ones, and their tokens
@@ -107,3 +107,12 @@ def test_items_of_the_truth_reach_back_as_far_as_is_asked(corpus, items):
             assert item.context == tuple(corpus.sources[place] for place in wanted)
             assert item.context_outputs == tuple(corpus.targets[place] for place in wanted)
     assert any(len(other.context) > len(one.context) for one, other in zip(items, far, strict=True))
+
+
+def test_contexts_of_a_control_are_empty_or_anothers_or_backwards():
+    items = [Item(f"s{n}", "r", ("w",), {}, (f"a{n} b", f"c{n}"), (f"A{n} B", f"C{n}")) for n in range(4)]
+    assert all(item.context == () == item.context_outputs for item in with_contexts(items, "none"))
+    assert [item.context for item in with_contexts(items, "another")] == [items[n].context for n in (2, 3, 0, 1)]
+    assert with_contexts(items, "words-backwards")[0] == Item("s0", "r", ("w",), {}, ("b a0", "c0"), ("B A0", "C0"))
+    with pytest.raises(ValueError, match="none, another, words-backwards"):
+        with_contexts(items, "before")

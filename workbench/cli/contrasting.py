@@ -21,9 +21,15 @@ def contrast(
     controlled: Annotated[
         str | None, typer.Option(help="Instead of a file: the pronouns of this controlled test set, such as test")
     ] = None,
+    contexts: Annotated[
+        str | None,
+        typer.Option(help="A control, other sentences before the items: none, another (item's), words-backwards"),
+    ] = None,
     device: Device = "cpu",
 ) -> None:
     """Score right and wrong translations; RUN/contrast keeps the result, which the page Contrast shows."""
+    from analyses.contrastive import CONTEXTS, with_contexts
+    from core_models.config import nearest
     from workbench import contrastive
     from workbench.runs import open_runs
 
@@ -40,6 +46,13 @@ def contrast(
     else:
         items, origin = contrastive.controlled_items(opened[0], str(controlled)), f"the truth of {controlled}"
         name = f"controlled-{controlled}"
+    if contexts is not None:
+        if contexts not in CONTEXTS:
+            refuse(f"--contexts {contexts}: {nearest(contexts, list(CONTEXTS))}")
+        if not any(item.context for item in items):
+            refuse(f"--contexts {contexts}: no item has sentences before it")
+        items, name = with_contexts(items, contexts), f"{name}+{contexts}"
+        origin += f"; before the items {CONTEXTS[contexts]}"
     if tag is not None and not any(tag in item.tags for item in items):
         known = ", ".join(dict.fromkeys(own for item in items for own in item.tags)) or "none"
         refuse(f"--tag {tag}: no item has this tag; there is {known}")

@@ -48,9 +48,7 @@ def show_accuracy(request: Request) -> None:
 
 def command(request: Request) -> str:
     """The command line that scores the same and prints the same table."""
-    name = str(request.options["name"])
-    controlled = name.removeprefix("controlled-")
-    given = ["FILE"] if controlled == name else ["--controlled", controlled]
+    given = contrastive.words_of(str(request.options["name"]))
     words = ["workbench", "contrast", *given, *(word for run in request.runs for word in ("--run", run.reference))]
     return shlex.join([*words, *(["--tag", str(request.options["tag"])] if "tag" in request.options else [])])
 

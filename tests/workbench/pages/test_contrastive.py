@@ -261,6 +261,31 @@ def test_a_command_that_lacks_something_is_refused(demo_runs, words, message):
     assert message in found.output
 
 
+def test_other_sentences_before_the_items_are_a_set_of_their_own(context_runs, tmp_path):
+    given = context_runs[0].config
+    config = shutil.copytree(context_runs[0].folder, tmp_path / "reader") / "config.yaml"
+    data = given.data_folder(context_runs[0].folder).resolve()
+    config.write_text(config.read_text(encoding="utf-8").replace(f"data: {given.data}", f"data: {data}"), "utf-8")
+    run = open_run(tmp_path / "reader")
+    words = ["contrast", "--controlled", "test", "--run", str(run.folder)]
+    for which in ("none", "another"):
+        found = CliRunner().invoke(cli.app, [*words, "--contexts", which], catch_exceptions=False)
+        assert found.exit_code == 0, found.output
+    items = contrastive.controlled_items(run)
+    alone = core_models.load(run.folder).score([item.source for item in items], [item.right for item in items])
+    without = contrastive.read(run, "controlled-test+none")
+    assert [one.right for one in without.scored] == pytest.approx([one.log_prob for one in alone], abs=1e-3)
+    other = contrastive.read(run, "controlled-test+another")
+    assert other.origin == "the truth of test; before the items the sentences before another item, half the list away"
+    assert sorted(item.context for item in other.items) == sorted(item.context for item in items)
+    assert not any(mine.context and mine.context == item.context for mine, item in zip(other.items, items, strict=True))
+    assert contrastive.words_of("controlled-test+none") == ["--controlled", "test", "--contexts", "none"]
+    assert contrastive.words_of("a+b") == ["FILE"]
+    refused = CliRunner().invoke(cli.app, [*words, "--contexts", "anoter"])
+    assert refused.exit_code == 2
+    assert "did you mean 'another'?" in refused.output
+
+
 def test_systems_that_read_the_sentences_before_are_given_them(context_runs, tmp_path):
     """As much of an item's context as they read, the nearest first; translations of it where the item has them."""
     runs = [open_run(shutil.copytree(run.folder, tmp_path / run.name)) for run in context_runs[:2]]
