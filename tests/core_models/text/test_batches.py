@@ -146,7 +146,6 @@ def test_collated_by_hand():
     assert batch.context.words.tolist() == [[[5, EOS], [PAD, PAD]], [[PAD, PAD], [EOS, PAD]]]
     assert batch.context.mask.tolist() == [[[True, True], [False, False]], [[False, False], [True, False]]]
     assert batch.context.present.tolist() == [[True, False], [False, True]]
-    assert batch.context.distance.tolist() == [1, 2]
 
 
 def test_sources_alone_make_a_batch_without_target_positions():

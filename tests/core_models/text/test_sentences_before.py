@@ -72,7 +72,6 @@ def test_a_reach_is_cut_and_filled():
     assert wider.words.tolist() == [[[5, EOS, PAD], [6, 7, EOS], [PAD] * 3]]
     assert wider.present.tolist() == [[True, True, False]]
     assert wider.outputs_mask.tolist() == [[[True, True], [True, True], [False, False]]]
-    assert wider.distance.tolist() == [1, 2, 3]
 
 
 @pytest.fixture(scope="module")

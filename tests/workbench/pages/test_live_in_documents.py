@@ -85,12 +85,14 @@ def test_what_if_hands_each_run_what_it_reads(here):
     row = second(runs[0])
     at = open_page("what_if", runs=names, sentence=str(row), beam="2")
     table = next(frame.value for frame in at.dataframe if "log_prob_change" in frame.value)
-    for run, shown_row in zip(runs, table.itertuples(), strict=True):
-        assert (shown_row.log_prob, shown_row.text) == said(in_document(run, row))
+    by_system = table.set_index("system")  # the baseline comes first
+    for run in runs:
+        assert tuple(by_system.loc[run.folder.name, ["log_prob", "text"]]) == said(in_document(run, row))
     assert any("transformer: single sentences" in caption.value for caption in at.caption)
     typed = open_page("what_if", runs=names[:2], source=SOURCE, before="\n".join(LINES), beam="2")
     table = next(frame.value for frame in typed.dataframe if "log_prob_change" in frame.value)
-    assert table["text"].tolist() == [after_lines(run).text for run in runs[:2]]
+    typed_texts = table.set_index("system")["text"].to_dict()
+    assert typed_texts == {run.folder.name: after_lines(run).text for run in runs[:2]}
 
 
 def test_coverage_is_that_of_the_pass_in_the_document(here):
