@@ -16,7 +16,7 @@ for preset in small base; do
 done
 for grid in multi30k-en-de multi30k-layers controlled controlled-layers controlled-routing \
     controlled-past-future controlled-past-future-long controlled-past-future-ablation multi30k-past-future \
-    controlled-recurrent controlled-recurrent-rows controlled-documents controlled-documents-marked; do
+    controlled-recurrent controlled-recurrent-rows controlled-recurrent-second-pass controlled-documents controlled-documents-marked; do
     workbench experiment run "data/experiments/$grid.yaml" --data "$text" --devices cuda:0
     workbench experiment table "data/experiments/$grid.yaml" --csv "$results"
 done
