@@ -16,12 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from core_models.backbones.guests import Guests
-from core_models.config import ConfigError, ModelConfig
+from core_models.config import ModelConfig
 from core_models.context_states import context_states
 from core_models.heads import log_partition, logits, word_logits
 from core_models.mechanisms.base import Mechanism, Prediction, View
 from core_models.objectives import prediction_losses
 from core_models.search import Scores
+from core_models.settings import ConfigError
 from core_models.text.batches import Batch, Context, WordOrder
 from core_models.text.documents import ContextUse
 from core_models.traces import TraceWriter

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from core_models.assembly import System
-from core_models.config import ConfigError, nearest
+from core_models.settings import ConfigError, nearest
 from core_models.text.batches import Context, collate
 from core_models.text.vocabulary import PAD
 

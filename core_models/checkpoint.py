@@ -21,15 +21,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from core_models.assembly import System
-from core_models.config import (
-    CONFIG,
-    ConfigError,
-    RunConfig,
-    read_config,
-    split_reference,
-    weights_path,
-    write_yaml,
-)
+from core_models.config import CONFIG, RunConfig, read_config, split_reference, weights_path
+from core_models.settings import ConfigError, write_yaml
 from core_models.systems import build
 from core_models.text.vocabulary import Vocabulary
 

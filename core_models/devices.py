@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from core_models.config import ConfigError
+from core_models.settings import ConfigError
 
 
 def resolved(device: str) -> str:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from core_models.assembly import System
-from core_models.config import ConfigError
+from core_models.settings import ConfigError
 
 MOST = 127  # of a signed integer of eight bits, symmetric around zero
 # Products of processors without VNNI add pairs in 16 bits: inputs of seven bits cannot overflow there.

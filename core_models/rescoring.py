@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core_models.config import ConfigError, nearest
 from core_models.reading import Texts
+from core_models.settings import ConfigError, nearest
 from core_models.translator import Translator
 from core_models.wording import Translation
 

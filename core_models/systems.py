@@ -16,7 +16,7 @@ from torch import nn
 from core_models.assembly import System
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Transformer
-from core_models.config import PRESETS, ConfigError, ModelConfig, nearest, parse, read_value, settings_in
+from core_models.config import PRESETS, ModelConfig
 from core_models.mechanisms.base import Host, Mechanism, Options, Place
 from core_models.mechanisms.capsule_regularisation import CapsuleRegularisation
 from core_models.mechanisms.coverage import Coverage
@@ -31,6 +31,7 @@ from core_models.mechanisms.past_future_layers import PastFutureLayers
 from core_models.mechanisms.query_capsules import QueryCapsules
 from core_models.mechanisms.selective_attention import SelectiveAttention
 from core_models.plugins import Plugged, class_of, join
+from core_models.settings import ConfigError, nearest, parse, read_value, settings_in
 
 BACKBONES: dict[str, type[Transformer] | type[RNNSearch]] = {"transformer": Transformer, "rnnsearch": RNNSearch}
 MECHANISMS: dict[str, type[Mechanism]] = {

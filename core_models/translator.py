@@ -20,12 +20,13 @@ from core_models import lens
 from core_models.assembly import Encoded, System
 from core_models.capacity import Capacity, TooLarge, batches
 from core_models.checkpoint import open_trained
-from core_models.config import SearchConfig, parse
+from core_models.config import SearchConfig
 from core_models.devices import check_device
 from core_models.int8 import quantised
 from core_models.reading import Reading, Texts
 from core_models.search import Ensemble, Exact, Found, Hypothesis, beam_search, exact_search, sample
 from core_models.search.limits import output_limits
+from core_models.settings import parse
 from core_models.text.batches import Batch, context_lengths
 from core_models.text.documents import ContextUse, before
 from core_models.text.vocabulary import Vocabulary

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core_models.config import ModelConfig, nearest, parse
+from core_models.config import ModelConfig
 from core_models.resources import data_folder
+from core_models.settings import nearest, parse
 from workbench.drawing import short_names
 from workbench.experiments.grid import BOOKKEEPING, read_experiment
 from workbench.runs import Run, RunError

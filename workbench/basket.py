@@ -17,7 +17,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from core_models.config import ConfigError, parse
+from core_models.settings import ConfigError, parse
 from workbench.recipe import Recipe
 from workbench.runs import RunError
 from workbench.whole_files import write_whole

@@ -75,8 +75,8 @@ def of_context(runs: Sequence[Run]) -> list[Run]:
 
 def reach_of(run: Run) -> tuple[int, int]:
     """How many sentences before one a run reads at most, and how many after; none where it reads no context."""
-    from core_models.config import parse
     from core_models.mechanisms.document_context import ContextOptions
+    from core_models.settings import parse
     from core_models.systems import MECHANISMS
 
     found = [parse(MECHANISMS[kind].Options, options, where=kind) for kind, options in readers(run).items()]

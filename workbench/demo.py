@@ -34,7 +34,7 @@ def grid_of(names: Sequence[str], root: Path, file: Path | None = None) -> Path:
 
     file: another grid that is named demo. Raises ConfigError with the nearest known name for one that is none.
     """
-    from core_models.config import write_yaml
+    from core_models.settings import write_yaml
     from core_models.systems import describe
     from workbench.experiments.grid import read_experiment
 

@@ -42,7 +42,7 @@ def sentences_table(runs: Sequence[Run], test: str, document: str) -> pd.DataFra
 
     known = documents_of(runs, test)
     if document not in known:
-        from core_models.config import nearest
+        from core_models.settings import nearest
 
         raise RunError(f"{test} has no document {document!r}; {nearest(document, list(known))}")
     rows = known[document]

@@ -8,8 +8,8 @@ from functools import cache
 
 from pydantic import Field
 
-from core_models.config import Section, parse
 from core_models.resources import data_folder
+from core_models.settings import Section, parse
 
 
 class Term(Section):

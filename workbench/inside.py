@@ -90,7 +90,7 @@ def look(run: Run, test: str, sentence: int, target: str = "own", text: str = ""
             raise RunError("no text was typed; type a translation, or choose the own output or the reference")
         return _looked(run, source, None, " ".join(text.split()), standing_before(run, translations, sentence))
     if target != "reference":
-        from core_models.config import nearest
+        from core_models.settings import nearest
 
         raise RunError(f"target {target!r}: {nearest(target, list(TARGETS))}")
     references = translations.test_set.references

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core_models.config import nearest
 from core_models.resources import data_folder
+from core_models.settings import nearest
 from workbench.runs import RunError
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from core_models.config import CONFIG, ConfigError
+from core_models.config import CONFIG
+from core_models.settings import ConfigError
 from workbench import evaluation, plugins, view
 from workbench.drawing import Request, draw
 from workbench.runs import Run, RunError, open_runs

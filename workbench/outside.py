@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from core_models.config import CONFIG, write_yaml
+from core_models.config import CONFIG
+from core_models.settings import write_yaml
 from core_models.text.parallel import read_parallel
 from workbench.runs import OutsideConfig, Run, RunError, open_run
 from workbench.translations import TestSet, write_hypotheses

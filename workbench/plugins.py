@@ -47,7 +47,7 @@ def analyses() -> dict[str, Analysis]:
 def analyse(name: str, request: Request) -> pd.DataFrame:
     """The table of an analysis; raises RunError where there is none of this name, or a run lacks what it needs."""
     if name not in analyses():
-        from core_models.config import nearest
+        from core_models.settings import nearest
 
         raise RunError(f"no analysis is called {name!r}; {nearest(name, list(ANALYSES))}")
     if not request.runs:

@@ -17,7 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from core_models.config import CONFIG, Section, split_reference
+from core_models.config import CONFIG, split_reference
+from core_models.settings import Section
 from workbench import drawing
 from workbench.drawing import Request
 from workbench.file_digests import digest_of

@@ -18,18 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from core_models.config import (
-    CONFIG,
-    ConfigError,
-    RunConfig,
-    Section,
-    TrainingConfig,
-    parse,
-    read_config,
-    read_yaml,
-    split_reference,
-    weights_path,
-)
+from core_models.config import CONFIG, RunConfig, TrainingConfig, read_config, split_reference, weights_path
+from core_models.settings import ConfigError, Section, parse, read_yaml
 from core_models.traces import TraceStore
 from workbench.file_digests import digest_of, stamp_of
 from workbench.translations import RunError, Translations, read_records

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core_models.config import RunConfig, SearchConfig, TrainingConfig, parse
+from core_models.config import RunConfig, SearchConfig, TrainingConfig
+from core_models.settings import parse
 from workbench.runs import Run, RunError, open_run
 
 if TYPE_CHECKING:

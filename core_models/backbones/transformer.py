@@ -15,8 +15,9 @@ from core_models.backbones.attention import CrossAttention, SelfAttention
 from core_models.backbones.dropout import Dropout
 from core_models.backbones.embeddings import embedding_tables
 from core_models.backbones.guests import Guests
-from core_models.config import ConfigError, ModelConfig
+from core_models.config import ModelConfig
 from core_models.mechanisms.base import Host, Place, View
+from core_models.settings import ConfigError
 
 FIRST_POSITIONS = 64  # rows of the table of sinusoids at first; it doubles what is asked for beyond them
 FIRST_SLOTS = 128  # keys and values a sentence's search has room for at first; the room doubles when it is used up

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from core_models.backbones.dropout import Dropout
 from core_models.backbones.transformer import Positions
-from core_models.config import ConfigError
 from core_models.mechanisms.base import Host, Mechanism, Own, Place, View
 from core_models.mechanisms.document_context import (
     POSITIONS,
@@ -29,6 +28,7 @@ from core_models.mechanisms.document_context import (
     sides_of,
     xavier,
 )
+from core_models.settings import ConfigError
 
 if TYPE_CHECKING:
     from core_models.text.batches import Batch

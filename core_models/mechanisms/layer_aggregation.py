@@ -13,8 +13,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.config import ConfigError
 from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, View
+from core_models.settings import ConfigError
 
 Side = Literal["encoder", "decoder"]
 SIDES: tuple[Side, ...] = ("encoder", "decoder")

@@ -19,11 +19,11 @@ import torch
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
-from core_models.config import ConfigError
 from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, Prediction, View, refuse_unread
 from core_models.mechanisms.content_losses import ChangeHead
 from core_models.mechanisms.content_traces import record_contents
 from core_models.mechanisms.content_units import ContentUnit, PlainUnit, future_unit
+from core_models.settings import ConfigError
 
 Side = Literal["past", "future"]
 # Options that are read only where another one has this value, or holds it.

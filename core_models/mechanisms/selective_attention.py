@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from core_models.backbones.attention import CrossAttention, join_heads, split_heads
 from core_models.backbones.dropout import Dropout
-from core_models.config import ConfigError
 from core_models.mechanisms.base import Host, Own, Place, View
 from core_models.mechanisms.document_context import (
     CONTEXT_AXIS,
@@ -30,6 +29,7 @@ from core_models.mechanisms.document_context import (
     xavier,
 )
 from core_models.routing import wide
+from core_models.settings import ConfigError
 from core_models.sparsemax import sparsemax
 from core_models.text.batches import WordOrder
 from core_models.text.documents import ContextUse

@@ -27,7 +27,7 @@ import numpy as np
 import yaml
 from pydantic import BaseModel
 
-from core_models.config import ConfigError, parse, read_yaml
+from core_models.settings import ConfigError, parse, read_yaml
 
 from .arrays import SIDES, BinaryText, SideWriter, write_documents
 from .parallel import ParallelText, TextError, check_documents, read_lines, write_lines

@@ -13,9 +13,10 @@ from accelerate.state import AcceleratorState
 
 from core_models.assembly import System
 from core_models.checkpoint import CheckpointError, initialise_from, other_vocabulary
-from core_models.config import ConfigError, RunConfig, TrainingConfig, read_config
+from core_models.config import RunConfig, TrainingConfig, read_config
 from core_models.devices import check_device
 from core_models.int8 import check_quantisable
+from core_models.settings import ConfigError
 from core_models.systems import build, parameters
 from core_models.text.batches import BatchLoader
 from core_models.text.binary import Prepared

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from core_models.checkpoint import writing
-from core_models.config import CONFIG, ConfigError
+from core_models.config import CONFIG
+from core_models.settings import ConfigError
 from core_models.training.update import Update
 
 

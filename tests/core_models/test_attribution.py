@@ -9,7 +9,7 @@ from captum.attr import InputXGradient
 
 from core_models.attribution import BASELINES, METHODS, SENTENCE, Constant, ForcedLogProb, attribute, attribute_rows
 from core_models.checkpoint import open_trained
-from core_models.config import ConfigError
+from core_models.settings import ConfigError
 from core_models.text.batches import collate
 from core_models.text.vocabulary import PAD
 from tests.core_models.laws import log_probs, random_sentences, random_system

@@ -16,7 +16,8 @@ from core_models.checkpoint import (
     write_tensors,
     write_weights,
 )
-from core_models.config import WEIGHTS, ConfigError, RunConfig
+from core_models.config import WEIGHTS, RunConfig
+from core_models.settings import ConfigError
 from core_models.systems import build, catalogue, describe
 from core_models.text.vocabulary import Vocabulary
 from core_models.translator import TranslatorError, load

@@ -5,7 +5,8 @@ import random
 import pytest
 import torch
 
-from core_models.config import ConfigError, SearchConfig
+from core_models.config import SearchConfig
+from core_models.settings import ConfigError
 from core_models.systems import build
 from core_models.text.parallel import TextError
 from core_models.translator import Translator, TranslatorError

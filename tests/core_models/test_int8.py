@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from core_models.config import ConfigError
 from core_models.int8 import Int8Linear, quantised
+from core_models.settings import ConfigError
 from core_models.systems import build, catalogue
 from core_models.text.batches import collate
 

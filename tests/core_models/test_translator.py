@@ -8,7 +8,7 @@ import torch
 from analyses import beam
 from core_models import load
 from core_models import translator as translating
-from core_models.config import ConfigError
+from core_models.settings import ConfigError
 from core_models.translator import TranslatorError
 
 

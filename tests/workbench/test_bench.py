@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from core_models.checkpoint import write_weights
-from core_models.config import read_yaml, write_yaml
+from core_models.settings import read_yaml, write_yaml
 from core_models.systems import build, describe
 from workbench.bench import peers
 from workbench.bench.operators import profile

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core_models.config import ConfigError
+from core_models.settings import ConfigError
 from tests.workbench.conftest import SYSTEMS, demo_grid
 from workbench import demo
 from workbench.experiments.grid import cells, read_experiment

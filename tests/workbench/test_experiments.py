@@ -11,8 +11,8 @@ import pytest
 import yaml
 from filelock import FileLock
 
-from core_models.config import ConfigError
 from core_models.resources import data_folder
+from core_models.settings import ConfigError
 from workbench.experiments.grid import cells, read_experiment
 from workbench.experiments.running import run_experiment
 from workbench.experiments.tables import cell_table

@@ -8,7 +8,7 @@ import yaml
 import core_models
 from analyses import adequacy as measures
 from analyses.aligner import words
-from core_models.config import ConfigError
+from core_models.settings import ConfigError
 from tests.workbench.test_cli import invoke
 from tests.workbench.test_cli_refusals import refused
 from workbench import adequacy

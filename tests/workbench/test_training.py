@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from core_models.config import ConfigError
+from core_models.settings import ConfigError
 from workbench.runs import RunError, list_runs, open_run
 from workbench.training import finished, new_run, score_function, train
 

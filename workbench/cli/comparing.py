@@ -38,7 +38,7 @@ MOST_INCHES = 100  # of a figure's width
 
 def known_preset(name: str) -> str:
     from analyses.scores import PRESETS
-    from core_models.config import nearest
+    from core_models.settings import nearest
 
     if name == "list":
         typer.echo("\n".join(f"{known:12} {PRESETS[known].said}" for known in PRESETS))
@@ -92,7 +92,7 @@ def _of(tests: list[str], table: pd.DataFrame) -> pd.DataFrame:
 
 def known_metrics(text: str) -> list[str]:
     from analyses.scores import METRICS, OPTIONAL
-    from core_models.config import nearest
+    from core_models.settings import nearest
 
     found, known = text.split(","), (*METRICS, *OPTIONAL)
     unknown = [name for name in found if name not in known]

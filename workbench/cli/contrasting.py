@@ -29,7 +29,7 @@ def contrast(
 ) -> None:
     """Score right and wrong translations; RUN/contrast keeps the result, which the page Contrast shows."""
     from analyses.contrastive import CONTEXTS, with_contexts
-    from core_models.config import nearest
+    from core_models.settings import nearest
     from workbench import contrastive
     from workbench.runs import open_runs
 

@@ -17,7 +17,7 @@ def papers(
     """List the papers and their tables, print those of one, or check printed numbers against each other."""
     import pandas as pd
 
-    from core_models.config import ConfigError, nearest
+    from core_models.settings import ConfigError, nearest
     from workbench.papers.checks import check_table
     from workbench.papers.reading import library
 

@@ -30,7 +30,7 @@ def bundle(
     settings: Files = None,
 ) -> None:
     """Write every figure of the basket for a paper: PDF, SVG, PNG, CSV, JSON, a TeX snippet, a manifest."""
-    from core_models.config import nearest
+    from core_models.settings import nearest
     from workbench.export.bundle import VENUES, write_bundle
 
     if venue.upper() not in VENUES:

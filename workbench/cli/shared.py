@@ -46,7 +46,7 @@ NUMBER_WIDTH = 9  # characters: cells of this length are never broken, longer on
 
 def pairs(settings: list[str] | None, option: str = "--set") -> dict[str, Any]:
     """key=value of an option as nested mappings, values read as YAML."""
-    from core_models.config import ConfigError, read_value
+    from core_models.settings import ConfigError, read_value
 
     found: dict[str, Any] = {}
     for setting in settings or []:

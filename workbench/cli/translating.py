@@ -200,7 +200,8 @@ def _require_models(references: list[Path]) -> None:
 
 
 def _search_changes(settings: list[str] | None) -> dict[str, Any]:
-    from core_models.config import SearchConfig, nearest
+    from core_models.config import SearchConfig
+    from core_models.settings import nearest
 
     changes, known = pairs(settings, "--search"), list(SearchConfig.model_fields)
     for key in changes:

@@ -96,7 +96,7 @@ def of_a_sentence(name: str) -> bool:
 def draw(name: str, request: Request) -> Figure:
     """The figure of a name; raises RunError where there is none, or a run lacks what it needs."""
     if name not in load():
-        from core_models.config import nearest
+        from core_models.settings import nearest
 
         raise RunError(f"no figure is called {name!r}; {nearest(name, list(DRAWINGS))}")
     if not request.runs and name not in WITHOUT_RUNS:

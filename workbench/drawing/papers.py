@@ -53,7 +53,7 @@ def _paper_table(request: Request) -> Figure:
 
 
 def _asked(request: Request) -> tuple[Preset, Table]:
-    from core_models.config import nearest
+    from core_models.settings import nearest
     from workbench.papers import presets
     from workbench.papers.reading import library
 
@@ -70,7 +70,7 @@ def _asked(request: Request) -> tuple[Preset, Table]:
 
 
 def _columns(request: Request, table: Table) -> list[Column]:
-    from core_models.config import nearest
+    from core_models.settings import nearest
     from workbench.evaluation import METRIC_NAMES
     from workbench.papers.presets import columns_with_values
 

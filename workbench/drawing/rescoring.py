@@ -38,7 +38,7 @@ class _Rescored:
 
 def asked_weights(given: object) -> dict[str, float]:
     """The weights of an option: a mapping, or PART=NUMBER with commas between."""
-    from core_models.config import settings_in
+    from core_models.settings import settings_in
 
     if isinstance(given, dict):
         return {str(part): float(value) for part, value in given.items()}

@@ -17,18 +17,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 from pydantic import Field, model_validator
 
-from core_models.config import (
-    ConfigError,
-    ModelConfig,
-    RunConfig,
-    SearchConfig,
-    Section,
-    TrainingConfig,
-    nearest,
-    parse,
-    read_config,
-    read_yaml,
-)
+from core_models.config import ModelConfig, RunConfig, SearchConfig, TrainingConfig, read_config
+from core_models.settings import ConfigError, Section, nearest, parse, read_yaml
 from workbench.runs import Run, RunError, open_run
 from workbench.training import finished
 

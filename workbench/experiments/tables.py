@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core_models.config import nearest
+from core_models.settings import nearest
 from workbench.experiments.grid import Cell, Experiment, cells
 from workbench.runs import Run, RunError, open_run
 

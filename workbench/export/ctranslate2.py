@@ -12,7 +12,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core_models.config import ModelConfig, SearchConfig, nearest
+from core_models.config import ModelConfig, SearchConfig
+from core_models.settings import nearest
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:

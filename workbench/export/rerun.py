@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core_models.config import ConfigError, Section, parse
+from core_models.settings import ConfigError, Section, parse
 from workbench import recipe as recipes
 from workbench.export.files import table_digest, versions
 from workbench.recipe import Drawn, Recipe

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from core_models.config import ConfigError
+from core_models.settings import ConfigError
 from workbench.papers.contents import REFERENCE, Check, Paper, resolve
 
 if TYPE_CHECKING:

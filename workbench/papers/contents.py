@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
-from core_models.config import ConfigError, Section, nearest
+from core_models.settings import ConfigError, Section, nearest
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core_models.config import TrainingConfig, parse
+from core_models.config import TrainingConfig
 from core_models.resources import data_folder
+from core_models.settings import parse
 from workbench import buckets, evaluation
 from workbench.evaluation import METRIC_NAMES
 from workbench.experiments.grid import read_experiment

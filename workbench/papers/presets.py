@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from core_models.config import settings_in
+from core_models.settings import settings_in
 from workbench.papers.checks import check_table
 from workbench.papers.contents import Case, Check, Column, Paper, Row, Table, resolve
 from workbench.runs import Run

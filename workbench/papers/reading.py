@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from core_models.config import ConfigError, Section, parse
 from core_models.resources import data_folder
+from core_models.settings import ConfigError, Section, parse
 from workbench.papers.contents import Case, Check, Claim, Heading, Paper, Row, Table, resolve
 
 Kind = TypeVar("Kind", bound=Section)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from core_models.config import ConfigError, settings_in
+from core_models.settings import ConfigError, settings_in
 from workbench.ablation import Settings, of_description
 from workbench.papers.contents import Row, Table
 from workbench.papers.presets import cited_as

@@ -67,7 +67,8 @@ _AT_REST = """() => document.querySelector('[data-testid=stApp]')?.dataset.testS
 
 def make_runs(root: Path, segments: int, systems: int, processes: int, seed: int = 1) -> list[Run]:
     """Outside runs with made-up translations below `root`, their statistics of BLEU and chrF extracted."""
-    from core_models.config import CONFIG, write_yaml
+    from core_models.config import CONFIG
+    from core_models.settings import write_yaml
     from workbench import evaluation
     from workbench.runs import OutsideConfig
     from workbench.scale.testset import made_up_texts

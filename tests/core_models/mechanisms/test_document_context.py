@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from core_models.config import ConfigError
 from core_models.mechanisms.capsule_regularisation import CapsuleRegularisation
+from core_models.settings import ConfigError
 from core_models.systems import build, catalogue
 from core_models.text.batches import Context, collate, context_lengths
 from core_models.traces import TraceWriter

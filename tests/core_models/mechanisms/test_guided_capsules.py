@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from core_models.config import ConfigError
 from core_models.mechanisms.guided_contents import attended, classified
+from core_models.settings import ConfigError
 from core_models.systems import build
 from core_models.text.batches import collate
 from core_models.traces import TraceWriter

@@ -5,7 +5,8 @@ import torch
 
 from core_models import load
 from core_models.checkpoint import read_tensors
-from core_models.config import ConfigError, TrainingConfig, parse
+from core_models.config import TrainingConfig
+from core_models.settings import ConfigError, parse
 from core_models.systems import build
 from core_models.text.binary import prepare
 from core_models.text.parallel import ParallelText, TextError

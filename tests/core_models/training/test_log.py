@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from core_models.config import ConfigError
+from core_models.settings import ConfigError
 from core_models.training.fit import chosen_precision
 from core_models.training.log import TrainingLog, read_events
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_models.config import ConfigError
+from core_models.settings import ConfigError
 from workbench.papers.checks import check_table, evaluate
 from workbench.papers.contents import Paper
 from workbench.papers.reading import library

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from core_models.config import ConfigError
+from core_models.settings import ConfigError
 from core_models.systems import describe
 from tests.workbench.papers.written_runs import written_run
 from workbench import cli

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from core_models.config import ConfigError
 from core_models.resources import data_folder
+from core_models.settings import ConfigError
 from workbench.drawing import load as drawings
 from workbench.papers.reading import library, load
 

@@ -1,0 +1,122 @@
+"""Typed settings: a mapping, a YAML file or `key=value` text in, a validated section out.
+
+Knows no torch, nor what the settings are of. Every refusal is a sentence that names the field, what was given and the
+nearest thing that would do.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import reprlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; the message names field, value and remedy."""
+
+
+class Section(BaseModel):
+    """Settings of one kind: what it does not know is refused, and nothing changes once it was read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def parse(kind: type[Model], given: Mapping[str, Any], where: str = "configuration") -> Model:
+    """Validate a mapping; raises ConfigError with one sentence for each thing that is wrong."""
+    strangers = [key for key in given if not isinstance(key, str)]
+    if strangers:
+        raise ConfigError(f"{where}: the key {_shown(strangers[0])} is no name; put quotes around it or mend it")
+    try:
+        return kind.model_validate(dict(given))
+    except ValidationError as error:
+        raise ConfigError("\n".join(_sentence(kind, problem, where) for problem in error.errors())) from None
+
+
+def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:
+    """'did you mean x?', or what there is to choose from."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+
+
+def _sentence(kind: type[BaseModel], problem: Mapping[str, Any], where: str) -> str:
+    path = [part for part in problem["loc"] if isinstance(part, str)]
+    name = ".".join(path) or "(all)"
+    if problem["type"] == "extra_forbidden":
+        fields = _section_at(kind, path[:-1]).model_fields
+        known = [field.alias or name for name, field in fields.items()]
+        return f"{where}: unknown key {name!r}; {nearest(path[-1], known)}"
+    if problem["type"] == "missing":
+        return f"{where}: {name} is missing"
+    message = problem["msg"].removeprefix("Value error, ")
+    return (
+        f"{where}: {name}: {message[0].lower()}{message[1:]} (given: {_shown(problem.get('input'))})"
+        if path
+        else f"{where}: {message}"
+    )
+
+
+def _shown(value: Any) -> str:
+    """A value as Python writes it, cut short: a configuration may hold anything, aliases of aliases too."""
+    brief = reprlib.Repr()
+    brief.maxstring = brief.maxother = brief.maxlong = 80
+    return brief.repr(value)
+
+
+def _section_at(kind: type[BaseModel], path: list[str]) -> type[BaseModel]:
+    for part in path:
+        field = kind.model_fields.get(part)
+        inner = field.annotation if field else None
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            kind = inner
+    return kind
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML mapping; raises ConfigError with file and line."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file; check the path") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2020-13-45
+        raise ConfigError(f"{path}: not readable as YAML: {_explain_yaml(error)}") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: must be a mapping of keys to values, not {type(content).__name__}")
+    return content
+
+
+def settings_in(text: str) -> list[str]:
+    """The parts of `key=value,key=value`; a comma within [brackets] separates nothing."""
+    return [part.strip() for part in re.split(r",(?![^\[\]]*\])", text) if part.strip()]
+
+
+def read_value(text: str, where: str) -> Any:
+    """A value of the command line, read as YAML; raises ConfigError."""
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{where}: the value is not readable as YAML ({_explain_yaml(error)}); quote it") from None
+
+
+def _explain_yaml(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}"
+    return " ".join(str(error).split())
+
+
+def write_yaml(path: Path, content: Mapping[str, Any]) -> None:
+    """Write atomically, keys in the order given."""
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True), encoding="utf-8")
+    os.replace(temporary, path)
