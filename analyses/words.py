@@ -7,6 +7,7 @@ spaces: `tokenised` puts the spaces there. Knows no run, and not where the frequ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,6 +50,12 @@ def frequencies(lines: Sequence[str]) -> dict[str, int]:
 def rarest(lines: Sequence[str], counts: Mapping[str, int]) -> np.ndarray:
     """The frequency of the rarest word of each line [lines]; 0 where a word has no count, and for an empty line."""
     return np.array([min((counts.get(word, 0) for word in line.split()), default=0) for line in lines], dtype=np.int64)
+
+
+def unseen(lines: Sequence[str], counts: Mapping[str, int]) -> float:
+    """The share of the words of a text that have no count; NaN for a text without words."""
+    found = [counts.get(word, 0) == 0 for line in lines for word in line.split()]
+    return float(np.mean(found)) if found else math.nan
 
 
 def bucket_labels(edges: Sequence[int] = FREQUENCIES) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,6 +15,16 @@ COUNTED = {"test": "the test set", "training": "the training text of the baselin
 def of_training(run: Run, side: str, tokenize: str = "13a", lowercase: bool = False) -> Mapping[str, int]:
     """The frequencies of the source or target words of a run's training text. Raises RunError where it has gone."""
     return _counted(prepared_of(run).folder, side, tokenize, lowercase)
+
+
+def unseen_of(run: Run, side: str, lines: Sequence[str]) -> float:
+    """The share of the words of source or target lines that a run's training text does not have, case counting.
+
+    Raises RunError where that text has gone.
+    """
+    from analyses.words import tokenised, unseen
+
+    return unseen(tokenised(lines), of_training(run, side))
 
 
 @lru_cache(maxsize=4)

@@ -1,5 +1,6 @@
 """Words: F-measure by frequency and n-gram differences, worked by hand and against counting with Counter."""
 
+import math
 import random
 from collections import Counter
 
@@ -110,3 +111,8 @@ def test_words_are_told_from_punctuation_by_sacrebleus_tokenizers():
 def test_sides_of_different_lengths_are_refused():
     with pytest.raises(ValueError, match="1, 2 lines"):
         words.matches(["a", "b"], ["a"], {})
+
+
+def test_the_share_of_words_without_a_count():
+    assert words.unseen(["a b c", "d a"], {"a": 3, "b": 0, "d": 1}) == pytest.approx(2 / 5)
+    assert math.isnan(words.unseen(["", " "], {"a": 3}))

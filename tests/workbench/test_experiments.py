@@ -179,6 +179,13 @@ def test_cells_begin_from_a_run_that_is_there(tmp_path, files):
     assert other.changes() == [f"training.init_from {root / 'grid' / 'plain'}, now None"]
 
 
+def test_cells_begin_from_the_run_with_their_seed(tmp_path):
+    later = {"name": "later", "systems": {"future": GRID["systems"]["future"]}, "seeds": [3, 5]}
+    grid = read_experiment(_write(tmp_path, **later, begin_from="grid/plain.seed-{seed}"))
+    begun = [(cell.training.seed, cell.training.init_from) for cell in cells(grid, tmp_path)]
+    assert begun == [(seed, str(tmp_path / "grid" / f"plain.seed-{seed}")) for seed in (3, 5)]
+
+
 def test_a_cell_that_another_process_holds_is_passed_by_and_one_that_fails_stops_no_other(tmp_path, files):
     experiment, root, said = read_experiment(_write(tmp_path)), tmp_path / "runs", []
     plain, future = cells(experiment, root)

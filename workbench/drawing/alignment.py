@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from workbench.contexts import given, own_pieces
 from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.inside import gold_links
+from workbench.frequencies import unseen_of
 from workbench.inside import layers_and_heads, opened, stamp, standing_before
 from workbench.kept_results import ALIGNMENT_ERROR, digests, keep
 from workbench.runs import Run, RunError
@@ -192,7 +193,21 @@ def _said(request: Request, found: list[_Aligned]) -> str:
     left = f" {most} sentences are left out (too many, or pieces that join to other words)." if most else ""
     return (
         f"References forced through the runs, {which}{over}{', ' if fixed else ''}{', '.join(fixed)}, joined to words; "
-        f"{gold(request)[1]}.{left}"
+        f"{gold(request)[1]}.{left} {_unseen(request.runs[0], request.test)}"
+    )
+
+
+def _unseen(run: Run, test: str) -> str:
+    """How many words of a test set the baseline never met in training, in words: attention to them is a guess."""
+    text = run.translations(test).test_set
+    sides = {"source": text.sources, "target": text.references or []}
+    try:
+        shares = {side: f"{100 * unseen_of(run, side, lines):.1f} %" for side, lines in sides.items()}
+    except RunError as error:
+        return f"How many of the words are unknown: {error}."
+    return (
+        f"Of the source's words {shares['source']}, of the references' {shares['target']} are not in the training text "
+        f"of {run.name}."
     )
 
 

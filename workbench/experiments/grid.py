@@ -76,13 +76,16 @@ class Experiment(Section):
     seeds: tuple[int, ...] = Field((1,), min_length=1)
     training: dict[str, Any]
     search: dict[str, Any] = {}
-    begin_from: str | None = Field(None, description="a run below the runs folder that every cell begins from")
+    begin_from: str | None = Field(
+        None, description="a run below the runs folder that cells begin from; {seed} in its name is the cell's seed"
+    )
     inspect: str | None = Field(None, description="test set whose beam trees and traces are kept")
 
-    def settings(self, root: Path) -> dict[str, Any]:
-        """What of training is set, the run that every cell begins from included; root: the runs folder."""
-        begins = {} if self.begin_from is None else {"init_from": str((root / self.begin_from).resolve())}
-        return {**self.training, **begins}
+    def settings(self, root: Path, seed: int) -> dict[str, Any]:
+        """What of a cell's training is set, its seed and its beginning included; root: the runs folder."""
+        begun = None if self.begin_from is None else self.begin_from.replace("{seed}", str(seed))
+        begins = {} if begun is None else {"init_from": str((root / begun).resolve())}
+        return {**self.training, **begins, "seed": seed}
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,7 @@ class Cell:
     @property
     def settings(self) -> dict[str, Any]:
         """What of training is set: by the grid, by the cell's seed, by the run that it begins from."""
-        return {**self.experiment.settings(self.folder.parents[1]), "seed": self.seed}
+        return self.experiment.settings(self.folder.parents[1], self.seed)
 
     def changes(self) -> list[str]:
         """Settings that matter to the result and in which the run that is there and the grid differ."""
@@ -189,7 +192,7 @@ class Cell:
 def read_experiment(path: Path) -> Experiment:
     """Read and check a grid, its training and search settings included; raises ConfigError."""
     experiment = parse(Experiment, read_yaml(path), str(path))
-    parse(TrainingConfig, experiment.settings(path.parent), f"{path}: training")
+    parse(TrainingConfig, experiment.settings(path.parent, experiment.seeds[0]), f"{path}: training")
     search = parse(SearchConfig, experiment.search, f"{path}: search")
     if experiment.inspect is not None and search.finished == "stay":
         raise RunError(

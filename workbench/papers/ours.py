@@ -168,7 +168,7 @@ def _experiment(grid: Path) -> tuple[dict[str, str], str]:
     if not grid.is_file():
         return {}, ""
     found = read_experiment(grid)
-    training = parse(TrainingConfig, found.settings(grid.parent), str(grid))
+    training = parse(TrainingConfig, found.settings(grid.parent, found.seeds[0]), str(grid))
     return {name: trained_as(system, training) for name, system in found.systems.items()}, found.data.languages
 
 

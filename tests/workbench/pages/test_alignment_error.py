@@ -11,6 +11,7 @@ from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_pag
 from tests.workbench.papers.written_runs import written_run
 from workbench.drawing import Request, draw
 from workbench.drawing.alignment import error_table
+from workbench.evaluation import prepared_of
 from workbench.kept_results import ALIGNMENT_ERROR, kept
 from workbench.runs import RunError, open_run
 
@@ -49,6 +50,18 @@ def test_the_curve_is_that_of_forced_references_against_the_truth(runs):
         flat = lines[(lines["series"] == f"{name}, argmax") & (lines["panel"] == "AER (%)")]
         np.testing.assert_allclose(flat["aer"], [100 * wanted["aer"].iloc[-1]] * 2, atol=0.2)
     assert "truth of the controlled corpus" in figure.caption
+
+
+def test_the_caption_says_how_many_words_training_never_showed(runs):
+    text, train = runs[0].translations("test").test_set, prepared_of(runs[0]).split("train")
+    sides = ((text.sources, train.source_text), (text.references, train.target_text))
+    shares = []
+    for lines, trained in sides:
+        seen = {word for row in range(len(train)) for word in trained(row).split()}
+        words = [word for line in lines for word in line.split()]
+        shares.append(f"{100 * sum(word not in seen for word in words) / len(words):.1f} %")
+    said = f"Of the source's words {shares[0]}, of the references' {shares[1]} are not in the training text"
+    assert said in draw("alignment-error", Request(runs, options={"links": "truth"})).caption
 
 
 def test_what_the_figure_says_of_argmax_is_kept_beside_each_run(runs):
