@@ -6,6 +6,7 @@ Each test set is scored by `evaluation`; a run stands where it has translated on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from workbench import evaluation
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MEAN = "mean"
+DELTA, P = "Δ", "p"
 DEFAULT = Counting()
 
 
@@ -81,14 +83,19 @@ def with_means(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def wide(scores: pd.DataFrame, compared: pd.DataFrame | None) -> pd.DataFrame:
-    """Of one metric: a row a system; its score in a column for each test set, then `Δ TEST` and `p TEST` (p_holm)."""
+    """Of one metric: a row a system; its score in a column for each test set, then those of `beside`."""
     found = scores.pivot(index="system", columns="test", values="score")
     found = found.loc[list(dict.fromkeys(scores["system"])), list(dict.fromkeys(scores["test"]))]
     if compared is not None:
-        for sign, column in (("Δ", "delta"), ("p", "p_holm")):
-            beside = compared.pivot(index="system", columns="test", values=column)
-            found = found.join(beside[list(dict.fromkeys(compared["test"]))].add_prefix(f"{sign} "))
+        for sign, column in ((DELTA, "delta"), (P, "p_holm")):
+            values = compared.pivot(index="system", columns="test", values=column)
+            found = found.join(values[list(dict.fromkeys(compared["test"]))].rename(columns=partial(beside, sign)))
     return found.rename_axis(columns=None).reset_index()
+
+
+def beside(sign: str, test: str) -> str:
+    """The column of `wide` with a test set's differences (DELTA) or their p_holm (P); no test set has such a name."""
+    return f"{sign} ({test})"
 
 
 def _comparable(runs: Sequence[Run], test: str, baseline: str) -> bool:

@@ -1,5 +1,6 @@
 """Several test sets: each scored as by itself, differences corrected as one family; page, command and LaTeX."""
 
+import json
 import shlex
 
 import numpy as np
@@ -137,11 +138,11 @@ def test_the_page_draws_and_tables_them_on_asking(runs, tmp_path, monkeypatch):
         ]
         shown = [float(trace["x"][0]) for trace in traces(drawn, run.name.removeprefix("outside/"))]
         assert shown == pytest.approx(wanted)
-    table = next(one.value for one in at.dataframe if "Δ news" in one.value)
-    assert list(table) == ["system", "news", "talks", "mean", "Δ news", "Δ talks", "p news", "p talks"]
+    table = next(one.value for one in at.dataframe if "Δ (news)" in one.value)
+    assert list(table) == ["system", "news", "talks", "mean", "Δ (news)", "Δ (talks)", "p (news)", "p (talks)"]
     compared = across_tests.comparison_table(runs, TESTS, "outside/plain", "bootstrap", ["chrf"])
     wanted = compared[(compared["system"] == "outside/better") & (compared["test"] == "talks")].iloc[0]
-    assert table.set_index("system").loc["better", ["Δ talks", "p talks"]].tolist() == [wanted.delta, wanted.p_holm]
+    assert table.set_index("system").loc["better", ["Δ (talks)", "p (talks)"]].tolist() == [wanted.delta, wanted.p_holm]
     assert sum("tabular" in code and "talks" in code for code in codes(at)) == 1
     (command,) = [code for code in codes(at) if code.startswith("workbench compare") and "talks" in code]
     printed = CliRunner().invoke(cli.app, shlex.split(command)[1:], catch_exceptions=False).stdout
@@ -161,6 +162,22 @@ def test_one_test_set_or_one_run(runs, tmp_path, monkeypatch):
     assert across_tests.shared_tests(runs) == ["news"]
     at = open_page("scores", runs=["outside/plain"])
     assert "All test sets" not in [element.value for element in at.subheader]
+
+
+def test_a_test_set_may_be_named_like_a_p_value(runs, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORKBENCH_RUNS", str(tmp_path / "runs"))
+    for run in runs:  # "p talks" stands beside "talks"
+        (run.folder / "translations" / "news").rename(run.folder / "translations" / "p talks")
+    at = open_page("scores", runs=[run.name for run in runs], **{"by-test": "true"})
+    assert not at.exception
+    table = next(one for one in at.dataframe if "p (p talks)" in one.value)
+    columns = json.loads(table.proto.columns)
+    formats = {name: columns[name]["type_config"]["format"] for name in table.value if name != "system"}
+    assert formats == {
+        **dict.fromkeys(["p talks", "talks", "mean"], "%.2f"),
+        **dict.fromkeys(["Δ (p talks)", "Δ (talks)"], "%+.2f"),
+        **dict.fromkeys(["p (p talks)", "p (talks)"], "%.4f"),
+    }
 
 
 def test_a_figure_of_several_test_sets_says_what_each_of_them_was(runs):

@@ -43,6 +43,7 @@ _TESTS = {
     "p_value": Number("p", format="%.4f"),
     "p_holm": Number("p after Holm", format="%.4f"),
 }
+_BESIDE = {across_tests.DELTA: "%+.2f", across_tests.P: "%.4f"}
 
 
 @st.cache_data(max_entries=16, show_spinner="Scoring")
@@ -123,7 +124,8 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
     key = tuple((run.name, *(stamp(run, test) for test in tests)) for run in runs)
     scores, compared = _by_test(key, tuple(tests), metric, method, counting, runs)
     table = across_tests.wide(_named(scores, runs), None if compared is None else _named(compared, runs))
-    numbers = {name: Number(format=_format(name)) for name in map(str, table) if name != "system"}
+    formats = {across_tests.beside(sign, test): form for sign, form in _BESIDE.items() for test in tests}
+    numbers = {name: Number(format=formats.get(name, "%.2f")) for name in map(str, table) if name != "system"}
     st.dataframe(
         table, hide_index=True, column_config={"system": st.column_config.TextColumn("System", pinned=True), **numbers},
         key="by-test-table", alt=f"{METRIC_NAMES[metric]} by test set",
@@ -141,10 +143,6 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
     with st.expander("LaTeX table of all test sets"):
         named = (_named(scores, runs), None if compared is None else _named(compared, runs), baseline)
         st.code(score_table_latex(*named), language="latex", wrap_lines=True)
-
-
-def _format(column: str) -> str:
-    return {"Δ": "%+.2f", "p": "%.4f"}.get(column.partition(" ")[0], "%.2f")
 
 
 @st.cache_data(max_entries=16, show_spinner="Scoring all test sets")
