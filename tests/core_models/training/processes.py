@@ -26,6 +26,7 @@ from core_models.training.fit import fit
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, TrainingError
 from core_models.training.objective import Objective
+from core_models.training.reinforcement import Reinforcement, Reward
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["core_models.training.fit", "torch._dynamo"])  # the optimiser imports the second
@@ -48,8 +49,10 @@ class Moment:
 class Rank:
     """One training under way in a process."""
 
-    def __init__(self, run: Path, fault: Any = None, rank: int = 0, world: int = 1, port: int = 0) -> None:
-        self._process = SERVER.Process(target=_train, args=(run, fault, rank, world, port))
+    def __init__(
+        self, run: Path, fault: Any = None, rank: int = 0, world: int = 1, port: int = 0, reward: Reward | None = None
+    ) -> None:
+        self._process = SERVER.Process(target=_train, args=(run, fault, rank, world, port, reward))
         self._process.start()
 
     def ended(self, seconds: float = 250) -> int:
@@ -65,15 +68,15 @@ class Rank:
         self._process.join()
 
 
-def train(run: Path, fault: Any = None) -> int:
+def train(run: Path, fault: Any = None, reward: Reward | None = None) -> int:
     """Train a run in one process; returns its exit code."""
-    return Rank(run, fault).ended()
+    return Rank(run, fault, reward=reward).ended()
 
 
-def start_ranks(run: Path, faults: tuple[Any, Any] = (None, None)) -> list[Rank]:
+def start_ranks(run: Path, faults: tuple[Any, Any] = (None, None), reward: Reward | None = None) -> list[Rank]:
     """Two processes that train one run together, as a launcher starts them."""
     port = free_port()
-    return [Rank(run, fault, rank, 2, port) for rank, fault in enumerate(faults)]
+    return [Rank(run, fault, rank, 2, port, reward) for rank, fault in enumerate(faults)]
 
 
 def free_port() -> int:
@@ -82,7 +85,7 @@ def free_port() -> int:
         return free.getsockname()[1]
 
 
-def _train(run: Path, fault: Any, rank: int, world: int, port: int) -> None:
+def _train(run: Path, fault: Any, rank: int, world: int, port: int, reward: Reward | None) -> None:
     torch.set_num_threads(1)
     if world > 1:
         ranks = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world, "MASTER_PORT": port}
@@ -93,7 +96,7 @@ def _train(run: Path, fault: Any, rank: int, world: int, port: int) -> None:
     elif fault is not None:
         fault()
     try:
-        fit(run, device="cpu")
+        fit(run, device="cpu", reward=reward)
     except TrainingError as error:
         (run / f"error-{rank}.txt").write_text(str(error), encoding="utf-8")
         sys.exit(3)
@@ -229,6 +232,20 @@ class ShortTables:
 
     def __call__(self) -> None:
         transformer.FIRST_POSITIONS = 4
+
+
+@dataclass(frozen=True)
+class DrawsByBatch:
+    """No fault: what is drawn of a batch depends on its sentences alone, not on who draws, or what was drawn before."""
+
+    def __call__(self) -> None:
+        draw = Reinforcement.draw
+
+        def seeded(own: Reinforcement, batch: Any) -> Any:
+            torch.manual_seed(int(batch.indices.sum()))
+            return draw(own, batch)
+
+        Reinforcement.draw = seeded
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ logged and resumed."""
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
@@ -20,7 +21,10 @@ from core_models.training.log import read_events
 from core_models.training.reinforcement import GREEDY, Drawn, Reinforcement, log_policy, policy_loss
 from core_models.training.state import read_progress
 from tests.core_models.laws import batch_of, log_probs, random_system
+from tests.core_models.training.processes import DrawsByBatch, start_ranks, train
 from tests.core_models.training.test_loop import EXACT, Interrupted, assert_same_weights, events, interrupt_at
+from tests.core_models.training.test_processes import assert_same_weights as assert_near_weights
+from tests.core_models.training.test_processes import even_budget
 
 VOCABULARY, LONGEST, WANTED = 6, 3, 5
 SOURCE = [4, 5, 4]
@@ -257,6 +261,18 @@ def test_an_interrupted_run_draws_what_an_uninterrupted_one_does(begun):
     assert rewarded(straight) == rewarded(broken)
     assert len({reward for _, reward, *_ in rewarded(straight)}) == 6
     assert any(loss for *_, loss in rewarded(straight))
+
+
+def test_two_ranks_train_towards_a_reward_as_one_process_does(begun, prepared):
+    """Their batches hold unequal numbers of sentences; one number divides the whole step."""
+    budget = even_budget(prepared.split("train"), 3)
+    settings = {"batch_tokens": budget, "max_steps": 3, "keep_last": 0, "adequacy": {"weight": 2, "samples": 2}}
+    one, two = (begun(name, f"rnnsearch:{EXACT}", accumulate=n, **settings) for name, n in (("one", 2), ("two", 1)))
+    assert [rank.ended() for rank in start_ranks(two, (DrawsByBatch(), DrawsByBatch()), lengths)] == [0, 0]
+    assert train(one, DrawsByBatch(), lengths) == 0
+    np.testing.assert_allclose(rewarded(two), rewarded(one), rtol=1e-6)
+    assert all(loss for *_, loss in rewarded(one))
+    assert_near_weights(one, two)
 
 
 def test_early_stopping_watches_the_reward_of_what_is_searched(begun, prepared):
