@@ -10,7 +10,7 @@ from workbench.drawing import short_names
 from workbench.frame import Frame
 from workbench.runs import Run
 from workbench.widgets import sentence_texts
-from workbench.widgets.figure_view import stamp
+from workbench.widgets.figure_view import Stamps, stamps
 
 MOST_SENTENCES = 500  # shown
 _COLUMNS = {
@@ -24,7 +24,7 @@ _COLUMNS = {
 
 
 @st.cache_data(max_entries=8, show_spinner="Aligning")
-def _sentences(key: tuple[tuple[object, ...], ...], test: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
+def _sentences(key: Stamps, test: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
     aligner, _ = adequacy.aligner_of(_runs, test)
     return adequacy.sentences_table(_runs, test, aligner)
 
@@ -32,7 +32,7 @@ def _sentences(key: tuple[tuple[object, ...], ...], test: str, _runs: tuple[Run,
 def show_sentences(frame: Frame) -> None:
     """The table, and the texts of the sentence that is chosen."""
     runs, test = frame.tested, frame.view.test
-    table = _sentences(tuple((run.name, *stamp(run, test)) for run in runs), test, runs)
+    table = _sentences(stamps(runs, test), test, runs)
     if table.empty:
         st.text("No translation leaves out or repeats a word that the aligner knows.")
         return

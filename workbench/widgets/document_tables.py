@@ -13,9 +13,8 @@ from workbench.drawing import short_names
 from workbench.evaluation import METRIC_NAMES, Counting
 from workbench.frame import Frame, as_typed, page_file
 from workbench.runs import Run
-from workbench.widgets.figure_view import stamp
+from workbench.widgets.figure_view import Stamps, stamps
 
-Key = tuple[tuple[object, ...], ...]
 Number = st.column_config.NumberColumn
 
 
@@ -46,24 +45,20 @@ def _look_at(sentence: int) -> None:
     st.session_state["sentence"] = sentence
 
 
-def _key(runs: Sequence[Run], test: str) -> Key:
-    return tuple((run.name, *stamp(run, test)) for run in runs)
-
-
 @st.cache_data(max_entries=16, show_spinner="Gathering the document")
-def _sentences(key: Key, test: str, document: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
+def _sentences(key: Stamps, test: str, document: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
     return documents.sentences_table(_runs, test, document)
 
 
 @st.cache_data(max_entries=8, show_spinner="Scoring documents")
-def _levels(key: Key, test: str, metric: str, counting: Counting, _runs: tuple[Run, ...]) -> pd.DataFrame:
+def _levels(key: Stamps, test: str, metric: str, counting: Counting, _runs: tuple[Run, ...]) -> pd.DataFrame:
     return documents.levels_table(_runs, test, metric, counting)
 
 
 def show_sentences(here: Frame, document: str) -> None:
     """The sentences of the document; those that a system read before the chosen one are named below."""
     test, names = here.view.test, short_names(here.tested)
-    table = _sentences(_key(here.tested, test), test, document, here.tested)
+    table = _sentences(stamps(here.tested, test), test, document, here.tested)
     rows = table["sentence"].tolist()
     wide = {name: st.column_config.TextColumn(name.capitalize(), width="medium") for name in ("source", "reference")}
     outputs = {run.name: st.column_config.TextColumn(names[run.name], width="medium") for run in here.tested}
@@ -126,7 +121,7 @@ _LEVELS = {
 
 def show_levels(here: Frame, metric: str, counting: Counting) -> None:
     """Scores of the corpus beside those of documents."""
-    table = _levels(_key(here.tested, here.view.test), here.view.test, metric, counting, here.tested)
+    table = _levels(stamps(here.tested, here.view.test), here.view.test, metric, counting, here.tested)
     st.dataframe(
         table.assign(system=table["system"].map(short_names(here.tested))),
         hide_index=True,

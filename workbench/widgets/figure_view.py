@@ -12,7 +12,7 @@ import re
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from workbench.recipe import Recipe, figure_command, recipe_of
 from workbench.runs import Run
 from workbench.widgets.page_width import page_width
 
+Stamps = tuple[tuple[object, ...], ...]  # a part of a cache's key
 FILES = {
     "PDF": ("pdf", "application/pdf"),
     "SVG": ("svg", "image/svg+xml"),
@@ -114,8 +115,7 @@ def drawn(name: str, request: Request) -> Figure:
     """The figure, from the cache where runs and request are the same."""
     options, among = json.dumps(request.options, sort_keys=True), tuple(run.name for run in request.among)
     asked = (request.test, request.sentence, request.baseline, among, options, *_named_files(request.options))
-    stamps = tuple((run.name, *(stamp(run, test) for test in request.tests)) for run in request.runs)
-    return _drawn(name, stamps, asked, request)
+    return _drawn(name, stamps(request.runs, *request.tests), asked, request)
 
 
 def _named_files(options: Mapping[str, object]) -> list[tuple[str, int, int]]:
@@ -124,8 +124,12 @@ def _named_files(options: Mapping[str, object]) -> list[tuple[str, int, int]]:
     return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in named]
 
 
-def stamp(run: Run, test: str) -> tuple[float, ...]:
-    """Changes whenever what a run says about a test set does."""
+def stamps(runs: Sequence[Run], *tests: str) -> Stamps:
+    """What a cache keeps a table or a figure of runs under: changes whenever what one says about a test set does."""
+    return tuple((run.reference, run.name, *(_stamp(run, test) for test in tests)) for run in runs)
+
+
+def _stamp(run: Run, test: str) -> tuple[float, ...]:
     names = (f"translations/{test}/meta.json", f"traces/{test}/index.json", f"beam_sizes/{test}.json")
     others = (path for pattern in ("contrast/*.json", "rescoring/*.npz") for path in sorted(run.results.glob(pattern)))
     results = [*(run.results / name for name in names), *others]
@@ -134,7 +138,7 @@ def stamp(run: Run, test: str) -> tuple[float, ...]:
 
 
 @st.cache_resource(max_entries=64, show_spinner="Drawing")
-def _drawn(name: str, runs: tuple[tuple[object, ...], ...], asked: tuple[object, ...], _request: Request) -> Figure:
+def _drawn(name: str, runs: Stamps, asked: tuple[object, ...], _request: Request) -> Figure:
     return drawing.draw(name, _request)
 
 

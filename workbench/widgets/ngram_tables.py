@@ -24,8 +24,8 @@ _COLUMNS = {
 def show(request: Request) -> None:
     """Both tables beside each other, the baseline's n-grams on the left."""
     first, second = words.pair(request)
-    stamps = tuple((run.reference, *figure_view.stamp(run, request.test)) for run in request.runs)
-    table = _table(stamps, request.test, request.base, json.dumps(request.options, sort_keys=True), request)
+    key = figure_view.stamps(request.runs, request.test)
+    table = _table(key, request.test, request.base, json.dumps(request.options, sort_keys=True), request)
     for side, sign, ahead, behind in zip(st.columns(2), (1, -1), (first, second), (second, first), strict=True):
         rows = words.ahead(table, sign)
         with side:
@@ -35,9 +35,7 @@ def show(request: Request) -> None:
 
 
 @st.cache_data(max_entries=8, show_spinner="Counting n-grams")
-def _table(
-    runs: tuple[tuple[object, ...], ...], test: str, baseline: str, options: str, _request: Request
-) -> pd.DataFrame:
+def _table(key: figure_view.Stamps, test: str, baseline: str, options: str, _request: Request) -> pd.DataFrame:
     return words.ngram_table(_request)
 
 

@@ -81,7 +81,7 @@ def choose(papers: Mapping[str, Paper]) -> Preset:
 
 
 @st.cache_data(max_entries=16, show_spinner="Scoring")
-def _ours(key: tuple[tuple[object, ...], ...], table: str, test: str, _table: Table, _runs: list[Run]) -> pd.DataFrame:
+def _ours(key: figure_view.Stamps, table: str, test: str, _table: Table, _runs: list[Run]) -> pd.DataFrame:
     return ours(_table, _runs, test)
 
 
@@ -137,10 +137,10 @@ def _show_ours(preset: Preset, table: Table, found: pd.DataFrame) -> None:
         st.code(beside_latex(lines, beside.origins(found)), language="latex", wrap_lines=True)
 
 
-def _stamps(runs: Sequence[Run], test: str) -> tuple[tuple[object, ...], ...]:
+def _stamps(runs: Sequence[Run], test: str) -> figure_view.Stamps:
     """Changes whenever what the runs say about a test set does, results that are kept beside them included."""
-    kept = {run.name: [path.stat().st_mtime for path in paths(run, test) if path.is_file()] for run in runs}
-    return tuple((run.name, *figure_view.stamp(run, test), *kept[run.name]) for run in runs)
+    kept = [tuple(path.stat().st_mtime for path in paths(run, test) if path.is_file()) for run in runs]
+    return (*figure_view.stamps(runs, test), *kept)
 
 
 def _filled(column: pd.Series) -> bool:

@@ -153,8 +153,8 @@ def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
     figure_view.show("under-translation", here.request(able, **options, **({"aligned": True} if aligned else {})))
     with frame.sentences_for_errors():
         request = here.request(able, **options)
-        stamps = tuple((run.name, *figure_view.stamp(run, here.view.test)) for run in able)
-        table = _remainders((*stamps, here.view.test, *options.items()), request).head(MOST_SENTENCES)
+        key = (*figure_view.stamps(able, here.view.test), here.view.test, *options.items())
+        table = _remainders(key, request).head(MOST_SENTENCES)
         numbers = table["sentence"].tolist()
         st.dataframe(
             table,

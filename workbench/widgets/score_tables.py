@@ -17,11 +17,10 @@ from workbench.export.latex import score_table_latex
 from workbench.frame import Frame, as_typed
 from workbench.runs import Run
 from workbench.widgets import figure_view
-from workbench.widgets.figure_view import stamp
+from workbench.widgets.figure_view import Stamps, stamps
 
 METHOD_NAMES = {"bootstrap": "Bootstrap", "randomization": "Randomization", "sign": "Sign test"}
 _SAID = {"bootstrap": "Paired bootstrap", "randomization": "Approximate randomization", "sign": "Sign test"}
-Key = tuple[tuple[object, ...], ...]
 Number = st.column_config.NumberColumn
 
 _SCORES = {
@@ -47,13 +46,15 @@ _BESIDE = {across_tests.DELTA: "%+.2f", across_tests.P: "%.4f"}
 
 
 @st.cache_data(max_entries=16, show_spinner="Scoring")
-def _scores(key: Key, test: str, metrics: tuple[str, ...], counting: Counting, _runs: tuple[Run, ...]) -> pd.DataFrame:
+def _scores(
+    key: Stamps, test: str, metrics: tuple[str, ...], counting: Counting, _runs: tuple[Run, ...]
+) -> pd.DataFrame:
     return evaluation.score_table(_runs, test, metrics, counting=counting)
 
 
 @st.cache_data(max_entries=16, show_spinner="Testing the differences")
 def _comparison(
-    key: Key, test: str, metrics: tuple[str, ...], method: str, counting: Counting, _runs: tuple[Run, ...]
+    key: Stamps, test: str, metrics: tuple[str, ...], method: str, counting: Counting, _runs: tuple[Run, ...]
 ) -> pd.DataFrame:
     return evaluation.comparison_table(_runs, test, _runs[0].name, method, metrics, counting)
 
@@ -85,7 +86,7 @@ def options(counting: Counting) -> dict[str, Any]:
 def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> None:
     """Scores, differences to the baseline with their p-values, the LaTeX table."""
     runs, test = frame.tested, frame.view.test
-    key = tuple((run.name, *stamp(run, test)) for run in runs)
+    key = stamps(runs, test)
     scores = _named(_scores(key, test, tuple(metrics), counting, runs), runs)
     _table(scores, _SCORES, "Scores with intervals", ["evaluate", *_counted(counting)], runs, test, metrics)
     st.subheader("Difference to the baseline")
@@ -121,8 +122,7 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
     if not right.toggle(f"Score all {len(tests)} test sets", key="by-test", bind="query-params"):
         return
     figure_view.show("scores-by-test", frame.request(metric=metric, tests=tests, **options(counting)))
-    key = tuple((run.name, *(stamp(run, test) for test in tests)) for run in runs)
-    scores, compared = _by_test(key, tuple(tests), metric, method, counting, runs)
+    scores, compared = _by_test(stamps(runs, *tests), tuple(tests), metric, method, counting, runs)
     table = across_tests.wide(_named(scores, runs), None if compared is None else _named(compared, runs))
     formats = {across_tests.beside(sign, test): form for sign, form in _BESIDE.items() for test in tests}
     numbers = {name: Number(format=formats.get(name, "%.2f")) for name in map(str, table) if name != "system"}
@@ -147,7 +147,7 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
 
 @st.cache_data(max_entries=16, show_spinner="Scoring all test sets")
 def _by_test(
-    key: Key, tests: tuple[str, ...], metric: str, method: str, counting: Counting, _runs: tuple[Run, ...]
+    key: Stamps, tests: tuple[str, ...], metric: str, method: str, counting: Counting, _runs: tuple[Run, ...]
 ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """Scores with their means, and differences to the first run, if there is a second one."""
     scores = across_tests.with_means(across_tests.score_table(_runs, tests, [metric], counting=counting))

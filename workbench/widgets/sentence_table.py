@@ -30,14 +30,14 @@ MOST_ROWS = 1000  # at once in the browser; Streamlit cannot select rows of a ta
 
 def gathered(request: Request, metrics: Sequence[str], root: Path) -> tuple[Sentences, list[str]]:
     """The sentences of the runs, from the server's memory where runs and annotations are the same."""
-    stamps = tuple((run.reference, run.name, *figure_view.stamp(run, request.test)) for run in request.runs)
     beside = tuple((str(path), path.stat().st_mtime) for path in segment_annotations.files(root, request.test))
-    return _gathered(stamps, beside, (request.test, request.base, *metrics), request, tuple(metrics), root)
+    key = figure_view.stamps(request.runs, request.test)
+    return _gathered(key, beside, (request.test, request.base, *metrics), request, tuple(metrics), root)
 
 
 @st.cache_resource(max_entries=2, show_spinner="Gathering the sentences")
 def _gathered(
-    runs: tuple[tuple[object, ...], ...],
+    key: figure_view.Stamps,
     beside: tuple[tuple[str, float], ...],
     asked: tuple[str, ...],
     _request: Request,

@@ -10,9 +10,8 @@ from workbench.drawing import short_names
 from workbench.evaluation import METRIC_NAMES, Counting
 from workbench.frame import Frame
 from workbench.runs import Run
-from workbench.widgets.figure_view import stamp
+from workbench.widgets.figure_view import Stamps, stamps
 
-Key = tuple[tuple[object, ...], ...]
 Number = st.column_config.NumberColumn
 MOST_LINES = 500  # shown; a test set with more of them is not a matter of single lines
 
@@ -57,38 +56,30 @@ _FINDINGS = {
 }
 
 
-def _key(runs: tuple[Run, ...], test: str) -> Key:
-    return tuple((run.name, *stamp(run, test)) for run in runs)
-
-
 @st.cache_data(max_entries=8, show_spinner="Reading the test sets")
-def _sets(key: Key, _runs: tuple[Run, ...]) -> pd.DataFrame:
+def _sets(key: Stamps, _runs: tuple[Run, ...]) -> pd.DataFrame:
     return testsets.testsets_table(_runs)
 
 
 @st.cache_data(max_entries=8, show_spinner="Reading the translations")
-def _outputs(key: Key, test: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
+def _outputs(key: Stamps, test: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
     return testsets.outputs_table(_runs, test)
 
 
 @st.cache_data(max_entries=8, show_spinner="Looking at every line")
-def _findings(key: Key, test: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
+def _findings(key: Stamps, test: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
     return testsets.findings_table(_runs, test)
 
 
 @st.cache_data(max_entries=16, show_spinner="Scoring the documents")
-def _documents(key: Key, test: str, metric: str, counting: Counting, _runs: tuple[Run, ...]) -> pd.DataFrame:
+def _documents(key: Stamps, test: str, metric: str, counting: Counting, _runs: tuple[Run, ...]) -> pd.DataFrame:
     return testsets.documents_table(_runs, test, metric, counting)
 
 
 def show_sets(frame: Frame) -> None:
     """All test sets of the chosen runs; two versions under one name are two rows."""
-    key = tuple(
-        part
-        for test in sorted({test for run in frame.chosen for test in run.tests()})
-        for part in _key(frame.chosen, test)
-    )
-    table = _sets(key, frame.chosen)
+    tests = sorted({test for run in frame.chosen for test in run.tests()})
+    table = _sets(stamps(frame.chosen, *tests), frame.chosen)
     st.dataframe(table, hide_index=True, column_config=_SETS, key="sets", alt="Test sets of the chosen runs")
     several = table["test"].duplicated()
     if several.any():
@@ -96,14 +87,14 @@ def show_sets(frame: Frame) -> None:
 
 
 @st.cache_data(max_entries=8, show_spinner="Reading the prepared text")
-def _corpora(key: Key, _runs: tuple[Run, ...]) -> pd.DataFrame:
+def _corpora(key: Stamps, _runs: tuple[Run, ...]) -> pd.DataFrame:
     return testsets.corpora_table(_runs)
 
 
 def show_corpora(frame: Frame) -> None:
     """What the runs were trained, validated and tested on, as Table 1 of Yang 2019 tells it."""
     able = tuple(run for run in frame.chosen if not run.outside)
-    table = _corpora(_key(able, frame.view.test), able)
+    table = _corpora(stamps(able, frame.view.test), able)
     if table.empty:
         return
     st.subheader("Corpora")
@@ -112,14 +103,14 @@ def show_corpora(frame: Frame) -> None:
 
 
 def show_outputs(frame: Frame) -> None:
-    table = _outputs(_key(frame.tested, frame.view.test), frame.view.test, frame.tested)
+    table = _outputs(stamps(frame.tested, frame.view.test), frame.view.test, frame.tested)
     table = table.assign(system=table["system"].map(short_names(frame.tested)))
     st.dataframe(table, hide_index=True, column_config=_OUTPUTS, key="outputs", alt="What each system wrote")
 
 
 def show_findings(frame: Frame) -> None:
     """The odd lines of the test set, by kind; a click on a row looks at its sentence."""
-    table = _findings(_key(frame.tested, frame.view.test), frame.view.test, frame.tested)
+    table = _findings(stamps(frame.tested, frame.view.test), frame.view.test, frame.tested)
     if table.empty:
         st.text("Nothing is odd about any line of source, references and translations.")
         return
@@ -154,7 +145,7 @@ def show_documents(frame: Frame, metric: str, counting: Counting) -> None:
     """The score of each document, a column a run; a click on a row looks at its first sentence."""
     test = frame.view.test
     names = short_names(frame.tested)
-    table = _documents(_key(frame.tested, test), test, metric, counting, frame.tested).rename(columns=names)
+    table = _documents(stamps(frame.tested, test), test, metric, counting, frame.tested).rename(columns=names)
     documents = frame.tested[0].translations(test).test_set.documents or []
     firsts = [documents.index(document) for document in table["document"]]
     columns = {"document": "Document", "n": Number("Sentences")}

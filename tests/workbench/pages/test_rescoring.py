@@ -24,10 +24,10 @@ def test_without_lists_and_without_scores_the_page_says_what_makes_them(with_dem
 def test_a_figure_is_drawn_anew_where_other_lists_were_scored(tmp_path):
     """Also of the set that weights are tuned on."""
     run = Run(tmp_path, "run")
-    before = figure_view.stamp(run, "test")
+    before = figure_view.stamps([run], "test")
     (tmp_path / "rescoring").mkdir()
     (tmp_path / "rescoring" / "dev.npz").touch()
-    assert figure_view.stamp(run, "test") != before
+    assert figure_view.stamps([run], "test") != before
 
 
 def test_sliders_are_the_weights(with_demo, layered_run):
