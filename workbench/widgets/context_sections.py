@@ -4,14 +4,14 @@ pronouns. Each arranges controls and figures; what they show is computed by the 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import streamlit as st
 
 from analyses.documents import how_far
 from workbench import contrastive, frame
-from workbench.contexts import CAPSULES, attending, readers
+from workbench.contexts import CAPSULES, Before, attending, readers
 from workbench.drawing import Request, short_names
 from workbench.drawing.context import CORRELATIONS, SHOWN, array
 from workbench.drawing.context_attention import sides
@@ -51,25 +51,43 @@ def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
 
 
 def show_context(here: frame.Frame, looked: Sequence[Looked]) -> None:
-    """The sentences before this one, as far as a run reads, and their translations where one reads these."""
-    farthest = max(looked, key=lambda one: 0 if one.before is None else len(one.before.sources))
-    before = farthest.before
-    if before is None or not before.there:
+    """The sentences around this one, as far as any run reads, and what runs read as their translations."""
+    names = short_names(here.tested)
+    read = {names[one.run.name]: one.before for one in looked if one.before is not None}
+    lines = {
+        before.distance(entry): text
+        for before in read.values()
+        for entry, text in enumerate(before.sources)
+        if text is not None
+    }
+    if not lines:
         st.text("This sentence begins its document, or no document is known: there is no context.")
         return
-    outputs = next((one.before.outputs for one in looked if one.before is not None and one.before.outputs), None)
     with st.container(border=True):
-        for entry in before.entries:
-            line = before.sources[entry]
-            if line is not None:
-                _line(how_far(before.distance(entry)), line)
-                if outputs is not None and entry < len(outputs) and outputs[entry] is not None:
-                    _line("its translation", str(outputs[entry]))
-    reach = ", ".join(
-        f"{name} reads {0 if one.before is None else len(one.before.sources)}"
-        for name, one in zip((short_names(here.tested)[one.run.name] for one in looked), looked, strict=True)
-    )
+        for distance in sorted(lines, reverse=True):
+            _line(how_far(distance), lines[distance])
+            for translation, whose in _translations(read, distance).items():
+                _line(f"translation read by {', '.join(whose)}", translation)
+    reach = ", ".join(f"{name} reads {_reach(read.get(name))}" for name in (names[one.run.name] for one in looked))
     st.caption(frame.as_typed(f"Sentences before: {reach}."))
+
+
+def _translations(read: Mapping[str, Before], distance: int) -> dict[str, list[str]]:
+    """What is read as the translation of a sentence so far before, each with the names of the runs that read it."""
+    found: dict[str, list[str]] = {}
+    for name, before in read.items():
+        for entry, text in enumerate(before.outputs or ()):
+            if text is not None and before.distance(entry) == distance:
+                found.setdefault(text, []).append(name)
+    return found
+
+
+def _reach(before: Before | None) -> str:
+    """How many sentences a run reads before one and, where it reads these, after it."""
+    if before is None:
+        return "0"
+    after = f" and {before.after} after" if before.after else ""
+    return f"{len(before.sources) - before.after}{after}"
 
 
 def _line(label: str, text: str) -> None:

@@ -1,10 +1,14 @@
 """Context: figures show the arrays of a forced pass with the sentences before; the page shows them by its slider."""
 
+import itertools
+import shutil
+
 import numpy as np
 import pytest
 
 import core_models
 from analyses import context_routing
+from analyses.documents import how_far
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
 from tests.workbench.test_drawing_files import check_printed_command
 from workbench.attribution import explain
@@ -245,6 +249,31 @@ def test_the_page_shows_the_texts_and_scrubs_the_iteration(with_context, context
     assert any("--set iteration=0" in code for code in codes(at))
     at = open_page("context", runs=names, sentence=str(row), figure="Figure 6: c of all iterations")
     assert any("context-routing" in code and 'show="c"' in code for code in codes(at))
+
+
+def test_the_page_says_who_reads_which_translations(with_context, context_runs):
+    """Own translations of the sentences before stand with the run that reads them; references, of all, stand once."""
+    row, han = number_with_context(context_runs[0]), context_runs[1]
+    shutil.copytree(han.folder, with_context / "other")
+    hypotheses = with_context / "other" / "translations" / "test" / "hypotheses.txt"
+    own = hypotheses.read_text(encoding="utf-8").splitlines()
+    hypotheses.write_text("".join(f"other {line}\n" for line in own), encoding="utf-8")
+    test = run_test(han)
+
+    def shown(**query):
+        at = open_page("context", runs=["qcn-reg", "han", "other"], sentence=str(row), **query)
+        beside = [(left.caption, right.text) for left, right in itertools.pairwise(at.columns)]
+        return [(label[0].value.replace("\\", ""), text[0].value) for label, text in beside if label and text]
+
+    lines = shown()
+    for back in (1, 2):
+        place = lines.index((how_far(back), test.sources[row - back]))
+        assert lines[place + 1 : place + 3] == [
+            ("translation read by han", own[row - back] or "(empty)"),
+            ("translation read by other", f"other {own[row - back]}"),
+        ]
+    place = (lines := shown(translation="Reference")).index((how_far(1), test.sources[row - 1]))
+    assert lines[place + 1] == ("translation read by han, other", test.references[row - 1])
 
 
 def test_the_other_parts_of_the_page(with_context, context_runs):
