@@ -27,8 +27,9 @@ CONTEXTS = {
 
 @dataclass(frozen=True)
 class Item:
-    """A source, its right translation and wrong ones; `tags` say what is tested (distance, pronoun, …), `context` are
-    the source sentences before it in their order, where the file has some, `context_outputs` their translations."""
+    """A source, its right translation and wrong ones; `tags` say what is tested (distance, pronoun, …). Where they are
+    known, `context` are the source sentences before it in their order, `context_outputs` their translations and
+    `context_after` the source sentences after it."""
 
     source: str
     right: str
@@ -36,6 +37,7 @@ class Item:
     tags: Mapping[str, str] = field(default_factory=dict)
     context: tuple[str, ...] = ()
     context_outputs: tuple[str, ...] = ()
+    context_after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,16 +52,16 @@ class Scored:
 
 
 def with_contexts(items: Sequence[Item], which: str) -> list[Item]:
-    """The items, with one of CONTEXTS before them instead: a control of what a system reads there, and how.
+    """The items, with one of CONTEXTS before them and after instead: a control of what a system reads there, and how.
 
     The sentences before another item are no control where one document has half of all items.
     """
     if which == "none":
-        return [replace(item, context=(), context_outputs=()) for item in items]
+        return [replace(item, context=(), context_outputs=(), context_after=()) for item in items]
     if which == "another":
         others = [items[(number + len(items) // 2) % len(items)] for number in range(len(items))]
         return [
-            replace(item, context=other.context, context_outputs=other.context_outputs)
+            replace(other, source=item.source, right=item.right, wrong=item.wrong, tags=item.tags)
             for item, other in zip(items, others, strict=True)
         ]
     if which not in CONTEXTS:
@@ -68,7 +70,15 @@ def with_contexts(items: Sequence[Item], which: str) -> list[Item]:
     def turned(lines: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(" ".join(line.split()[::-1]) for line in lines)
 
-    return [replace(item, context=turned(item.context), context_outputs=turned(item.context_outputs)) for item in items]
+    return [
+        replace(
+            item,
+            context=turned(item.context),
+            context_outputs=turned(item.context_outputs),
+            context_after=turned(item.context_after),
+        )
+        for item in items
+    ]
 
 
 def judged(scored: Sequence[Scored], tags: Sequence[Mapping[str, str]]) -> pd.DataFrame:
@@ -154,7 +164,7 @@ def from_truth(
 
     Tags: distance (sentences back to the antecedent), gender, pronoun (the right form), order ("needed" where only the
     order of the sentences tells). Context: the sentences of the same document before it with their references, back to
-    the antecedent, and at least `reach` of them where they are there.
+    the antecedent, and at least `reach` of them where they are there; and up to `reach` after it.
     """
     from analyses.pronouns import variants
 
@@ -166,8 +176,11 @@ def from_truth(
         number, distance = int(right["sentence"]), int(right["distance"])
         order = "needed" if right["needs_order"] else "not needed"
         tags = {"distance": str(distance), "gender": right["gender"], "pronoun": right["form"].lower(), "order": order}
-        nearest = range(max(0, number - max(distance, reach)), number)
-        before = [row for row in nearest if documents is None or documents[row] == documents[number]]
-        contexts = (tuple(lines[row] for row in before) for lines in (sources, references))
+        before = range(max(0, number - max(distance, reach)), number)
+        after = range(number + 1, min(len(sources), number + 1 + reach))
+        contexts = (
+            tuple(lines[row] for row in rows if documents is None or documents[row] == documents[number])
+            for lines, rows in ((sources, before), (references, before), (sources, after))
+        )
         items.append(Item(sources[number], " ".join(right["tokens"]), wrong, tags, *contexts))
     return items

@@ -84,6 +84,11 @@ def reach_of(run: Run) -> tuple[int, int]:
     return max((use.sentences for use in uses), default=0), max((use.after for use in uses), default=0)
 
 
+def reads_after(run: Run) -> bool:
+    """Does a run read the sentences after one too?"""
+    return any(options.get("memory") == "offline" for options in readers(run).values())
+
+
 def attending(run: Run) -> list[tuple[str, str]]:
     """The kinds and sides of what attends to the words of the sentences before."""
     return [

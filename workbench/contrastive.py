@@ -4,12 +4,14 @@
                                 and +CONTEXTS where other sentences stood before the items
 
 A TSV file has a header with the columns source, right and wrong (wrong2, …: further ones); JSON lines have the same as
-fields, `wrong` a text or a list; all else is tags. ContraPro's and LingEval's JSON is a list of objects. Never imports
-torch by itself.
+fields, `wrong` a text or a list. The sentences before an item may stand in `context`, their translations in
+`context_outputs`, the sentences after it in `context_after`; all else is tags. ContraPro's and LingEval's JSON is a
+list of objects. Never imports torch by itself.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from analyses.contrastive import CONTEXTS, Item, Scored
 from analyses.lines import digest
 from core_models.text.parallel import read_lines
-from workbench.contexts import own_outputs, readers
+from workbench.contexts import own_outputs, readers, reads_after
 from workbench.runs import Run, RunError
 from workbench.whole_files import write_whole
 
@@ -28,12 +30,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from core_models.reading import Texts
+    from core_models.text.documents import ContextUse
     from core_models.translator import Translator
     from workbench.evaluation import Step
 
 FOLDER = "contrast"
 AT_ONCE = 256  # items between two reports of progress
-REACH = 10  # sentences before an item of the controlled corpus: no system of the catalogue reads more
+REACH = 10  # sentences before and after an item of the controlled corpus: no system of the catalogue reads more
 _SOURCES, _RIGHT = ("src segment", "source"), ("ref segment", "reference")
 # What ContraPro says of an item, under the names that our own items have.
 _TAGS = {
@@ -117,20 +120,19 @@ def _item(record: Any, where: str) -> Item:
         raise RunError(f"{where}: a {type(record).__name__}, not an item with source, right and wrong")
     named = dict(record)
     source, right, wrong = (named.pop(name, "") for name in ("source", "right", "wrong"))
-    context, outputs, tags = named.pop("context", ()), named.pop("context_outputs", ()), named.pop("tags", {})
-    wrong = [wrong] if isinstance(wrong, str) else wrong
-    context, outputs = ([lines] if isinstance(lines, str) else lines for lines in (context, outputs))
-    lists = isinstance(wrong, list) and isinstance(context, list | tuple) and isinstance(outputs, list | tuple)
-    texts = (source, right, *wrong, *context, *outputs) if lists else (0,)
+    tags, around = named.pop("tags", {}), [named.pop(f"context{part}", ()) for part in ("", "_outputs", "_after")]
+    wrong, *around = ([lines] if isinstance(lines, str) else lines for lines in (wrong, *around))
+    lists = all(isinstance(lines, list | tuple) for lines in (wrong, *around))
+    texts = (source, right, *itertools.chain(wrong, *around)) if lists else (0,)
     if not (all(isinstance(text, str) for text in texts) and source and right and any(wrong)):
         raise RunError(f"{where}: an item needs the texts source and right and at least one wrong translation")
     if not isinstance(tags, Mapping):
         raise RunError(f"{where}: tags are names with values, such as {{'distance': 1}}, not {tags!r}")
     found = {name: str(value) for name, value in {**named, **tags}.items() if isinstance(value, str | int | float)}
-    context, outputs = tuple(filter(None, context)), tuple(filter(None, outputs))
+    context, outputs, after = (tuple(filter(None, lines)) for lines in around)
     if outputs and len(outputs) != len(context):
         raise RunError(f"{where}: {len(context)} context sentences but {len(outputs)} context_outputs; give one each")
-    return Item(source, right, tuple(filter(None, wrong)), found, context, outputs)
+    return Item(source, right, tuple(filter(None, wrong)), found, context, outputs, after)
 
 
 def _of_list(text: str, path: Path) -> Iterator[Item]:
@@ -195,7 +197,7 @@ def measure(
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [{"item": asdict(item), "scored": asdict(one)} for item, one in zip(items, scored, strict=True)]
     found = {"name": name, "origin": origin, "digest": digest_of(items), "weights": weights,
-             "read": translator.context.sentences, "rows": rows}  # fmt: skip
+             "read": translator.context.sentences, "after": translator.context.after, "rows": rows}  # fmt: skip
     return write_whole(path, json.dumps(found, ensure_ascii=False))
 
 
@@ -222,12 +224,12 @@ def _score(translator: Translator, items: Sequence[Item]) -> list[Scored]:
 
 
 def _contexts(translator: Translator, items: Sequence[Item]) -> dict[str, Texts]:
-    """What a system reads before the items, the nearest sentence first: sources and, where it reads these, their
-    translations: those of the items, or where an item has none the system's own."""
+    """What a system reads beside the items: sources and, where it reads these, the translations of those before, which
+    are those of the items, or where an item has none the system's own."""
     use = translator.context
     if not use.sentences:
         return {}
-    sources: list[list[str]] = [list(item.context[::-1][: use.sentences]) for item in items]
+    sources = [_around(item, use) for item in items]
     if not use.outputs:
         return {"contexts": sources}
     given: list[Sequence[str | None]] = [item.context_outputs[::-1][: use.sentences] for item in items]
@@ -235,6 +237,12 @@ def _contexts(translator: Translator, items: Sequence[Item]) -> dict[str, Texts]
     for number, lines in zip(lacking, own_outputs(translator, [sources[number] for number in lacking]), strict=True):
         given[number] = lines
     return {"contexts": sources, "context_outputs": given}
+
+
+def _around(item: Item, use: ContextUse) -> list[str | None]:
+    """The sentences that are read before an item, the nearest first, then those that are read after it."""
+    before, after = item.context[::-1][: use.sentences], item.context_after[: use.after]
+    return [*before, *([None] * (use.sentences - len(before)) if after else []), *after]
 
 
 def digest_of(items: Sequence[Item]) -> str:
@@ -269,15 +277,16 @@ def read(run: Run, name: str) -> Contrast:
         scored = [_scored(row["scored"], item) for row, item in zip(found["rows"], items, strict=True)]
         if not items:
             raise ValueError("no items")
-        read = int(found.get("read", 0))
+        read, after = int(found.get("read", 0)), int(found.get("after", 0))
         contrast = Contrast(str(found["name"]), str(found["origin"]), str(found["digest"]), items, scored, read)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise RunError(f"{path}: not readable ({str(error)[:200]}); score it again: {command}") from None
     if not run.is_of(found.get("weights")):
         raise RunError(f"{run.name} scored {name!r} with other weights than it has now; score it again: {command}")
-    if readers(run) and not contrast.read:
+    unread = "before" if readers(run) and not contrast.read else "after" if reads_after(run) and not after else ""
+    if unread:
         raise RunError(
-            f"{run.name} scored {name!r} without the sentences before, which it reads; do it again: {command}"
+            f"{run.name} scored {name!r} without the sentences {unread}, which it reads; do it again: {command}"
         )
     return contrast
 

@@ -106,13 +106,19 @@ def test_items_of_the_truth_reach_back_as_far_as_is_asked(corpus, items):
             wanted = before[-reach:] if reach else []
             assert item.context == tuple(corpus.sources[place] for place in wanted)
             assert item.context_outputs == tuple(corpus.targets[place] for place in wanted)
+        ahead = [place for place in range(len(corpus.sources)) if corpus.documents[place] == corpus.documents[row]]
+        assert other.context_after == tuple(corpus.sources[place] for place in ahead if row < place <= row + 10)
+        assert one.context_after == ()
     assert any(len(other.context) > len(one.context) for one, other in zip(items, far, strict=True))
 
 
 def test_contexts_of_a_control_are_empty_or_anothers_or_backwards():
-    items = [Item(f"s{n}", "r", ("w",), {}, (f"a{n} b", f"c{n}"), (f"A{n} B", f"C{n}")) for n in range(4)]
-    assert all(item.context == () == item.context_outputs for item in with_contexts(items, "none"))
-    assert [item.context for item in with_contexts(items, "another")] == [items[n].context for n in (2, 3, 0, 1)]
-    assert with_contexts(items, "words-backwards")[0] == Item("s0", "r", ("w",), {}, ("b a0", "c0"), ("B A0", "C0"))
+    items = [Item(f"s{n}", "r", ("w",), {}, (f"a{n} b", f"c{n}"), (f"A{n} B", f"C{n}"), (f"d{n} e",)) for n in range(4)]
+    assert with_contexts(items, "none") == [Item(f"s{n}", "r", ("w",), {}) for n in range(4)]
+    another = with_contexts(items, "another")
+    assert [item.context for item in another] == [items[n].context for n in (2, 3, 0, 1)]
+    assert [item.context_after for item in another] == [items[n].context_after for n in (2, 3, 0, 1)]
+    backwards = Item("s0", "r", ("w",), {}, ("b a0", "c0"), ("B A0", "C0"), ("e d0",))
+    assert with_contexts(items, "words-backwards")[0] == backwards
     with pytest.raises(ValueError, match="none, another, words-backwards"):
         with_contexts(items, "before")

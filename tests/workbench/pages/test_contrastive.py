@@ -16,24 +16,25 @@ from analyses.contrastive import majority as contrastive_majority
 from analyses.proportions import wilson
 from tests.bad_input.test_fuzzing import FILES, bounded, sentences
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, texts, traces
-from workbench import cli, contrastive
+from workbench import cli, contrastive, evaluation
 from workbench.drawing import Request, draw
 from workbench.figures.contrastive import contrastive_accuracy
 from workbench.runs import Run, RunError, open_run
+from workbench.training import new_run, train
 
 ITEMS = [
     Item("the dog sleeps .", "der Hund schläft .", ("die Hund schläft .", "das Hund schläft ."), {"distance": "0"}),
-    Item("it sleeps .", "er schläft .", ("sie schläft .",), {"distance": "1"}, ("the dog is old .",)),
+    Item("it sleeps .", "er schläft .", ("sie schläft .",), {"distance": "1"}, ("it was .",), (), ("it eats .",)),
 ]
 TABLE = (
-    "source\tright\twrong\twrong2\tdistance\tcontext\n"
-    "the dog sleeps .\tder Hund schläft .\tdie Hund schläft .\tdas Hund schläft .\t0\t\n"
-    "it sleeps .\ter schläft .\tsie schläft .\t\t1\tthe dog is old .\n"
+    "source\tright\twrong\twrong2\tdistance\tcontext\tcontext_after\n"
+    "the dog sleeps .\tder Hund schläft .\tdie Hund schläft .\tdas Hund schläft .\t0\t\t\n"
+    "it sleeps .\ter schläft .\tsie schläft .\t\t1\tit was .\tit eats .\n"
 )
 LINES = [
     {"source": "the dog sleeps .", "right": "der Hund schläft .", "wrong": list(ITEMS[0].wrong), "distance": 0},
     {"source": "it sleeps .", "right": "er schläft .", "wrong": "sie schläft .", "tags": {"distance": 1},
-     "context": ["the dog is old ."]},
+     "context": ["it was ."], "context_after": ["it eats ."]},
 ]  # fmt: skip
 _ROW = {"item": {"source": "x", "right": "y", "wrong": ["z"], "tags": {}, "context": []},
         "scored": {"right": -1.0, "wrong": [-2.0], "right_tokens": 2, "wrong_tokens": [2]}}  # fmt: skip
@@ -41,7 +42,7 @@ _VALUES = st.sampled_from([None, True, 0, 1, 1e999, "x", [], {}, ["x"], [-1.0, -
 _DAMAGED = st.builds(
     lambda part, name, value: {**_ROW, part: {**_ROW[part], name: value}},
     st.sampled_from(["item", "scored"]),
-    st.sampled_from(["source", "right", "wrong", "tags", "context", "right_tokens", "wrong_tokens"]),
+    st.sampled_from(["source", "right", "wrong", "tags", "context", "context_after", "right_tokens", "wrong_tokens"]),
     _VALUES,
 )
 JSON = st.one_of(_VALUES, st.lists(st.one_of(_VALUES, _DAMAGED), max_size=3))
@@ -284,6 +285,33 @@ def test_other_sentences_before_the_items_are_a_set_of_their_own(context_runs, t
     refused = CliRunner().invoke(cli.app, [*words, "--contexts", "anoter"])
     assert refused.exit_code == 2
     assert "did you mean 'another'?" in refused.output
+
+
+def test_offline_an_item_is_scored_as_in_its_document(demo_runs, tmp_path):
+    """With the sentences after it, too; a result from before these were read is none."""
+    training = {"max_steps": 2, "warmup": 1, "batch_tokens": 400, "learning_rate": 0.01}
+    system = "san-encoder:preset=tiny,memory=offline,context_sentences=2"
+    run = new_run(tmp_path / "san", system, demo_runs / "demo" / "data", training, {})
+    train(run, device="cpu")
+    items = [item for item in contrastive.controlled_items(run) if item.context_after][:3]
+    contrastive.measure(run, items, "some", "chosen")
+    (text, _), translator = evaluation.test_set(run, "test"), core_models.load(run.folder)
+    inside = translator.score(text.sources, text.references, text.documents)
+    for item, one in zip(items, contrastive.read(run, "some").scored, strict=True):
+        (alone,) = translator.score([item.source], [item.right], contexts=[list(item.context[:-3:-1])])
+        follows = len(item.context_after)
+        (row,) = [
+            row
+            for row, source in enumerate(text.sources)
+            if source == item.source and tuple(text.sources[row + 1 : row + 1 + follows]) == item.context_after
+        ]
+        assert one.right == pytest.approx(inside[row].log_prob, abs=1e-4)
+        assert abs(one.right - alone.log_prob) > 1e-4
+    path = run.folder / "contrast" / "some.json"
+    kept = json.loads(path.read_bytes())
+    path.write_text(json.dumps({name: value for name, value in kept.items() if name != "after"}), encoding="utf-8")
+    with pytest.raises(RunError, match="scored 'some' without the sentences after, which it reads"):
+        contrastive.read(run, "some")
 
 
 def test_systems_that_read_the_sentences_before_are_given_them(context_runs, tmp_path):
