@@ -2,7 +2,8 @@
 
     translator = core_models.load("runs/transformer");  translator.translate(["the dog sleeps ."])[0].text
 
-Knows text and search, no files but the run it opens, and no architecture.
+Knows text and how much of it fits at a time; what happens to a batch, `inference` knows. Knows no files but the run it
+opens, and no architecture.
 """
 
 from __future__ import annotations
@@ -10,27 +11,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from core_models import lens
-from core_models.assembly import Encoded, System
+from core_models.assembly import System
 from core_models.capacity import Capacity, TooLarge, batches
 from core_models.checkpoint import open_trained
 from core_models.config import SearchConfig
 from core_models.devices import check_device
-from core_models.int8 import quantised
+from core_models.inference import Inference
 from core_models.reading import Reading, Texts
-from core_models.search import Ensemble, Exact, Found, Hypothesis, beam_search, exact_search, sample
-from core_models.search.limits import output_limits
+from core_models.search import Exact, Found, Hypothesis
 from core_models.settings import parse
-from core_models.text.batches import Batch, context_lengths
 from core_models.text.documents import ContextUse, before
 from core_models.text.vocabulary import Vocabulary
-from core_models.traces import Trace, TraceWriter
+from core_models.traces import Trace
 from core_models.wording import Translation, TranslatorError, Wording
 
 __all__ = ["Translation", "Translator", "TranslatorError", "load"]
@@ -54,15 +51,11 @@ class Translator:
             self.context = ContextUse.of_all(system.context for system in self.systems)
         except ValueError as error:
             raise TranslatorError(f"these systems cannot be an ensemble: {error}") from None
-        self._capacity = Capacity()
-
-    @cached_property
-    def _quantised(self) -> list[System]:
-        return [quantised(system) for system in self.systems]
+        self._inference, self._capacity = Inference(self.systems), Capacity()
 
     @property
     def device(self) -> torch.device:
-        return self.systems[0].device
+        return self._inference.device
 
     def translate(
         self,
@@ -98,7 +91,7 @@ class Translator:
 
         def search(rows: list[int]) -> list[Found]:
             forced = [prefixes[row] for row in rows] if prefixes else None
-            return self._search(read.batch(rows), forced, config, record)
+            return self._inference.search(read.batch(rows), forced, config, record)
 
         for round_rows in itertools.chain(*read.groups(config.batch_tokens, config.beam)):
             for rows, found in self._each("translating", read, config, search, round_rows):
@@ -215,10 +208,7 @@ class Translator:
         drawn: list[list[Translation]] = [[] for _ in range(len(read))]
 
         def draw(rows: list[int]) -> list[list[Hypothesis]]:
-            batch = read.batch(rows).to(self.device)
-            limits = output_limits(batch.source_mask, self.search)
-            with torch.inference_mode():
-                return sample(*self._encode(batch), limits, samples, temperature, top, generator)
+            return self._inference.sample(read.batch(rows), self.search, samples, temperature, top, generator)
 
         room = self.search.model_copy(update={"beam": samples})  # each sample takes what a beam does
         for rows, found in self._each("sampling", read, room, draw):
@@ -239,10 +229,8 @@ class Translator:
         probable than `bound` (nats); see `core_models.search.exact`. context, context_output: the sentences before it,
         the nearest first, and their translations. Changes are those of the SearchConfig."""
         contexts, outputs = ([given] if given is not None else None for given in (context, context_output))
-        batch = self._read([source], None, contexts, outputs).batch([0]).to(self.device)
-        limit = int(output_limits(batch.source_mask, self._configured(changes))[0])
-        with torch.inference_mode():
-            return exact_search(*self._encode(batch), limit, bound, most_nodes, self.device)
+        batch = self._read([source], None, contexts, outputs).batch([0])
+        return self._inference.exact(batch, self._configured(changes), bound, most_nodes)
 
     def _configured(self, changes: dict[str, Any]) -> SearchConfig:
         wanted = {key: value for key, value in changes.items() if value is not None}
@@ -272,28 +260,6 @@ class Translator:
                 f"take a smaller beam or max_length, or a device with more memory: {text[:60]!r}"
             ) from None
 
-    def _encode(self, batch: Batch, precision: str = "full") -> tuple[Any, Any]:
-        """What the search steps, and the encoded batch it starts from."""
-        systems = self._quantised if precision == "int8" else self.systems
-        if len(systems) == 1:
-            return systems[0], systems[0].encode(batch)
-        return Ensemble(systems), [system.encode(batch) for system in systems]
-
-    def _search(
-        self, batch: Batch, prefixes: list[list[int]] | None, config: SearchConfig, record: bool
-    ) -> list[Found]:
-        batch = batch.to(self.device)
-        limits, forced = output_limits(batch.source_mask, config), None
-        if prefixes is not None:
-            longest = max(map(len, prefixes), default=0)
-            forced = torch.tensor(
-                [row + [-1] * (longest - len(row)) for row in prefixes], dtype=torch.long, device=self.device
-            )
-            limits = torch.maximum(limits, torch.tensor([len(row) + 1 for row in prefixes], device=self.device))
-        lower = torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bfloat16")
-        with torch.inference_mode(), lower:
-            return beam_search(*self._encode(batch, config.precision), limits, config, forced, record)
-
     def _force_all(self, read: Reading, targets: list[list[int]], into: list[Any], trace: Sequence[str]) -> None:
         """Force all targets; fill in missing translations, and hang the traces on all."""
         if trace and len(self.systems) > 1:
@@ -310,36 +276,17 @@ class Translator:
     def _force_rows(
         self, rows: list[int], read: Reading, targets: list[list[int]], into: list[Any], trace: Sequence[str]
     ) -> None:
-        batch = read.batch(rows, [targets[row] for row in rows]).to(self.device)
-        with torch.inference_mode():
-            writer = TraceWriter(trace)
-            values = [self._force(system, batch, writer if trace else None) for system in self.systems]
-            log_probs = torch.logsumexp(torch.stack(values), dim=0) - torch.tensor(float(len(values))).log()
-        lengths = {"source": batch.source_mask.sum(1).tolist(), "target": batch.target_mask.sum(1).tolist()}
         # A hypothesis that was cut at its length limit has no </s>: its trace ends with its tokens.
-        found = [len(into[row].tokens) if into[row] is not None else None for row in rows]
-        ends = [length if end is None else end for end, length in zip(found, lengths["target"], strict=True)]
-        traces = writer.sentences({**lengths, "target": ends, **context_lengths(batch)})
-        for place, (row, row_log_probs) in enumerate(zip(rows, log_probs.tolist(), strict=True)):
+        ends = [len(into[row].tokens) if into[row] is not None else None for row in rows]
+        found = self._inference.force(read.batch(rows, [targets[row] for row in rows]), ends, trace)
+        for row, log_probs, traced in zip(rows, *found, strict=True):
             if into[row] is None:
-                kept = row_log_probs[: lengths["target"][place]]
+                log_prob = sum(log_probs)
                 into[row] = self.wording.hypothesis(
-                    read.pieces[row], Hypothesis(targets[row], sum(kept), sum(kept), True, kept)
+                    read.pieces[row], Hypothesis(targets[row], log_prob, log_prob, True, log_probs)
                 )
             if trace:
-                into[row].trace = traces[place]
-
-    @staticmethod
-    def _force(system: System, batch: Batch, writer: TraceWriter | None) -> torch.Tensor:
-        """log P of the targets [S, T]; every prediction's own goes into a trace as NAME.log_prob, beside the lens."""
-        encoded: Encoded = system.encode(batch, writer)
-        forced = system(encoded, batch.target_in, batch.target_mask, writer)
-        values = system.token_log_probs(forced, batch.target)
-        if writer is not None:
-            for name, value in values.items():
-                writer.record("log_prob" if name == "main" else f"{name}.log_prob", ("target",), value)
-            lens.record(system, forced, batch.target, writer)
-        return values["main"]
+                into[row].trace = traced
 
 
 def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Translator:

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from analyses import beam
-from core_models import load
-from core_models import translator as translating
+from core_models import inference, load
 from core_models.settings import ConfigError
 from core_models.translator import TranslatorError
 
@@ -150,9 +149,9 @@ def test_samples_come_in_order_and_by_seed(translator, sources):
 
 
 def test_samples_take_the_room_of_beams(translator, sources, monkeypatch):
-    taken, draw = [], translating.sample
+    taken, draw = [], inference.sample
     monkeypatch.setattr(
-        translating, "sample", lambda *given: taken.append((len(given[2]), int(given[2].max()))) or draw(*given)
+        inference, "sample", lambda *given: taken.append((len(given[2]), int(given[2].max()))) or draw(*given)
     )
     budget, offset = translator.search.batch_tokens, translator.search.length_offset
     translator.sample(sources, 100, seed=1)
