@@ -113,3 +113,10 @@ def plotly_lines(text: str, room: float) -> str:
 def lines(drawn: str) -> int:
     """On how many lines Plotly draws a text of `plotly_lines`; none for an empty one."""
     return drawn.count(_LINE_BREAK) + 1 if drawn else 0
+
+
+def rank_axis(last: int) -> Axis:
+    """A log axis of ranks up to `last`, with a label at each power of ten."""
+    powers = tuple(10.0**power for power in range(len(str(last)) + 1))
+    texts = tuple(f"{power:,.0f}" for power in powers)
+    return Axis("rank", positions=powers, texts=texts, range=(0.8, max(12.0, 1.4 * last)), log=True)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from workbench.figures import theme
 from workbench.figures.attention import LINKS
-from workbench.figures.axes import token_axis
+from workbench.figures.axes import rank_axis, token_axis
 from workbench.figures.columns import require_columns, said_of_each
 from workbench.figures.grammar import Axis, Figure, Heat, Line, Mark, Panel, Points, SeriesStyle, rule
 from workbench.figures.past_future import GROUP_LINES
@@ -56,7 +56,7 @@ def content_states(table: pd.DataFrame, labels: Mapping[str, str], caption: str 
                 for side, (name, look) in SIDES.items()
                 if (own["side"] == side).any()
             ]
-            y = Axis(_UNITS.get(measure, "cosine"), log=measure == "rank")
+            y = rank_axis(int(own["value"].max())) if measure == "rank" else Axis(_UNITS.get(measure, "cosine"))
             panels.append(Panel(tuple(marks), axes[system], y, 0.9, _title(labels[measure], system, systems)))
     summary = said_of_each(table[table["measure"] == "norm"], _ends)
     return _framed("content-states", "States of PAST and FUTURE layers", panels, caption, summary, len(systems))

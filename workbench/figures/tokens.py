@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from workbench.figures import theme
-from workbench.figures.axes import category_axis, token_axis, token_text
+from workbench.figures.axes import category_axis, rank_axis, token_axis, token_text
 from workbench.figures.columns import require_columns, said_of_each
 from workbench.figures.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, SeriesStyle, cut
 
@@ -31,7 +31,7 @@ def token_probabilities(table: pd.DataFrame, styles: dict[str, SeriesStyle] | No
     y_axes = {
         "probability": Axis("P(word)", range=(-0.03, 1.03)),
         "entropy": Axis("entropy (nats)", range=(0.0, max(1.0, 1.06 * float(table["entropy"].max())))),
-        "rank": _rank_axis(int(table["rank"].max())),
+        "rank": rank_axis(int(table["rank"].max())),
     }
     together = max(map(len, groups.values())) > 1
     panels = []
@@ -54,13 +54,6 @@ def token_probabilities(table: pd.DataFrame, styles: dict[str, SeriesStyle] | No
         shared_y=len(groups) > 1,
         columns=len(groups),
     )
-
-
-def _rank_axis(last: int) -> Axis:
-    """A log axis with a label at each power of ten."""
-    powers = tuple(10.0**power for power in range(len(str(last)) + 1))
-    texts = tuple(f"{power:,.0f}" for power in powers)
-    return Axis("rank", positions=powers, texts=texts, range=(0.8, max(12.0, 1.4 * last)), log=True)
 
 
 def _said(name: str, rows: pd.DataFrame) -> str:
