@@ -26,6 +26,7 @@ Settings = Mapping[str, Any]
 _STANDS_IN = {"capsules": "width"}  # the setting that decides where an option is not set
 _APART = {"mechanisms", "preset", "seed", *BOOKKEEPING}  # what makes no other system, or is said otherwise
 _RATIOS = {"train_ratio": "training", "decode_ratio": "decoding"}
+_MEMORY = "train_memory_bytes"
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,8 @@ def _benched(name: str, folder: Path | None) -> tuple[pd.DataFrame, dict[str, Se
 
 
 def cost_points(name: str, option: str, folder: Path | None = None) -> tuple[pd.DataFrame, str, Mapping[str, Settings]]:
-    """Speeds relative to the first system of a bench: series, value, work, ratio; that system; the settings of all.
+    """Speeds and peak memory relative to the first system of a bench: series, value, work (training, decoding, memory),
+    ratio; that system; the settings of all.
 
     Raises RunError where no two of its systems differ in the option alone.
     """
@@ -240,9 +242,13 @@ def cost_points(name: str, option: str, folder: Path | None = None) -> tuple[pd.
     if name not in known:
         raise RunError(f"there is no table {name!r} of workbench bench with ratios; {nearest(name, known)}")
     table, settings = _benched(name, folder)
+    table = table.rename(columns=_RATIOS)
+    if _MEMORY in table:
+        table = table.assign(memory=table[_MEMORY] / table[_MEMORY].iloc[0])
+    works = [work for work in (*_RATIOS.values(), "memory") if work in table]
     placed = _placed(table, sweeps(settings, option))
-    long = placed.melt(["series", "value"], list(_RATIOS), var_name="work", value_name="ratio").dropna(subset=["ratio"])
-    return long.assign(work=long["work"].map(_RATIOS)), str(table["system"].iloc[0]), settings
+    points = placed.melt(["series", "value"], works, var_name="work", value_name="ratio").dropna(subset=["ratio"])
+    return points, str(table["system"].iloc[0]), settings
 
 
 def _folder() -> Path:

@@ -131,8 +131,8 @@ def test_runs_that_differ_in_an_option_are_scored_against_the_one_without_it(dem
 def test_costs_are_relative_to_the_first_system_of_a_bench(grid):
     systems = {"transformer:preset=tiny": (1.0, 1.0), "em-routing:preset=tiny,iterations=1": (0.9, 0.95),
                "em-routing:preset=tiny,iterations=3": (0.6, 0.8)}  # fmt: skip
-    rows = [{"engine": name, "system": name, "precision": "float32", "train_ratio": train, "decode_ratio": decode}
-            for name, (train, decode) in systems.items()]  # fmt: skip
+    rows = [{"engine": name, "system": name, "precision": "float32", "train_ratio": train, "decode_ratio": decode,
+             "train_memory_bytes": 5e8 / train} for name, (train, decode) in systems.items()]  # fmt: skip
     rows += [{"engine": "int8", "system": "transformer:preset=tiny", "precision": "int8"}, {"engine": "marian"}]
     pd.DataFrame(rows).to_csv(grid / "results" / "speeds.csv", index=False)
     assert ablation.benches(grid) == ["speeds"]
@@ -140,15 +140,18 @@ def test_costs_are_relative_to_the_first_system_of_a_bench(grid):
     assert ablation.benches_of("capsules", grid) == []
     points, base, settings = ablation.cost_points("speeds", "iterations", grid)
     figure = ablation_cost(points, "iterations", base, printed_costs("iterations", settings))
-    training, decoding = figure.panels
-    assert [panel.y.label for panel in figure.panels] == ["training speed", "decoding speed"]
-    for panel, wanted in ((training, [0.9, 0.6]), (decoding, [0.95, 0.8])):
+    training, decoding, memory = figure.panels
+    assert [panel.y.label for panel in figure.panels] == ["training speed", "decoding speed", "training memory"]
+    for panel, wanted in ((training, [0.9, 0.6]), (decoding, [0.95, 0.8]), (memory, [1 / 0.9, 1 / 0.6])):
         (line,) = (mark for mark in panel.marks if isinstance(mark, Line))
-        assert line.table["ratio"].tolist() == wanted
+        assert line.table["ratio"].tolist() == pytest.approx(wanted)
     (printed,) = (mark for mark in training.marks if isinstance(mark, Points))
     assert printed.table["ratio"].tolist() == pytest.approx([1.10 / 1.79])  # Dou et al. 2019, Table 1
     assert printed.table["place"].tolist() == [3.0]
-    assert {panel.y.range for panel in figure.panels} == {(0.0, 1.06)}  # one scale, from nothing
+    assert {panel.y.range for panel in (training, decoding)} == {(0.0, 1.06)}  # one scale, from nothing
+    assert memory.y.range == (0.0, pytest.approx(1.06 / 0.6))
+    assert "The lowest speed is 0.60 times" in figure.summary
+    assert "The most memory is 1.67 times its own." in figure.summary
 
 
 def test_what_is_printed_of_a_system_that_is_not_varied_is_left_out():

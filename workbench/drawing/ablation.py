@@ -94,8 +94,8 @@ def _ablation_cost(request: Request) -> Figure:
     printed = printed_costs(option, _varied(settings, option))
     where = "; ".join(dict.fromkeys(printed["where"]))
     caption = (
-        f"Speed in training (target tokens a second) and in decoding (sentences a second), relative to {baseline}, by "
-        f"{option.replace('_', ' ')}; measured on the machine of {bench}."
+        "Speed in training (target tokens a second) and in decoding (sentences a second) and peak memory in training, "
+        f"relative to {baseline}, by {option.replace('_', ' ')}; measured on the machine of {bench}."
     )
     beside = f" Hollow: printed in {where}, relative to its own baseline, on other machines." if where else ""
     return ablation_cost(points, option, baseline, printed, caption + beside)

@@ -22,6 +22,7 @@ _TABLE = ("series", "value", "score", "low", "high", "seeds")
 _SEEDS = ("series", "value", "seed", "score")
 _PRINTED = ("value", "score")
 _COSTS = ("series", "value", "work", "ratio")
+MEMORY = "memory"  # the work whose ratio is none of speeds
 FAR = 16.0  # the ratio of the largest to the smallest value from which doublings are equal steps
 _ASIDE = 0.14  # between series that stand at the same name
 
@@ -98,15 +99,15 @@ def ablation_cost(
     caption: str = "",
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """Speed of each work (training, decoding) relative to the baseline, whose speed is the rule at one; from zero, so
-    that what costs nothing looks like it."""
+    """Speed of each work (training, decoding) and memory relative to the baseline, the rule at one; from zero, so that
+    what costs nothing looks like it."""
     require_columns(table, _COSTS, "table")
     printed = pd.DataFrame(columns=["value", "work", "ratio"]) if printed is None else printed
     places, x = _axis([*table["value"], *printed["value"]], option)
     names = list(dict.fromkeys(table["series"]))
     chosen = theme.styles(names, styles)
     panels = []
-    top = 1.06 * max(1.0, *table["ratio"], *printed["ratio"])
+    memory, speeds = (table[(table["work"] == MEMORY) == own] for own in (True, False))
     for work in dict.fromkeys(table["work"]):
         marks: list[Mark] = [rule(1.0, series=baseline, style=replace(theme.BASELINE, marker="none"))]
         for name in names:
@@ -118,15 +119,18 @@ def ablation_cost(
         if len(theirs):
             rows = _printed(theirs, places)
             marks.append(Points(rows, "place", "ratio", "printed", theme.PRINTED, ("setting",)))
-        panels.append(Panel(tuple(marks), x, Axis(f"{work} speed", range=(0.0, top)), 1.2))
-    slowest = table.iloc[int(table["ratio"].to_numpy().argmin())]
+        label = f"training {work}" if work == MEMORY else f"{work} speed"
+        top = 1.06 * max(1.0, *(memory["ratio"] if work == MEMORY else [*speeds["ratio"], *printed["ratio"]]))
+        panels.append(Panel(tuple(marks), x, Axis(label, range=(0.0, top)), 1.2))
+    slowest = speeds.iloc[int(speeds["ratio"].to_numpy().argmin())]
+    most = f" The most memory is {memory['ratio'].max():.2f} times its own." if len(memory) else ""
     return Figure(
         "ablation-cost",
         "What an option costs",
         tuple(panels),
         caption,
         f"The lowest speed is {slowest['ratio']:.2f} times that of {baseline}: {slowest['work']} with {option} "
-        f"{_text(slowest['value'])} ({slowest['series']}).",
+        f"{_text(slowest['value'])} ({slowest['series']}).{most}",
         "page",
         columns=len(panels),
     )
