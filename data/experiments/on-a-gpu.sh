@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # What a machine with a GPU should be asked once: the tests, the benchmarks, the trainings that README misses.
-#     data/experiments/on-a-gpu.sh FOLDER_WITH_MULTI30K RESULTS [PYTHON_WITH_TRANSFORMERS_AND_CTRANSLATE2]
+#     data/experiments/on-a-gpu.sh FOLDER RESULTS [PYTHON_WITH_TRANSFORMERS_AND_CTRANSLATE2]
+# FOLDER has the files of multi30k*.yaml in multi30k/, of tatoeba-*.yaml in tatoeba-zh-en/ and tatoeba-de-en/, and the folders that
+# bcontrast*.yaml and manpages*.yaml name.
 set -euo pipefail
 text=$1 results=$2 peers=${3:-}
 mkdir -p "$results"
@@ -14,9 +16,17 @@ for preset in small base; do
     workbench bench transformer qcn qcn-reg document-transformer han-encoder --preset $preset --device cuda \
         --precision float32 --precision bfloat16 --rounds 3 --steps 50 --csv "$results/speed-cuda-documents-$preset.csv"
 done
-for grid in multi30k-en-de multi30k-layers controlled controlled-layers controlled-routing \
-    controlled-past-future controlled-past-future-long controlled-past-future-ablation multi30k-past-future \
-    controlled-recurrent controlled-recurrent-rows controlled-recurrent-second-pass controlled-documents controlled-documents-marked; do
-    workbench experiment run "data/experiments/$grid.yaml" --data "$text" --devices cuda:0
+for grid in multi30k-en-de multi30k-layers multi30k-past-future controlled controlled-layers controlled-routing \
+    controlled-past-future controlled-past-future-long controlled-past-future-ablation \
+    controlled-recurrent controlled-recurrent-second-pass controlled-recurrent-rows controlled-recurrent-adequacy \
+    tatoeba-zh-en tatoeba-zh-en-second-pass tatoeba-de-en tatoeba-de-en-second-pass \
+    controlled-documents controlled-documents-marked controlled-documents-sweeps \
+    bcontrast bcontrast-second-pass manpages manpages-second-pass; do
+    case $grid in
+        multi30k*) files=$text/multi30k ;;
+        tatoeba*) files=$text/${grid%-second-pass} ;;
+        *) files=$text ;;
+    esac
+    workbench experiment run "data/experiments/$grid.yaml" --data "$files" --devices cuda:0
     workbench experiment table "data/experiments/$grid.yaml" --csv "$results"
 done
