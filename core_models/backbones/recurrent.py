@@ -6,6 +6,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+RECURRENCE = "recurrence"  # what a profiler calls the steps that wait for each other
+
 
 class GatedUnit(nn.Module):
     """GRU (Cho 2014): h = u * h_prev + (1 - u) * tanh(x W + r * (h_prev U)). Works on [..., d]."""

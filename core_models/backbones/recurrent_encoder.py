@@ -9,10 +9,11 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.profiler import record_function
 
 from core_models.backbones.dropout import Dropout
 from core_models.backbones.guests import Guests
-from core_models.backbones.recurrent import GatedUnit
+from core_models.backbones.recurrent import RECURRENCE, GatedUnit
 from core_models.backbones.transformer import Block, Positions, encode_stack
 from core_models.config import ModelConfig
 from core_models.late_products import LateProducts
@@ -27,11 +28,12 @@ def read(unit: GatedUnit, inputs: Tensor, first: Tensor, mask: Tensor | None, ba
     real = [None] * len(projected) if mask is None else _padded(mask)
     state, found = first, list[Tensor]()
     order = range(len(projected))
-    for position in order[::-1] if backwards else order:
-        (recurrent,) = linear([unit.from_state], unit.hidden(state))
-        after, here = unit.combine(projected[position], recurrent, state), real[position]
-        state = after if here is None else torch.where(here[:, None], after, state)
-        found.append(unit.hidden(state))
+    with record_function(RECURRENCE):
+        for position in order[::-1] if backwards else order:
+            (recurrent,) = linear([unit.from_state], unit.hidden(state))
+            after, here = unit.combine(projected[position], recurrent, state), real[position]
+            state = after if here is None else torch.where(here[:, None], after, state)
+            found.append(unit.hidden(state))
     return torch.stack(found[::-1] if backwards else found, dim=1)
 
 

@@ -15,11 +15,12 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.profiler import record_function
 
 from core_models.backbones.dropout import Dropout
 from core_models.backbones.embeddings import embedding_tables
 from core_models.backbones.guests import Guests
-from core_models.backbones.recurrent import CELLS, AdditiveAttention, GatedUnit
+from core_models.backbones.recurrent import CELLS, RECURRENCE, AdditiveAttention, GatedUnit
 from core_models.backbones.recurrent_encoder import TransformerEncoder, read, read_both_ways
 from core_models.config import ModelConfig
 from core_models.mechanisms.base import Host, Place, View
@@ -202,14 +203,15 @@ class RNNSearch(nn.Module):
         shown = {"memory": sentence["memory"], "memory_mask": memory_mask}
         state, states, views = sentence["first"], list[Tensor](), list[View]()
         guests.recur(len(projected))
-        for position, one in enumerate(projected):
-            here = slice(position, position + 1)
-            view = View("decoder").show(mask=mask[:, here], words=words[:, here], **shown)
-            view.show(embedded=partial(torch.narrow, embedded, 1, position, 1))
-            state, _ = self._advance(one, state, sentence, memory_mask, view, guests)
-            states.append(self.context_unit.hidden(state))
-            views.append(view)
-            guests.advance()
+        with record_function(RECURRENCE):
+            for position, one in enumerate(projected):
+                here = slice(position, position + 1)
+                view = View("decoder").show(mask=mask[:, here], words=words[:, here], **shown)
+                view.show(embedded=partial(torch.narrow, embedded, 1, position, 1))
+                state, _ = self._advance(one, state, sentence, memory_mask, view, guests)
+                states.append(self.context_unit.hidden(state))
+                views.append(view)
+                guests.advance()
         guests.gather()
         hidden, context, weights = (
             torch.cat(part, dim=1)

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import torch
 from core_models.checkpoint import write_weights
 from core_models.settings import read_yaml, write_yaml
 from core_models.systems import build, describe
-from workbench.bench import peers
+from workbench.bench import operators, peers
 from workbench.bench.operators import profile
 from workbench.bench.ours import measure, multiply_adds
 from workbench.bench.shape import FIRST_WORD, SHAPES, Shape, decoding_batches, training_pairs
@@ -54,15 +55,45 @@ def test_multiply_adds_of_decoding_are_those_counted_by_hand():
 def test_a_profile_shares_all_of_the_time_and_counts_the_calls():
     """The decoder's two layers and the encoder's one have three and two normalisations, and each side a last one."""
     config = describe("transformer:preset=tiny")
-    rows = profile("transformer:preset=tiny", SHAPE, threads=1, fewest=0.0)
+    rows, recurrence = profile("transformer:preset=tiny", SHAPE, threads=1, fewest=0.0)
+    assert recurrence == {}
     for work in ("training", "decoding"):
         assert sum(row["share"] for row in rows if row["work"] == work) == pytest.approx(1)
     trained = {row["operator"]: row["calls"] for row in rows if row["work"] == "training"}
     norms = 2 * config.encoder_layers + 3 * config.decoder_layers + 2
     assert trained["aten::native_layer_norm"] == norms * (SHAPE.warmup + SHAPE.steps)
-    few = profile("transformer:preset=tiny", SHAPE, threads=1, fewest=0.2)
+    few = profile("transformer:preset=tiny", SHAPE, threads=1, fewest=0.2).operators
     assert {row["work"] for row in few if row["operator"] == "others"} == {"training", "decoding"}
     assert len(few) <= 2 * (5 + 1)
+
+
+def test_a_profile_knows_what_waits_for_each_other():
+    """More of a decoder that steps through time with layers of content than without; none of it is the vocabulary's."""
+    few = replace(SHAPE, steps=1, warmup=0)
+    plain, layers = (
+        profile(f"{name}:preset=tiny", few, threads=1).recurrence["training"] for name in ("rnnsearch", "pfrnn")
+    )
+    assert 0.1 < plain < layers < 0.95
+    wide = profile("rnnsearch:preset=tiny", replace(few, vocabulary=400 * few.vocabulary), threads=1).recurrence
+    assert wide["training"] < plain / 2
+
+
+def test_a_call_counts_with_its_backward_call_and_all_within_both():
+    def event(name: str, time: float, *around: int, sequence: int = -1) -> operators._Event:
+        return operators._Event(name, time, around, sequence)
+
+    found = [
+        event("recurrence", 1),
+        event("aten::mm", 2, 0, sequence=7),
+        event("aten::add", 4, 1, 0),
+        event("aten::mm", 8, sequence=8),
+        event("autograd::engine::evaluate_function: MmBackward0", 16, sequence=7),
+        event("aten::mm", 32, 4),
+        event("autograd::engine::evaluate_function: MmBackward0", 64, sequence=8),
+        event("_Seeds", 128, 0, sequence=9),
+        event("autograd::engine::evaluate_function: _SeedsBackward", 256, sequence=9),
+    ]
+    assert operators._recurrent(found) == (1 + 2 + 4 + 16 + 32 + 128) / 511
 
 
 def test_the_program_for_other_engines_hides_no_module_of_theirs(tmp_path):

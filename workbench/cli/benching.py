@@ -139,7 +139,10 @@ def bench_profile(
     if precision not in ("float32", "bfloat16"):
         refuse(f"--precision {precision}: choose float32 or bfloat16")
     few = Shape(steps=4, warmup=1, sentences=40, repeats=1)
-    print_table(pd.DataFrame(profile(_in_preset(system, "small"), few, precision, device, threads)))
+    found = profile(_in_preset(system, "small"), few, precision, device, threads)
+    print_table(pd.DataFrame(found.operators))
+    for work, share in found.recurrence.items():
+        typer.echo(f"recurrence: {100 * share:.0f} % of {work}, forward and backward")
 
 
 @app.command("bench-run")
