@@ -14,6 +14,8 @@ from core_models.resources import data_folder
 from workbench.runs import Run, RunError, open_run
 
 Say = Callable[[str], None]
+# PAST and FUTURE layers hardly train from scratch; Zheng 2018 trains them from the finished recurrent model.
+SECOND_PASS, FIRST_PASS = "past_future_layers", "rnnsearch"
 Show = Callable[[int, int, str], None]  # (how much is done, of how much, what is being done)
 
 
@@ -29,8 +31,9 @@ def systems(file: Path | None = None) -> tuple[str, ...]:
     return tuple(read_experiment(file or grid_file()).systems)
 
 
-def grid_of(names: Sequence[str], root: Path, file: Path | None = None) -> Path:
-    """A grid of any systems of the catalogue beside the demo's own, by its recipe and on its text: a file in ROOT/demo.
+def grids_of(names: Sequence[str], root: Path, file: Path | None = None) -> list[Path]:
+    """Grids of any systems of the catalogue beside the demo's own, by its recipe and on its text, in order: files in
+    ROOT/demo. Those that are trained in a second pass begin from what the first grid makes.
 
     file: another grid that is named demo. Raises ConfigError with the nearest known name for one that is none.
     """
@@ -40,13 +43,20 @@ def grid_of(names: Sequence[str], root: Path, file: Path | None = None) -> Path:
 
     own = read_experiment(file or grid_file())
     recipe = next(iter(own.systems.values())).partition(":")[2]
-    wanted = {name: f"{name}:{recipe}" for name in names}
-    for system in wanted.values():
-        describe(system)
-    written = root / own.name / f"{'+'.join(wanted)}.yaml"
-    written.parent.mkdir(parents=True, exist_ok=True)
-    write_yaml(written, {**own.model_dump(mode="json", exclude_defaults=True), "systems": wanted})
-    return written
+    parts = {name: {part for one in describe(f"{name}:{recipe}").mechanisms for part in one} for name in names}
+    later = [name for name in names if SECOND_PASS in parts[name]]
+    passes: list[tuple[list[str], dict[str, str]]] = [
+        ([*(name for name in names if name not in later), *([FIRST_PASS] if later else [])], {}),
+        (later, {"begin_from": f"{own.name}/{FIRST_PASS}"}),
+    ]
+    grids = []
+    for systems, begins in passes:
+        if wanted := {name: f"{name}:{recipe}" for name in systems}:
+            written = root / own.name / f"{'+'.join(wanted)}.yaml"
+            written.parent.mkdir(parents=True, exist_ok=True)
+            write_yaml(written, {**own.model_dump(mode="json", exclude_defaults=True), "systems": wanted, **begins})
+            grids.append(written)
+    return grids
 
 
 def complete(root: Path, file: Path | None = None) -> bool:

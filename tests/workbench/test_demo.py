@@ -136,7 +136,7 @@ def test_a_demo_of_which_only_another_test_set_was_translated_goes_on(copied_run
 
 def test_another_system_joins_the_demo_by_its_recipe_and_on_its_text(copied_runs, demo_runs):
     own = grid_of(demo_runs)
-    grid = demo.grid_of(["em-routing"], copied_runs, own)
+    (grid,) = demo.grids_of(["em-routing"], copied_runs, own)
     before = _bytes(copied_runs)
     demo.build(copied_runs, say=lambda _: None, file=grid)
     added, first = (open_run(f"demo/{name}", copied_runs) for name in ("em-routing", "transformer"))
@@ -147,7 +147,21 @@ def test_another_system_joins_the_demo_by_its_recipe_and_on_its_text(copied_runs
     after = _bytes(copied_runs)
     _same(before, {name: content for name, content in after.items() if name in before})
     with pytest.raises(ConfigError, match=r"there is no system 'em-rooting'; .*em-routing"):
-        demo.grid_of(["em-rooting"], copied_runs)
+        demo.grids_of(["em-rooting"], copied_runs)
+
+
+def test_layers_of_content_join_the_demo_in_a_second_pass(copied_runs, demo_runs):
+    """RNNSearch is trained before, although nobody asked for it, and all that it has in common with them is taken."""
+    first, second = demo.grids_of(["pfrnn", "gdr-rnn", "prnn-loss"], copied_runs, grid_of(demo_runs))
+    assert [list(read_experiment(grid).systems) for grid in (first, second)] == [
+        ["gdr-rnn", "rnnsearch"],
+        ["pfrnn", "prnn-loss"],
+    ]
+    for grid in demo.grids_of(["pfrnn"], copied_runs, grid_of(demo_runs)):
+        demo.build(copied_runs, say=lambda _: None, file=grid)
+    (start,) = (event for event in open_run("demo/pfrnn", copied_runs).events() if event["event"] == "start")
+    assert start["unmatched"]
+    assert all(name.startswith("mechanisms.") for name in start["unmatched"])
 
 
 def test_a_demo_that_another_process_is_at_is_named(copied_runs, demo_runs):

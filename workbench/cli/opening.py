@@ -27,11 +27,11 @@ def demo(
     processes: Annotated[int, typer.Option(min=1, help="They share its systems, and a CPU's processors")] = 1,
 ) -> None:
     """Train, translate and trace the demo's systems on the controlled corpus; what is there already stays."""
-    from workbench.demo import build, grid_of
+    from workbench.demo import build, grids_of
 
-    file = grid_of(systems, root) if systems else None
-    with bar("demo") as show:
-        build(root, say=typer.echo, show=show, device=device, processes=processes, file=file)
+    for file in grids_of(systems, root) if systems else [None]:
+        with bar("demo") as show:
+            build(root, say=typer.echo, show=show, device=device, processes=processes, file=file)
 
 
 @app.command("app")
