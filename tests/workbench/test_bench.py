@@ -56,7 +56,7 @@ def test_a_profile_shares_all_of_the_time_and_counts_the_calls():
     """The decoder's two layers and the encoder's one have three and two normalisations, and each side a last one."""
     config = describe("transformer:preset=tiny")
     rows, recurrence = profile("transformer:preset=tiny", SHAPE, threads=1, fewest=0.0)
-    assert recurrence == {}
+    assert recurrence == 0
     for work in ("training", "decoding"):
         assert sum(row["share"] for row in rows if row["work"] == work) == pytest.approx(1)
     trained = {row["operator"]: row["calls"] for row in rows if row["work"] == "training"}
@@ -70,12 +70,10 @@ def test_a_profile_shares_all_of_the_time_and_counts_the_calls():
 def test_a_profile_knows_what_waits_for_each_other():
     """More of a decoder that steps through time with layers of content than without; none of it is the vocabulary's."""
     few = replace(SHAPE, steps=1, warmup=0)
-    plain, layers = (
-        profile(f"{name}:preset=tiny", few, threads=1).recurrence["training"] for name in ("rnnsearch", "pfrnn")
-    )
+    plain, layers = (profile(f"{name}:preset=tiny", few, threads=1).recurrence for name in ("rnnsearch", "pfrnn"))
     assert 0.1 < plain < layers < 0.95
     wide = profile("rnnsearch:preset=tiny", replace(few, vocabulary=400 * few.vocabulary), threads=1).recurrence
-    assert wide["training"] < plain / 2
+    assert wide < plain / 2
 
 
 def test_a_call_counts_with_its_backward_call_and_all_within_both():

@@ -13,11 +13,11 @@ from workbench.bench.shape import Shape
 
 class Profile(NamedTuple):
     """operators: a row an operator: work (training, decoding), operator, share (of the time in operators themselves),
-    calls; recurrence: of the works in which some is marked, the share of the steps that wait for each other, their
-    backward passes included (weights' gradients are made after them: `core_models.late_products`)."""
+    calls; recurrence: the share of training in steps that wait for each other, their backward passes included (weights'
+    gradients are made after them: `core_models.late_products`)."""
 
     operators: list[dict[str, Any]]
-    recurrence: dict[str, float]
+    recurrence: float
 
 
 def profile(
@@ -32,13 +32,10 @@ def profile(
         torch.set_num_threads(threads)
     torch.manual_seed(1)
     system = build(name, shape.vocabulary).to(device)
-    rows, recurrence = [], {}
-    for work, measure in (("training", measure_training), ("decoding", measure_decoding)):
-        events = _events(partial(measure, system, shape, precision), device)
-        rows += [{"work": work, **row} for row in _shares(events, fewest)]
-        if share := _recurrent(events):
-            recurrence[work] = share
-    return Profile(rows, recurrence)
+    works = {"training": measure_training, "decoding": measure_decoding}
+    events = {work: _events(partial(measure, system, shape, precision), device) for work, measure in works.items()}
+    rows = [{"work": work, **row} for work, own in events.items() for row in _shares(own, fewest)]
+    return Profile(rows, _recurrent(events["training"]))
 
 
 class _Event(NamedTuple):

@@ -141,8 +141,8 @@ def bench_profile(
     few = Shape(steps=4, warmup=1, sentences=40, repeats=1)
     found = profile(_in_preset(system, "small"), few, precision, device, threads)
     print_table(pd.DataFrame(found.operators))
-    for work, share in found.recurrence.items():
-        typer.echo(f"recurrence: {100 * share:.0f} % of {work}, forward and backward")
+    if found.recurrence:
+        typer.echo(f"recurrence, forward and backward: {100 * found.recurrence:.0f} % of training")
 
 
 @app.command("bench-run")
