@@ -118,3 +118,28 @@ def exact_table(runs: Sequence[Run], test: str, baseline: str, scheme: str = "sh
             tables.append(scored[scored["n"] > 0].assign(measure=measure))
     table = pd.concat(tables, ignore_index=True).rename(columns={"score": "percent"})
     return table.reindex(columns=["measure", "system", "bucket", "n", "percent", "low", "high", *_APART])
+
+
+def over_seeds_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
+    """A row a measure and system, whose runs are its seeds, against the first run's system: measure, system, n, seeds,
+    percent (mean over seeds), spread, low, high, delta, delta_low, delta_high, p_value; intervals and p-values by the
+    two-level bootstrap of `analyses.seeds`. Raises RunError where two runs of a system have the same seed."""
+    import pandas as pd
+
+    from analyses import seeds
+    from analyses.counterparts import MEASURES
+
+    tables = []
+    for measure in MEASURES:
+        counts = statistics(runs, test, measure)
+        by_seed: dict[str, dict[int, ShareStatistics]] = {}
+        for run in runs:
+            own, seed = by_seed.setdefault(run.system, {}), run.config.training.seed
+            if seed in own:
+                raise RunError(f"{run.name} is not the only run of {run.system} with seed {seed}; leave one out")
+            own[seed] = counts[run.name]
+        apart = seeds.comparison_table(by_seed, runs[0].system)
+        apart = apart.rename(columns={"low": "delta_low", "high": "delta_high"})[["system", *_APART]]
+        tables.append(seeds.score_table(by_seed).merge(apart, on="system", how="left").assign(measure=measure))
+    table = pd.concat(tables, ignore_index=True).rename(columns={"score": "percent"})
+    return table[["measure", "system", "n", "seeds", "percent", "spread", "low", "high", *_APART]]

@@ -1,11 +1,14 @@
 """Left out and repeated words of runs: references have none; a run that leaves out words has those; pages show it."""
 
+import shutil
+
 import pytest
 from typer.testing import CliRunner
 
+from core_models.settings import read_yaml, write_yaml
 from workbench import kept_results
 from workbench.cli import app
-from workbench.counterparts import WHOLE, by_sentence, exact_table, statistics
+from workbench.counterparts import WHOLE, by_sentence, exact_table, over_seeds_table, statistics
 from workbench.drawing import Request, draw
 from workbench.runs import RunError, open_run
 
@@ -14,6 +17,14 @@ def _with(run, lines):
     folder = run.folder / "translations" / "test"
     (folder / "hypotheses.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return open_run(run.folder)
+
+
+def _seeded(run, folder, seed):
+    """A copy of a run that says that it was trained with another seed."""
+    shutil.copytree(run.folder, folder)
+    config = read_yaml(folder / "config.yaml")
+    write_yaml(folder / "config.yaml", {**config, "training": {**config["training"], "seed": seed}})
+    return open_run(folder)
 
 
 @pytest.fixture
@@ -63,6 +74,29 @@ def test_table_figure_and_command_say_what_was_counted(runs):
     done = CliRunner().invoke(app, ["true-adequacy", str(right.folder), str(shorter.folder)])
     assert done.exit_code == 0, done.output
     assert len(done.stdout.splitlines()) == 1 + len(table)
+
+
+def test_runs_of_a_system_are_its_seeds(runs):
+    """A second seed that leaves out nothing halves what the system leaves out; one seed is tested as a run is."""
+    right, shorter = runs
+    (row,) = (row for row in over_seeds_table(runs, "test").itertuples() if row.percent)
+    exact = exact_table(runs, "test", right.name).set_index(["measure", "system", "bucket"])
+    single = exact.loc[("left out", shorter.name, WHOLE)]
+    assert (row.measure, row.system, row.seeds) == ("left out", shorter.system, 1)
+    assert (row.percent, row.delta, row.p_value) == pytest.approx((single.percent, single.delta, single.p_value))
+    copies = [
+        _with(_seeded(run, run.folder.with_name(f"{run.folder.name}-2"), 2), right.translations("test").hypotheses)
+        for run in runs
+    ]
+    both = over_seeds_table((*runs, *copies), "test").set_index(["measure", "system"])
+    assert both.loc[("left out", shorter.system), "delta"] == pytest.approx(single.delta / 2)
+    assert both.seeds.tolist() == [2] * 4
+    done = CliRunner().invoke(app, ["true-adequacy", *(str(run.folder) for run in (*runs, *copies)), "--over-seeds"])
+    assert len(done.stdout.splitlines()) == 1 + len(both)
+    with pytest.raises(RunError, match=r"is not the only run of transformer.* with seed 1"):
+        over_seeds_table((*runs, right), "test")
+    refused = CliRunner().invoke(app, ["true-adequacy", str(right.folder), "--over-seeds", "--baseline", right.name])
+    assert refused.exit_code == 2
 
 
 def test_one_run_has_no_difference(runs):

@@ -67,12 +67,20 @@ def true_adequacy(
     test: TestName = "test",
     scheme: Annotated[str, typer.Option(help="Of the buckets of source length")] = "short",
     baseline: Annotated[str | None, typer.Option(help="The run that differences are to; the first unless told")] = None,
+    over_seeds: Annotated[
+        bool, typer.Option(help="Runs of a system are its seeds: means and tests over them, of all lengths")
+    ] = False,
 ) -> None:
     """Of the controlled corpus: source words that translations leave out and words they repeat, by source length."""
-    from workbench.counterparts import exact_table
+    from workbench.counterparts import exact_table, over_seeds_table
     from workbench.runs import open_runs
 
     opened = open_runs(runs)
+    if over_seeds:
+        if baseline is not None or scheme != "short":
+            refuse("--over-seeds takes all lengths as one and the first run's system as the baseline: give it alone")
+        print_table(over_seeds_table(opened, test))
+        return
     names = [run.name for run in opened]
     if baseline not in (None, *names):
         refuse(f"--baseline {baseline}: it is none of the runs; choose one of {', '.join(names)}")
