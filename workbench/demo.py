@@ -31,6 +31,13 @@ def systems(file: Path | None = None) -> tuple[str, ...]:
     return tuple(read_experiment(file or grid_file()).systems)
 
 
+def in_second_pass(name: str) -> bool:
+    """Does a system begin from FIRST_PASS, seeing twice the updates? Raises ConfigError for an unknown name."""
+    from core_models.systems import describe
+
+    return any(SECOND_PASS in mechanism for mechanism in describe(name).mechanisms)
+
+
 def grids_of(names: Sequence[str], root: Path, file: Path | None = None) -> list[Path]:
     """Grids of any systems of the catalogue beside the demo's own, by its recipe and on its text, in order: files in
     ROOT/demo. Those that are trained in a second pass begin from what the first grid makes.
@@ -38,13 +45,11 @@ def grids_of(names: Sequence[str], root: Path, file: Path | None = None) -> list
     file: another grid that is named demo. Raises ConfigError with the nearest known name for one that is none.
     """
     from core_models.settings import write_yaml
-    from core_models.systems import describe
     from workbench.experiments.grid import read_experiment
 
     own = read_experiment(file or grid_file())
     recipe = next(iter(own.systems.values())).partition(":")[2]
-    parts = {name: {part for one in describe(f"{name}:{recipe}").mechanisms for part in one} for name in names}
-    later = [name for name in names if SECOND_PASS in parts[name]]
+    later = [name for name in names if in_second_pass(name)]
     passes: list[tuple[list[str], dict[str, str]]] = [
         ([*(name for name in names if name not in later), *([FIRST_PASS] if later else [])], {}),
         (later, {"begin_from": f"{own.name}/{FIRST_PASS}"}),

@@ -152,6 +152,7 @@ def test_another_system_joins_the_demo_by_its_recipe_and_on_its_text(copied_runs
 
 def test_layers_of_content_join_the_demo_in_a_second_pass(copied_runs, demo_runs):
     """RNNSearch is trained before, although nobody asked for it, and all that it has in common with them is taken."""
+    assert [demo.in_second_pass(name) for name in ("pfrnn", "coverage", "frnn-gru-i-loss")] == [True, False, True]
     first, second = demo.grids_of(["pfrnn", "gdr-rnn", "prnn-loss"], copied_runs, grid_of(demo_runs))
     assert [list(read_experiment(grid).systems) for grid in (first, second)] == [
         ["gdr-rnn", "rnnsearch"],

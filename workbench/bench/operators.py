@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -74,13 +74,13 @@ def _events(work: Callable[[], object], device: str) -> list[_Event]:
 
 
 def _shares(events: Sequence[_Event], fewest: float) -> list[dict[str, Any]]:
-    spent, calls = Counter[str](), Counter(one.name for one in events)
+    spent, calls = defaultdict[str, float](float), Counter(one.name for one in events)
     for one in events:
-        spent[one.name] += one.time  # type: ignore[assignment]  # Counter's values are numbers
+        spent[one.name] += one.time
     whole = sum(spent.values())
     rows: list[dict[str, Any]] = [
         {"operator": name, "share": time / whole, "calls": calls[name]}
-        for name, time in spent.most_common()
+        for name, time in sorted(spent.items(), key=lambda item: -item[1])
         if time / whole >= fewest
     ]
     others = calls.total() - sum(row["calls"] for row in rows)

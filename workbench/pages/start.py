@@ -58,6 +58,11 @@ if demo.complete(here.root):
             absent = [name for name in catalogue() if f"demo/{name}" not in there]
             chosen = st.selectbox("System", absent, key="another")
             if chosen is not None:
+                if demo.in_second_pass(chosen):
+                    st.text(
+                        f"PAST and FUTURE layers hardly train from scratch: {chosen} begins from the demo's "
+                        f"{demo.FIRST_PASS}, which is trained before if need be, and so sees twice its updates."
+                    )
                 add = ("demo", chosen, "--runs", str(here.root))
                 job_view.offer(here.root / jobs.FOLDER, add, "Train, translate and trace it", f"Demo: {chosen}")
                 st.code(shlex.join(["workbench", *add]), language="bash")

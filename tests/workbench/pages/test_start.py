@@ -33,6 +33,9 @@ def test_it_counts_what_is_loaded_and_names_the_machine_when_asked(with_demo):
     at.run().selectbox(key="another").select("em-routing").run()
     assert f"workbench demo em-routing --runs {with_demo}" in codes(at)
     assert not {*demo.systems()} & {*at.selectbox(key="another").options}
+    assert not any("twice its updates" in text for text in texts(at))
+    at.selectbox(key="another").select("prnn").run()
+    assert any("prnn begins from the demo's rnnsearch" in text and "twice its updates" in text for text in texts(at))
 
 
 def test_the_demo_is_started_found_again_after_a_reload_and_cancelled(runs_root):
