@@ -166,12 +166,16 @@ def experiments(folder: Path | None = None) -> list[str]:
 
 
 def settings_of_experiment(name: str, folder: Path | None = None) -> dict[str, Settings]:
-    """The settings of an experiment's systems; raises RunError where its results are not here."""
+    """The settings of the systems of an experiment that have results; raises RunError where none are here."""
+    import pandas as pd
+
     known = experiments(folder)
     if name not in known:
         raise RunError(f"there are no results of an experiment {name!r}; {nearest(name, known)}")
-    grid = read_experiment((folder or _folder()) / f"{name}.yaml")
-    return {system: of_description(text, grid.training) for system, text in grid.systems.items()}
+    folder = folder or _folder()
+    grid = read_experiment(folder / f"{name}.yaml")
+    scored = set(pd.read_csv(folder / "results" / f"{name}.scores.csv").get("system", ()))
+    return {system: of_description(text, grid.training) for system, text in grid.systems.items() if system in scored}
 
 
 def of_experiment(name: str, test: str, metric: str, folder: Path | None = None) -> Scored:

@@ -86,6 +86,15 @@ def test_an_option_that_nothing_varies_is_answered_with_those_that_do(grid):
         ablation.of_experiment("gird", "test", "bleu", grid)
 
 
+def test_systems_that_are_still_to_be_trained_offer_no_option(grid):
+    path = grid / "results" / "grid.scores.csv"
+    scores = pd.read_csv(path)
+    scores[scores["system"] != "em-32-once"].to_csv(path, index=False)
+    settings = ablation.settings_of_experiment("grid", grid)
+    assert set(settings) == set(SCORES) - {"em-32-once"}
+    assert ablation.varying(settings) == ["capsules"]  # not iterations, whose other system has no score
+
+
 def test_the_results_of_an_experiment_with_seeds_as_dots(grid):
     points, seeds = ablation.score_points(ablation.of_experiment("grid", "test", "bleu", grid), "capsules")
     figure = drawn(points, "capsules", "BLEU", seeds, ("transformer", 20.0))

@@ -18,6 +18,7 @@ from workbench.figures.plotly_marks import Screen, traces
 from workbench.figures.screen_layout import FONT, Layout
 
 _FAMILY = "Inter, Helvetica, Arial, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'WenQuanYi Micro Hei'"
+_SLANTS = [0, -30, -90]  # of labels that would touch; leftwards, since there is room beside the first panel only
 
 
 def to_plotly(figure: Figure, dark: bool = False, width: int = screen_layout.USUAL_WIDTH) -> go.Figure:
@@ -86,7 +87,8 @@ def _set_axes(drawn: go.Figure, layout: Layout, number: int, dark: bool) -> None
     positions, texts = screen_layout.ticks(panel.y, height, beside=True)
     y = positions, tuple(cut_to(text, screen_layout.text_room(layout.width)) for text in texts)
     place = {"row": row + 1, "col": column + 1}
-    drawn.update_xaxes(_axis(panel.x, plotly_lines(labels[0], layout.panel / FONT), x, dark), **place)
+    slants = {"autotickangles": _SLANTS, "ticklabeloverflow": "allow"}  # else the last one vanishes where it is long
+    drawn.update_xaxes(_axis(panel.x, plotly_lines(labels[0], layout.panel / FONT), x, dark), **slants, **place)
     drawn.update_yaxes(_axis(panel.y, plotly_lines(labels[1], height / FONT), y, dark), **place)
 
 

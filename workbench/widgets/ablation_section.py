@@ -18,7 +18,7 @@ HERE = "runs"
 
 def ablations(here: frame.Frame, stacked: bool = False) -> None:
     """Of the runs beside the chosen ones, or of an experiment whose results are here; stacked: BLEU and chrF, one below
-    the other, instead of one metric."""
+    the other, instead of one metric, and no cost by length."""
     beside = _beside(here)
     with frame.sentences_for_errors():
         options = {HERE: ablation.varying(ablation.settings_of_runs(beside))}
@@ -57,7 +57,7 @@ def ablations(here: frame.Frame, stacked: bool = False) -> None:
             figure_view.show(figure, here.request((), experiment=which, **asked))
         for bench in ablation.benches_of(option):
             figure_view.show("ablation-cost", here.request((), option=option, bench=bench), key=bench)
-        for bench in length_benches():
+        for bench in () if stacked else length_benches():
             figure_view.show("length-cost", here.request((), bench=bench), key=bench)
 
 
