@@ -17,10 +17,10 @@ from analyses.proportions import wilson
 COLUMNS = ("item", "outcome", "margin", "margin_per_token", "chance")
 RIGHT, WRONG, TIE = "right", "wrong", "tie"
 _ALL, _NO_TAG = "all", "(none)"
-# What may stand before an item instead of its own sentences.
+# What may stand around an item instead of its own sentences.
 CONTEXTS = {
     "none": "nothing",
-    "another": "the sentences before another item, half the list away",
+    "another": "the sentences around another item, half the list away",
     "words-backwards": "its own sentences, the words of each from last to first",
 }
 
@@ -52,13 +52,16 @@ class Scored:
 
 
 def with_contexts(items: Sequence[Item], which: str) -> list[Item]:
-    """The items, with one of CONTEXTS before them and after instead: a control of what a system reads there, and how.
+    """The items, with one of CONTEXTS around them instead: a control of what a system reads there, and how.
 
-    The sentences before another item are no control where one document has half of all items.
+    The sentences around another item are no control where one document has half of all items. Raises ValueError where
+    there is no other item.
     """
     if which == "none":
         return [replace(item, context=(), context_outputs=(), context_after=()) for item in items]
     if which == "another":
+        if len(items) < 2:
+            raise ValueError("There is no other item whose sentences could stand around this one: give two or more.")
         others = [items[(number + len(items) // 2) % len(items)] for number in range(len(items))]
         return [
             replace(other, source=item.source, right=item.right, wrong=item.wrong, tags=item.tags)

@@ -1,28 +1,24 @@
-"""Contrastive test sets: read from files or made of the controlled corpus, scored by runs, kept beside them.
+"""Contrastive test sets: scored by runs, kept beside them, and set side by side.
 
     RESULTS/contrast/NAME.json  every item with the log P of its translations; NAME is the file's, or controlled-TEST,
-                                and +CONTEXTS where other sentences stood before the items
+                                and +CONTEXTS where other sentences stood around the items
 
-A TSV file has a header with the columns source, right and wrong (wrong2, …: further ones); JSON lines have the same as
-fields, `wrong` a text or a list. The sentences before an item may stand in `context`, their translations in
-`context_outputs`, the sentences after it in `context_after`; all else is tags. ContraPro's and LingEval's JSON is a
-list of objects. Never imports torch by itself.
+Where items come from, `contrastive_items` knows. Never imports torch by itself.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analyses.contrastive import CONTEXTS, Item, Scored
 from analyses.lines import digest
-from core_models.text.parallel import read_lines
 from workbench.contexts import own_outputs, readers, reads_after
+from workbench.contrastive_items import item_of
 from workbench.runs import Run, RunError
 from workbench.whole_files import write_whole
 
@@ -36,138 +32,31 @@ if TYPE_CHECKING:
 
 FOLDER = "contrast"
 AT_ONCE = 256  # items between two reports of progress
-REACH = 10  # sentences before and after an item of the controlled corpus: no system of the catalogue reads more
-_SOURCES, _RIGHT = ("src segment", "source"), ("ref segment", "reference")
-# What ContraPro says of an item, under the names that our own items have.
-_TAGS = {
-    "distance": ("ante distance", "ref ante distance"),
-    "pronoun": ("ref pronoun",),
-    "source pronoun": ("src pronoun",),
-    "gender": ("ref ante head gender",),
-    "intrasegmental": ("intrasegmental",),
-    "corpus": ("corpus", "origin"),
-    "word": ("ambig word",),
-    "sense": ("sense",),
-}
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """What one run says of a contrastive test set; `digest` tells versions apart, `origin` says where it is from.
+    """What one run says of a contrastive test set; `origin` says where it is from.
 
-    read: how many sentences before an item the run read at most.
+    read, after: how many sentences before an item and after it the run read at most.
     """
 
     name: str
     origin: str
-    digest: str
     items: list[Item]
     scored: list[Scored]
     read: int = 0
+    after: int = 0
+
+    @property
+    def digest(self) -> str:
+        """`digest_of` its items, as they were when they were scored."""
+        return digest_of(self.items)
 
     @property
     def context(self) -> int:
         """How many items have a context, which systems that read single sentences do not see."""
-        return sum(bool(item.context) for item in self.items)
-
-
-def read_items(path: str | Path) -> list[Item]:
-    """The items of a file, plain or .gz: TSV, JSON lines, or a JSON list in ContraPro's form.
-
-    Raises TextError where it cannot be read and RunError, with the line or the item, where it is none of these.
-    """
-    path = Path(path)
-    lines = read_lines(path)
-    first = next((line.lstrip() for line in lines if line.strip()), "")
-    if first.startswith("["):
-        return list(_of_list("\n".join(lines), path))
-    return list(_of_json_lines(lines, path) if first.startswith("{") else _of_table(lines, path))
-
-
-def _of_table(lines: list[str], path: Path) -> Iterator[Item]:
-    header = lines[0].split("\t")
-    if missing := [name for name in ("source", "right", "wrong") if name not in header]:
-        raise RunError(
-            f"{path}:1: the header has no column {missing[0]!r}; begin the file with a line such as: "
-            "source<TAB>right<TAB>wrong<TAB>tag, one tab between the fields"
-        )
-    for number, line in enumerate(lines[1:], start=2):
-        fields = line.split("\t")
-        if len(fields) != len(header):
-            raise RunError(f"{path}:{number}: {len(fields)} fields, but the header has {len(header)}: one tab each")
-        record: dict[str, Any] = dict(zip(header, fields, strict=True))
-        names = [name for name in header if name == "wrong" or (name.startswith("wrong") and name[5:].isdecimal())]
-        wrong = [text for text in map(record.pop, names) if text]
-        yield _item({**record, "wrong": wrong}, f"{path}:{number}")
-
-
-def _of_json_lines(lines: list[str], path: Path) -> Iterator[Item]:
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            yield _item(_json(line, f"{path}:{number}"), f"{path}:{number}")
-
-
-def _json(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise RunError(f"{where}: not JSON ({error}); mend it, or write a tab-separated file") from None
-
-
-def _item(record: Any, where: str) -> Item:
-    """An item of our own form; raises RunError for what is missing."""
-    if not isinstance(record, dict):
-        raise RunError(f"{where}: a {type(record).__name__}, not an item with source, right and wrong")
-    named = dict(record)
-    source, right, wrong = (named.pop(name, "") for name in ("source", "right", "wrong"))
-    tags, around = named.pop("tags", {}), [named.pop(f"context{part}", ()) for part in ("", "_outputs", "_after")]
-    wrong, *around = ([lines] if isinstance(lines, str) else lines for lines in (wrong, *around))
-    lists = all(isinstance(lines, list | tuple) for lines in (wrong, *around))
-    texts = (source, right, *itertools.chain(wrong, *around)) if lists else (0,)
-    if not (all(isinstance(text, str) for text in texts) and source and right and any(wrong)):
-        raise RunError(f"{where}: an item needs the texts source and right and at least one wrong translation")
-    if not isinstance(tags, Mapping):
-        raise RunError(f"{where}: tags are names with values, such as {{'distance': 1}}, not {tags!r}")
-    found = {name: str(value) for name, value in {**named, **tags}.items() if isinstance(value, str | int | float)}
-    context, outputs, after = (tuple(filter(None, lines)) for lines in around)
-    if outputs and len(outputs) != len(context):
-        raise RunError(f"{where}: {len(context)} context sentences but {len(outputs)} context_outputs; give one each")
-    return Item(source, right, tuple(filter(None, wrong)), found, context, outputs, after)
-
-
-def _of_list(text: str, path: Path) -> Iterator[Item]:
-    """Objects with "src segment", "ref segment" and "errors", a list of objects with "contrastive"."""
-    for number, record in enumerate(_json(text, str(path))):
-        where = f"{path}: item {number}"
-        errors = record.get("errors") if isinstance(record, dict) else None
-        if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
-            yield _item(record, where)
-            continue
-        said = {tag: value for tag, names in _TAGS.items() if (value := _first(record, names)) is not None}
-        kinds = {str(kind) for error in errors if (kind := _first(error, ("type", "replacement type"))) is not None}
-        said |= {"type": ", ".join(sorted(kinds))} if kinds else {}
-        wrong = [error.get("contrastive", "") for error in errors]
-        ours = {"source": _first(record, _SOURCES) or "", "right": _first(record, _RIGHT) or "", "wrong": wrong}
-        yield _item({**ours, "tags": said}, where)
-
-
-def _first(record: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((record[name] for name in names if record.get(name) is not None), None)
-
-
-def controlled_items(run: Run, test: str = "test") -> list[Item]:
-    """An item for each pronoun of a controlled test set that the run's prepared data has, with its truth."""
-    from analyses.contrastive import from_truth
-    from workbench.evaluation import test_set
-    from workbench.translations import read_records
-
-    text, truth = test_set(run, test)
-    if truth is None or text.references is None:
-        raise RunError(
-            f"{run.name}: the test set {test!r} has no truth, which only the controlled corpus knows; give a file of "
-            "items"
-        )
-    return from_truth(text.sources, text.references, list(read_records(truth)), text.documents, REACH)
+        return sum(bool(item.context or item.context_after) for item in self.items)
 
 
 def measure(
@@ -196,7 +85,7 @@ def measure(
     path = run.results / FOLDER / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [{"item": asdict(item), "scored": asdict(one)} for item, one in zip(items, scored, strict=True)]
-    found = {"name": name, "origin": origin, "digest": digest_of(items), "weights": weights,
+    found = {"name": name, "origin": origin, "weights": weights,
              "read": translator.context.sentences, "after": translator.context.after, "rows": rows}  # fmt: skip
     return write_whole(path, json.dumps(found, ensure_ascii=False))
 
@@ -246,9 +135,13 @@ def _around(item: Item, use: ContextUse) -> list[str | None]:
 
 
 def digest_of(items: Sequence[Item]) -> str:
-    """Twelve signs that tell versions of a contrastive test set apart."""
-    return digest([item.source for item in items], [item.right for item in items],
-                  [wrong for item in items for wrong in item.wrong])  # fmt: skip
+    """Twelve signs that tell versions of a contrastive test set apart: of all that is scored and all around it."""
+    return digest(
+        [
+            json.dumps([one.source, one.right, one.wrong, one.context, one.context_outputs, one.context_after])
+            for one in items
+        ]
+    )
 
 
 def words_of(name: str) -> list[str]:
@@ -273,17 +166,17 @@ def read(run: Run, name: str) -> Contrast:
         raise RunError(f"{run.name} has not scored the contrastive test set {name!r}; do it: {command}")
     try:
         found = json.loads(path.read_bytes())
-        items = [_item(row["item"], "an item") for row in found["rows"]]
+        items = [item_of(row["item"], "an item") for row in found["rows"]]
         scored = [_scored(row["scored"], item) for row, item in zip(found["rows"], items, strict=True)]
         if not items:
             raise ValueError("no items")
         read, after = int(found.get("read", 0)), int(found.get("after", 0))
-        contrast = Contrast(str(found["name"]), str(found["origin"]), str(found["digest"]), items, scored, read)
+        contrast = Contrast(str(found["name"]), str(found["origin"]), items, scored, read, after)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise RunError(f"{path}: not readable ({str(error)[:200]}); score it again: {command}") from None
     if not run.is_of(found.get("weights")):
         raise RunError(f"{run.name} scored {name!r} with other weights than it has now; score it again: {command}")
-    unread = "before" if readers(run) and not contrast.read else "after" if reads_after(run) and not after else ""
+    unread = "before" if readers(run) and not read else "after" if reads_after(run) and not after else ""
     if unread:
         raise RunError(
             f"{run.name} scored {name!r} without the sentences {unread}, which it reads; do it again: {command}"

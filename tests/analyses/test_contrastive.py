@@ -122,3 +122,5 @@ def test_contexts_of_a_control_are_empty_or_anothers_or_backwards():
     assert with_contexts(items, "words-backwards")[0] == backwards
     with pytest.raises(ValueError, match="none, another, words-backwards"):
         with_contexts(items, "before")
+    with pytest.raises(ValueError, match="There is no other item"):
+        with_contexts(items[:1], "another")

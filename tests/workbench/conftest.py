@@ -119,6 +119,19 @@ def context_runs(demo_runs, tmp_path_factory) -> list[Run]:
 
 
 @pytest.fixture(scope="session")
+def offline_run(demo_runs, tmp_path_factory) -> Run:
+    """A hardly trained run of san-encoder that reads two sentences before one and two after, on the demo's data, its
+    test set translated."""
+    folder = tmp_path_factory.mktemp("offline") / "demo" / "san"
+    system = "san-encoder:preset=tiny,memory=offline,context_sentences=2"
+    training = {"max_steps": 2, "warmup": 1, "batch_tokens": 400, "learning_rate": 0.01}
+    run = new_run(folder, system, demo_runs / "demo" / "data", training, {"max_length": 12})
+    train(run, device="cpu")
+    evaluation.translate_test(run, *evaluation.test_set(run, "test"))
+    return open_run(folder)
+
+
+@pytest.fixture(scope="session")
 def layered_run(demo_runs, tmp_path_factory) -> Run:
     """A run of pfrnn-loss that has learned to end its sentences, on the demo's data; its test set and dev set
     translated, with n-best lists."""

@@ -23,7 +23,7 @@ def contrast(
     ] = None,
     contexts: Annotated[
         str | None,
-        typer.Option(help="A control, other sentences before the items: none, another (item's), words-backwards"),
+        typer.Option(help="A control, other sentences around the items: none, another (item's), words-backwards"),
     ] = None,
     device: Device = "cpu",
 ) -> None:
@@ -31,6 +31,7 @@ def contrast(
     from analyses.contrastive import CONTEXTS, with_contexts
     from core_models.settings import nearest
     from workbench import contrastive
+    from workbench.contrastive_items import controlled_items, read_items
     from workbench.runs import open_runs
 
     if rank() != 0:
@@ -41,18 +42,20 @@ def contrast(
         refuse("name at least one run: --run RUN")
     opened = open_runs(run)
     if file is not None:
-        items, origin = contrastive.read_items(file), file.name
+        items, origin = read_items(file), file.name
         name = file.name.removesuffix(".gz").rsplit(".", 1)[0]
     else:
-        items, origin = contrastive.controlled_items(opened[0], str(controlled)), f"the truth of {controlled}"
+        items, origin = controlled_items(opened[0], str(controlled)), f"the truth of {controlled}"
         name = f"controlled-{controlled}"
     if contexts is not None:
         if contexts not in CONTEXTS:
             refuse(f"--contexts {contexts}: {nearest(contexts, list(CONTEXTS))}")
-        if not any(item.context for item in items):
-            refuse(f"--contexts {contexts}: no item has sentences before it")
+        if not any(item.context or item.context_after for item in items):
+            refuse(f"--contexts {contexts}: no item has sentences around it")
+        if contexts == "another" and len(items) < 2:
+            refuse("--contexts another: one item has no other")
         items, name = with_contexts(items, contexts), f"{name}+{contexts}"
-        origin += f"; before the items {CONTEXTS[contexts]}"
+        origin += f"; around the items {CONTEXTS[contexts]}"
     if tag is not None and not any(tag in item.tags for item in items):
         known = ", ".join(dict.fromkeys(own for item in items for own in item.tags)) or "none"
         refuse(f"--tag {tag}: no item has this tag; there is {known}")

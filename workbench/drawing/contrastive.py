@@ -56,7 +56,7 @@ def _contrastive(request: Request) -> Figure:
     table = accuracy_table(request)
     first = next(iter(found.values()))
     ties = int(table["ties"].sum())
-    reading = ", ".join(f"{name} reads {one.read} of it" for name, one in found.items() if one.read)
+    reading = ", ".join(f"{name} reads {_reach(one)}" for name, one in found.items() if one.read)
     unread = (
         f" {first.context} items have a context, which systems of single sentences do not see"
         f"{f'; {reading}' if reading else ''}."
@@ -71,3 +71,8 @@ def _contrastive(request: Request) -> Figure:
         f"Dotted: guessing.{grey}{unread}"
     )
     return contrastive_accuracy(table, "" if tag is None else str(tag), caption, styles(request), bound)
+
+
+def _reach(contrast: Contrast) -> str:
+    """How many sentences a run reads before an item and, where it reads these, after it."""
+    return f"{contrast.read} before" + (f" and {contrast.after} after" if contrast.after else "")

@@ -1,7 +1,8 @@
-"""Contrastive test sets: files are read as they say, runs score as the translator does, page and figure show it."""
+"""Contrastive test sets: runs score them as the translator does, page and figure show it."""
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,31 +12,17 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import core_models
-from analyses.contrastive import Item
+from analyses.contrastive import Item, with_contexts
 from analyses.contrastive import majority as contrastive_majority
 from analyses.proportions import wilson
-from tests.bad_input.test_fuzzing import FILES, bounded, sentences
+from tests.bad_input.test_fuzzing import bounded, sentences
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, texts, traces
 from workbench import cli, contrastive, evaluation
+from workbench.contrastive_items import controlled_items
 from workbench.drawing import Request, draw
 from workbench.figures.contrastive import contrastive_accuracy
 from workbench.runs import Run, RunError, open_run
-from workbench.training import new_run, train
 
-ITEMS = [
-    Item("the dog sleeps .", "der Hund schläft .", ("die Hund schläft .", "das Hund schläft ."), {"distance": "0"}),
-    Item("it sleeps .", "er schläft .", ("sie schläft .",), {"distance": "1"}, ("it was .",), (), ("it eats .",)),
-]
-TABLE = (
-    "source\tright\twrong\twrong2\tdistance\tcontext\tcontext_after\n"
-    "the dog sleeps .\tder Hund schläft .\tdie Hund schläft .\tdas Hund schläft .\t0\t\t\n"
-    "it sleeps .\ter schläft .\tsie schläft .\t\t1\tit was .\tit eats .\n"
-)
-LINES = [
-    {"source": "the dog sleeps .", "right": "der Hund schläft .", "wrong": list(ITEMS[0].wrong), "distance": 0},
-    {"source": "it sleeps .", "right": "er schläft .", "wrong": "sie schläft .", "tags": {"distance": 1},
-     "context": ["it was ."], "context_after": ["it eats ."]},
-]  # fmt: skip
 _ROW = {"item": {"source": "x", "right": "y", "wrong": ["z"], "tags": {}, "context": []},
         "scored": {"right": -1.0, "wrong": [-2.0], "right_tokens": 2, "wrong_tokens": [2]}}  # fmt: skip
 _VALUES = st.sampled_from([None, True, 0, 1, 1e999, "x", [], {}, ["x"], [-1.0, -2.0]])
@@ -46,74 +33,10 @@ _DAMAGED = st.builds(
     _VALUES,
 )
 JSON = st.one_of(_VALUES, st.lists(st.one_of(_VALUES, _DAMAGED), max_size=3))
-CONTRAPRO = [
-    {
-        "src segment": "It is old .",
-        "ref segment": "Er ist alt .",
-        "src pronoun": "it",
-        "ref pronoun": "er",
-        "ante distance": 1,
-        "intrasegmental": False,
-        "errors": [
-            {"contrastive": "Sie ist alt .", "replacement": "sie", "type": "pronominal coreference"},
-            {"contrastive": "Es ist alt .", "replacement": "es", "type": "pronominal coreference"},
-        ],
-    }
-]
-
-
-def test_the_three_forms_of_a_file(tmp_path):
-    (tmp_path / "a.tsv").write_text(TABLE, encoding="utf-8")
-    (tmp_path / "a.jsonl").write_text("\n".join(json.dumps(line) for line in LINES) + "\n", encoding="utf-8")
-    (tmp_path / "a.json").write_text(json.dumps(CONTRAPRO, indent=1), encoding="utf-8")
-    assert contrastive.read_items(tmp_path / "a.tsv") == ITEMS
-    assert contrastive.read_items(tmp_path / "a.jsonl") == ITEMS
-    (item,) = contrastive.read_items(tmp_path / "a.json")
-    assert (item.source, item.right) == ("It is old .", "Er ist alt .")
-    assert item.wrong == ("Sie ist alt .", "Es ist alt .")
-    assert item.tags == {
-        "distance": "1", "pronoun": "er", "source pronoun": "it", "intrasegmental": "False",
-        "type": "pronominal coreference",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("source\tright\nx\ty\n", "a:1: the header has no column 'wrong'"),
-        ("source\tright\twrong\nx\ty\n", "a:2: 2 fields, but the header has 3"),
-        ("source\tright\twrong\nx\ty\t\n", "a:2: an item needs the texts source and right and at least one wrong"),
-        ('{"source": "x"', "a:1: not JSON"),
-        ('{"source": "x", "right": 3, "wrong": "z"}', "a:1: an item needs the texts"),
-        ('{"source": "x", "right": "y", "wrong": "z", "tags": 3}', "a:1: tags are names with values"),
-        ('[{"src segment": "x", "errors": []}]', "item 0: an item needs the texts"),
-        ("[1]", "item 0: a int, not an item"),
-        ("[", "a: not JSON"),
-    ],
-)
-def test_what_is_no_item_is_refused_with_its_place(tmp_path, text, message):
-    (tmp_path / "a").write_text(text, encoding="utf-8")
-    with pytest.raises(RunError, match=message.replace("(", r"\(")):
-        contrastive.read_items(tmp_path / "a")
-
-
-FIELDS = [b"source", b"right", b"wrong", b"tags", b"src segment", b"ref segment", b"errors", b"contrastive"]
-FRAGMENTS = st.sampled_from([*(b'"%s": ' % name for name in FIELDS), *FIELDS, b'"x"', b"[", b"]", b"{", b"}", b","])
-
-
-@bounded(150)
-@given(head=st.sampled_from([b"", b"source\tright\twrong\n", b"[", b"{"]), body=st.one_of(FILES, st.lists(FRAGMENTS)))
-def test_a_reader_given_anything_finds_items_or_says_why_not(tmp_path, head, body):
-    (tmp_path / "f").write_bytes(head + (body if isinstance(body, bytes) else b"".join(body)))
-    with sentences():
-        for item in contrastive.read_items(tmp_path / "f"):
-            assert item.source
-            assert item.right
-            assert all(item.wrong)
 
 
 @bounded(100)
-@given(change=st.dictionaries(st.sampled_from(["name", "origin", "digest", "rows"]), JSON, min_size=1))
+@given(change=st.dictionaries(st.sampled_from(["name", "origin", "read", "rows"]), JSON, min_size=1))
 def test_a_damaged_result_is_read_or_refused(scored, tmp_path, change):
     runs, _ = scored
     whole = json.loads((runs[0].folder / "contrast" / "controlled-test.json").read_bytes())
@@ -141,7 +64,7 @@ def test_every_translation_has_the_translators_log_prob(scored):
     runs, _ = scored
     for run in runs:
         translator, found = core_models.load(run.folder), contrastive.read(run, "controlled-test")
-        assert found.items == contrastive.controlled_items(run)
+        assert found.items == controlled_items(run)
         for item, one in zip(found.items, found.scored, strict=True):
             expected = translator.score([item.source] * 3, [item.right, *item.wrong])
             np.testing.assert_allclose([one.right, *one.wrong], [each.log_prob for each in expected], atol=1e-3)
@@ -235,7 +158,8 @@ def test_without_a_scored_set_the_page_gives_the_commands(with_demo):
 def test_different_versions_damage_and_absence_are_said(scored, tmp_path):
     runs, _ = scored
     copies = [open_run(shutil.copytree(run.folder, tmp_path / run.folder.name)) for run in runs]
-    contrastive.measure(copies[0], ITEMS, "controlled-test", "elsewhere")
+    items = with_contexts(contrastive.read(copies[1], "controlled-test").items, "none")
+    contrastive.measure(copies[0], items, "controlled-test", "elsewhere")
     with pytest.raises(RunError, match="scored different versions of 'controlled-test'"):
         contrastive.read_all(copies, "controlled-test")
     (copies[1].folder / "contrast" / "controlled-test.json").write_text("{}", encoding="utf-8")
@@ -247,22 +171,36 @@ def test_different_versions_damage_and_absence_are_said(scored, tmp_path):
         contrastive.measure(copies[0], [], "empty", "empty.tsv")
 
 
+def test_versions_are_told_apart_by_all_that_is_scored_and_all_around_it():
+    one = Item("s", "r", ("w", "v"), {}, ("a",), ("A",), ("b",))
+    two = replace(one, wrong=("u",))
+    changes = ({"source": "S"}, {"right": "R"}, {"wrong": ("w",)}, {"context": ("b",)}, {"context_outputs": ("B",)},
+               {"context": ("a b",), "context_after": ()}, {"context_after": ()})  # fmt: skip
+    versions = [[one, two], *([replace(one, **change), two] for change in changes),
+                [replace(one, wrong=("w",)), replace(two, wrong=("v", "u"))]]  # fmt: skip
+    assert len({contrastive.digest_of(items) for items in versions}) == len(versions)
+    assert contrastive.digest_of([replace(one, tags={"distance": "1"}), two]) == contrastive.digest_of([one, two])
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ((), "give either a FILE of items or --controlled TEST"),
         (("--controlled", "test"), "name at least one run"),
         (("--controlled", "test", "--run", "RUN", "--tag", "size"), "no item has this tag; there is distance, gender"),
+        (("FILE", "--run", "RUN", "--contexts", "another"), "--contexts another: one item has no other"),
     ],
 )
-def test_a_command_that_lacks_something_is_refused(demo_runs, words, message):
-    folder = str(demo_runs / "demo" / "transformer")
-    found = CliRunner().invoke(cli.app, ["contrast", *(folder if word == "RUN" else word for word in words)])
+def test_a_command_that_lacks_something_is_refused(demo_runs, tmp_path, words, message):
+    file = tmp_path / "one.jsonl"
+    file.write_text(json.dumps({"source": "x", "right": "y", "wrong": "z", "context": "a"}), encoding="utf-8")
+    named = {"RUN": str(demo_runs / "demo" / "transformer"), "FILE": str(file)}
+    found = CliRunner().invoke(cli.app, ["contrast", *(named.get(word, word) for word in words)])
     assert found.exit_code == 2
     assert message in found.output
 
 
-def test_other_sentences_before_the_items_are_a_set_of_their_own(context_runs, tmp_path):
+def test_other_sentences_around_the_items_are_a_set_of_their_own(context_runs, tmp_path):
     given = context_runs[0].config
     config = shutil.copytree(context_runs[0].folder, tmp_path / "reader") / "config.yaml"
     data = given.data_folder(context_runs[0].folder).resolve()
@@ -272,12 +210,12 @@ def test_other_sentences_before_the_items_are_a_set_of_their_own(context_runs, t
     for which in ("none", "another"):
         found = CliRunner().invoke(cli.app, [*words, "--contexts", which], catch_exceptions=False)
         assert found.exit_code == 0, found.output
-    items = contrastive.controlled_items(run)
+    items = controlled_items(run)
     alone = core_models.load(run.folder).score([item.source for item in items], [item.right for item in items])
     without = contrastive.read(run, "controlled-test+none")
     assert [one.right for one in without.scored] == pytest.approx([one.log_prob for one in alone], abs=1e-3)
     other = contrastive.read(run, "controlled-test+another")
-    assert other.origin == "the truth of test; before the items the sentences before another item, half the list away"
+    assert other.origin == "the truth of test; around the items the sentences around another item, half the list away"
     assert sorted(item.context for item in other.items) == sorted(item.context for item in items)
     assert not any(mine.context and mine.context == item.context for mine, item in zip(other.items, items, strict=True))
     assert contrastive.words_of("controlled-test+none") == ["--controlled", "test", "--contexts", "none"]
@@ -287,15 +225,12 @@ def test_other_sentences_before_the_items_are_a_set_of_their_own(context_runs, t
     assert "did you mean 'another'?" in refused.output
 
 
-def test_offline_an_item_is_scored_as_in_its_document(demo_runs, tmp_path):
+def test_offline_an_item_is_scored_as_in_its_document(offline_run, tmp_path):
     """With the sentences after it, too; a result from before these were read is none."""
-    training = {"max_steps": 2, "warmup": 1, "batch_tokens": 400, "learning_rate": 0.01}
-    system = "san-encoder:preset=tiny,memory=offline,context_sentences=2"
-    run = new_run(tmp_path / "san", system, demo_runs / "demo" / "data", training, {})
-    train(run, device="cpu")
-    items = [item for item in contrastive.controlled_items(run) if item.context_after][:3]
+    run = open_run(shutil.copytree(offline_run.folder, tmp_path / "san"))
+    items = [item for item in controlled_items(offline_run) if item.context_after][:3]
     contrastive.measure(run, items, "some", "chosen")
-    (text, _), translator = evaluation.test_set(run, "test"), core_models.load(run.folder)
+    (text, _), translator = evaluation.test_set(offline_run, "test"), core_models.load(run.folder)
     inside = translator.score(text.sources, text.references, text.documents)
     for item, one in zip(items, contrastive.read(run, "some").scored, strict=True):
         (alone,) = translator.score([item.source], [item.right], contexts=[list(item.context[:-3:-1])])
@@ -307,6 +242,10 @@ def test_offline_an_item_is_scored_as_in_its_document(demo_runs, tmp_path):
         ]
         assert one.right == pytest.approx(inside[row].log_prob, abs=1e-4)
         assert abs(one.right - alone.log_prob) > 1e-4
+    figure = draw("contrastive", Request((run,), options={"name": "some"}))
+    assert " 3 items have a context, which systems of single sentences do not see; san reads 2 before and 2 after." in (
+        figure.caption
+    )
     path = run.folder / "contrast" / "some.json"
     kept = json.loads(path.read_bytes())
     path.write_text(json.dumps({name: value for name, value in kept.items() if name != "after"}), encoding="utf-8")
@@ -314,10 +253,26 @@ def test_offline_an_item_is_scored_as_in_its_document(demo_runs, tmp_path):
         contrastive.read(run, "some")
 
 
+def test_what_stands_after_the_items_alone_is_a_context_too(offline_run, tmp_path):
+    run, file = open_run(shutil.copytree(offline_run.folder, tmp_path / "san")), tmp_path / "ahead.jsonl"
+    item = {"source": "it sleeps .", "right": "er schläft .", "wrong": "sie schläft .", "context_after": "it eats ."}
+    file.write_text(json.dumps(item), encoding="utf-8")
+    words = ["contrast", str(file), "--run", str(run.folder)]
+    for more in ([], ["--contexts", "none"]):
+        found = CliRunner().invoke(cli.app, [*words, *more], catch_exceptions=False)
+        assert found.exit_code == 0, found.output
+    own, without = (contrastive.read(run, name) for name in ("ahead", "ahead+none"))
+    assert (own.context, without.context) == (1, 0)
+    assert without.origin == "ahead.jsonl; around the items nothing"
+    (alone,) = core_models.load(run.folder).score(["it sleeps ."], ["er schläft ."])
+    assert without.scored[0].right == pytest.approx(alone.log_prob, abs=1e-4)
+    assert abs(own.scored[0].right - alone.log_prob) > 1e-4
+
+
 def test_systems_that_read_the_sentences_before_are_given_them(context_runs, tmp_path):
     """As much of an item's context as they read, the nearest first; translations of it where the item has them."""
     runs = [open_run(shutil.copytree(run.folder, tmp_path / run.name)) for run in context_runs[:2]]
-    items = [item for item in contrastive.controlled_items(context_runs[0]) if len(item.context) > 3][:3]
+    items = [item for item in controlled_items(context_runs[0]) if len(item.context) > 3][:3]
     for run in runs:
         contrastive.measure(run, items, "some", "chosen")
         found, translator = contrastive.read(run, "some"), core_models.load(run.folder)
@@ -339,7 +294,7 @@ def test_systems_that_read_the_sentences_before_are_given_them(context_runs, tmp
     (right,) = translator.score([items[0].source], [items[0].right], **beside)
     assert one.right == pytest.approx(right.log_prob, abs=1e-3)
     figure = draw("contrastive", Request((runs[0],), options={"name": "some", "tag": "distance"}))
-    assert "qcn-reg reads 3 of it" in figure.caption
+    assert "qcn-reg reads 3 before." in figure.caption
     shares = contrastive_majority([item.tags for item in items], "distance")
     drawn = figure.table[figure.table.series == "majority form"].set_index("tag")["majority_percent"]
     assert drawn.to_dict() == pytest.approx({tag: 100 * share for tag, share in shares.items()})
