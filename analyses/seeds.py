@@ -174,6 +174,17 @@ def comparison_table(
     return pd.DataFrame(rows, columns=columns)
 
 
+def beside_baseline(
+    statistics: Mapping[str, BySeed], baseline: str, samples: int = 1000, seed: int = DEFAULT_SEED
+) -> pd.DataFrame:
+    """`score_table` with each system's difference to the baseline: delta, delta_low, delta_high, p_value, p_holm (NaN
+    of the baseline, and of systems without a seed in common with it)."""
+    apart = comparison_table(statistics, baseline, samples, seed)
+    apart = apart.rename(columns={"low": "delta_low", "high": "delta_high"})
+    columns = ["system", "delta", "delta_low", "delta_high", "p_value", "p_holm"]
+    return score_table(statistics, samples, seed).merge(apart[columns], on="system", how="left")
+
+
 def seed_level_coverage(seeds: int, level: float = 0.95) -> float:
     """How often an interval of a nominal level holds the truth where seeds alone make the spread (normal, n seeds).
 

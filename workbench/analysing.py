@@ -123,6 +123,15 @@ def _adequacy_sentences(request: Request) -> pd.DataFrame:
     return sentences_table(request.runs, request.test, aligner)
 
 
+@analysis("alignment-error", "links", "layer", "head", "over_seeds")
+def _alignment_error(request: Request) -> pd.DataFrame:
+    """Alignment error of attention in percent with 95 % intervals, and against the baseline: difference, interval, p, p
+    after Holm; `links` as for the figure, `over_seeds` where runs of a system are its seeds."""
+    from workbench.drawing.alignment import compared_table
+
+    return compared_table(request)
+
+
 @analysis("beam-tree")
 def _beam_tree(request: Request) -> pd.DataFrame:
     """Every node of the recorded search of a sentence: step, word, prefix, scores, rank, fate, place; by run."""

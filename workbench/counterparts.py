@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from workbench import kept_results
-from workbench.evaluation import references
+from workbench.evaluation import by_seed, references
 from workbench.runs import Run, RunError
 from workbench.true_links import Truth, truth_of, truths
 
@@ -131,15 +131,7 @@ def over_seeds_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
 
     tables = []
     for measure in MEASURES:
-        counts = statistics(runs, test, measure)
-        by_seed: dict[str, dict[int, ShareStatistics]] = {}
-        for run in runs:
-            own, seed = by_seed.setdefault(run.system, {}), run.config.training.seed
-            if seed in own:
-                raise RunError(f"{run.name} is not the only run of {run.system} with seed {seed}; leave one out")
-            own[seed] = counts[run.name]
-        apart = seeds.comparison_table(by_seed, runs[0].system)
-        apart = apart.rename(columns={"low": "delta_low", "high": "delta_high"})[["system", *_APART]]
-        tables.append(seeds.score_table(by_seed).merge(apart, on="system", how="left").assign(measure=measure))
+        counts = by_seed(runs, statistics(runs, test, measure))
+        tables.append(seeds.beside_baseline(counts, runs[0].system).assign(measure=measure))
     table = pd.concat(tables, ignore_index=True).rename(columns={"score": "percent"})
     return table[["measure", "system", "n", "seeds", "percent", "spread", "low", "high", *_APART]]

@@ -221,6 +221,18 @@ def statistics_of_all(
     return found
 
 
+def by_seed(runs: Sequence[Run], found: Mapping[str, Statistics]) -> dict[str, dict[int, Statistics]]:
+    """What was found of each run by its name, by the run's system and the seed it was trained with; raises RunError
+    where two runs of a system have the same seed."""
+    systems: dict[str, dict[int, Statistics]] = {}
+    for run in runs:
+        own, seed = systems.setdefault(run.system, {}), run.config.training.seed
+        if seed in own:
+            raise RunError(f"{run.name} is not the only run of {run.system} with seed {seed}; leave one out")
+        own[seed] = found[run.name]
+    return systems
+
+
 def score_table(
     runs: Sequence[Run],
     test: str,

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyses import alignment, buckets, pharaoh
+from analyses import alignment, buckets, pharaoh, seeds
 from core_models.text.controlled import generate
 
 GOLD = (
@@ -92,6 +92,23 @@ def test_error_statistics_of_a_part_are_its_error_rate():
     assert found.subset(np.array([1])).total == pytest.approx(100 / 3)
     assert not found.higher_is_better
     assert math.isnan(alignment.error_statistics([set()], [set()]).total)
+
+
+def test_an_error_is_compared_over_seeds_and_sentences():
+    """Four sentences of four sure links: half of them found, or three; both by one system, a seed each."""
+    sure = [{(i, i) for i in range(4)}] * 4
+    half, most = (
+        alignment.error_statistics([{(i, int(i < right) * i) for i in range(4)}] * 4, sure) for right in (2, 3)
+    )
+    table = seeds.beside_baseline({"base": {1: half, 2: half}, "all": {1: most, 2: most}, "one": {1: most}}, "base")
+    by_system = table.set_index("system")
+    assert by_system["score"].tolist() == [50, 25, 25]
+    assert by_system.loc["all", ["delta", "delta_low", "delta_high"]].tolist() == [-25, -25, -25]
+    assert (by_system.loc[["all", "one"], "p_holm"] < 0.01).all()
+    mixed = seeds.beside_baseline({"base": {1: half, 2: half}, "mixed": {1: half, 2: most}}, "base").iloc[1]
+    assert (mixed["score"], mixed["delta"]) == (37.5, -12.5)
+    assert mixed["spread"] == pytest.approx(25 / math.sqrt(2))
+    assert (mixed["delta_low"], mixed["delta_high"]) == (-25, 0), "a quarter of the draws has one seed twice"
 
 
 def test_the_truth_has_no_error_against_itself_whatever_the_threshold():

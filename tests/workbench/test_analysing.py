@@ -14,7 +14,8 @@ from workbench import cli, evaluation, notebook
 from workbench.analysing import ANALYSES
 from workbench.runs import RunError, open_run
 
-OPTIONS = {"scores": {"metrics": "bleu,ter"}, "comparison": {"method": "sign"}, "documents": {"metric": "chrf"}}
+OPTIONS = {"scores": {"metrics": "bleu,ter"}, "comparison": {"method": "sign"}, "documents": {"metric": "chrf"},
+           "alignment-error": {"links": "truth"}}  # fmt: skip
 
 
 @pytest.fixture

@@ -1,11 +1,9 @@
 """Left out and repeated words of runs: references have none; a run that leaves out words has those; pages show it."""
 
-import shutil
-
 import pytest
 from typer.testing import CliRunner
 
-from core_models.settings import read_yaml, write_yaml
+from tests.workbench.papers.written_runs import seeded
 from workbench import kept_results
 from workbench.cli import app
 from workbench.counterparts import WHOLE, by_sentence, exact_table, over_seeds_table, statistics
@@ -17,14 +15,6 @@ def _with(run, lines):
     folder = run.folder / "translations" / "test"
     (folder / "hypotheses.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return open_run(run.folder)
-
-
-def _seeded(run, folder, seed):
-    """A copy of a run that says that it was trained with another seed."""
-    shutil.copytree(run.folder, folder)
-    config = read_yaml(folder / "config.yaml")
-    write_yaml(folder / "config.yaml", {**config, "training": {**config["training"], "seed": seed}})
-    return open_run(folder)
 
 
 @pytest.fixture
@@ -85,7 +75,7 @@ def test_runs_of_a_system_are_its_seeds(runs):
     assert (row.measure, row.system, row.seeds) == ("left out", shorter.system, 1)
     assert (row.percent, row.delta, row.p_value) == pytest.approx((single.percent, single.delta, single.p_value))
     copies = [
-        _with(_seeded(run, run.folder.with_name(f"{run.folder.name}-2"), 2), right.translations("test").hypotheses)
+        _with(seeded(run, run.folder.with_name(f"{run.folder.name}-2"), 2), right.translations("test").hypotheses)
         for run in runs
     ]
     both = over_seeds_table((*runs, *copies), "test").set_index(["measure", "system"])

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from workbench.contexts import given, own_pieces
 from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.inside import gold_links
+from workbench.drawing.options import is_on
+from workbench.evaluation import by_seed
 from workbench.frequencies import unseen_of
 from workbench.inside import layers_and_heads, opened, stamp, standing_before
 from workbench.kept_results import ALIGNMENT_ERROR, digests, keep
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from analyses.alignment import Link
+    from analyses.alignment import ErrorStatistics, Link
     from analyses.pharaoh import GoldLinks
     from core_models.traces import Trace
     from workbench.contexts import Before
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 TRUTH = "truth"  # in place of a file
 MOST_SENTENCES = 1000  # the first ones: every layer and head of their attention is held
 _OPTIONS = ("links", "layer", "head")
+_COMPARED = ["system", "n", "seeds", "percent", "spread", "low", "high", "delta", "delta_low", "delta_high", "p_value",
+             "p_holm"]  # fmt: skip
 _CROSS, _OWN, _ENCODER = "decoder.cross_attention", "decoder.self_attention", "encoder.self_attention"
 
 
@@ -42,6 +46,7 @@ class _Aligned:
     """A system, or one of its layers or heads: a map of words [target, source] for each sentence that counts."""
 
     name: str
+    run: str
     weights: list[np.ndarray]
     sure: list[set[Link]]
     possible: list[set[Link]]
@@ -137,6 +142,7 @@ def _aligned(request: Request) -> list[_Aligned]:
             found.append(
                 _Aligned(
                     name,
+                    run.name,
                     [maps[row] for row in kept],
                     [links.sure[row] for row in kept],
                     [links.possible[row] for row in kept],
@@ -179,6 +185,43 @@ def _curves(found: list[_Aligned]) -> pd.DataFrame:
     tables = [threshold_curve(one.weights, one.sure, one.possible).assign(system=one.name) for one in found]
     table = pd.concat(tables, ignore_index=True)
     return table[["system", *(name for name in table if name != "system")]]
+
+
+def _errors(found: list[_Aligned]) -> dict[str, ErrorStatistics]:
+    """The error statistics of links by argmax, of every map by its name; raises RunError where they are not of the
+    same sentences."""
+    from analyses.alignment import error_statistics, from_attention
+
+    if any(one.source_words != found[0].source_words for one in found):
+        raise RunError("the runs leave out different sentences, so their parts differ; take them one by one")
+    return {
+        one.name: error_statistics([from_attention(own) for own in one.weights], one.sure, one.possible)
+        for one in found
+    }
+
+
+def compared_table(request: Request) -> pd.DataFrame:
+    """The error of links by argmax beside the baseline's (its first map's): system, n (sentences), seeds, percent,
+    spread, low, high, delta, delta_low, delta_high, p_value, p_holm; intervals and p-values by the paired bootstrap.
+
+    With the option `over_seeds` runs of a system are its seeds: means over them, the two-level bootstrap of
+    `analyses.seeds`. Raises RunError.
+    """
+    from analyses import seeds
+
+    if request.base not in [run.name for run in request.runs]:
+        raise RunError(f"the baseline {request.base!r} is not among the runs")
+    found = _aligned(request)
+    errors = _errors(found)
+    if not is_on(request, "over_seeds"):
+        first = next(one.name for one in found if one.run == request.base)
+        table = seeds.beside_baseline({name: {0: own} for name, own in errors.items()}, first)
+    elif len(found) > len(request.runs):
+        raise RunError("over_seeds takes one map of each run: choose a layer and a head, or their mean")
+    else:
+        first = next(run.system for run in request.runs if run.name == request.base)
+        table = seeds.beside_baseline(by_seed(request.runs, {one.run: errors[one.name] for one in found}), first)
+    return table.rename(columns={"score": "percent"})[_COMPARED]
 
 
 def _said(request: Request, found: list[_Aligned]) -> str:
@@ -246,19 +289,11 @@ def _alignment_error(request: Request) -> Figure:
 @drawing("alignment-error-lengths", options=(*_OPTIONS, "scheme"))
 def _alignment_error_lengths(request: Request) -> Figure:
     from analyses import buckets
-    from analyses.alignment import error_statistics, from_attention
     from workbench.figures.lengths import length_scores
 
     found = _aligned(request)
     grouped = buckets.preset(found[0].source_words, str(request.options.get("scheme", "short")))
-    counted = {
-        one.name: error_statistics([from_attention(own) for own in one.weights], one.sure, one.possible)
-        for one in found
-        if one.source_words == found[0].source_words
-    }
-    if len(counted) < len(found):
-        raise RunError("the runs leave out different sentences, so their buckets differ; draw them one by one")
-    table = buckets.scores(counted, grouped).dropna(subset=["score"])
+    table = buckets.scores(_errors(found), grouped).dropna(subset=["score"])
     figure = length_scores(table, "AER (%)", "source length (words)", styles=_looks(request, found))
     caption = f"{figure.caption} Links by argmax; lower is better. {_said(request, found)}"
     return replace(figure, name="alignment-error-lengths", title="Alignment error rate by length", caption=caption)

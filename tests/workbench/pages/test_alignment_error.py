@@ -1,5 +1,7 @@
 """The alignment error of runs over a test set: what the figures draw is what the translator's own attention gives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,9 +10,10 @@ from analyses import alignment, attention
 from core_models.checkpoint import write_weights
 from core_models.systems import build
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, traces
-from tests.workbench.papers.written_runs import written_run
+from tests.workbench.papers.written_runs import seeded, written_run
+from workbench import notebook
 from workbench.drawing import Request, draw
-from workbench.drawing.alignment import error_table
+from workbench.drawing.alignment import compared_table, error_table
 from workbench.evaluation import prepared_of
 from workbench.kept_results import ALIGNMENT_ERROR, kept
 from workbench.runs import RunError, open_run
@@ -114,6 +117,46 @@ def test_by_length_the_parts_make_up_the_whole(runs):
 def test_what_cannot_be_drawn_is_said(runs, options, message):
     with pytest.raises(RunError, match=message):
         draw("alignment-error", Request(runs, options=options))
+
+
+def test_errors_are_compared_with_the_baselines(runs):
+    """One run a system: the paired bootstrap of links by argmax, either way round."""
+    request = Request(runs, options={"links": "truth"})
+    table = notebook.analyse("alignment-error", runs, links="truth").set_index("system")
+    for run, name in zip(runs, NAMES, strict=True):
+        assert table.loc[name, "percent"] == pytest.approx(100 * expected(run)["aer"].iloc[-1], abs=0.2)
+    assert table.loc[NAMES[1], "delta"] == pytest.approx(table["percent"].diff().iloc[-1])
+    assert table.loc[NAMES[0], ["delta", "p_value"]].isna().all()
+    other = compared_table(replace(request, baseline=runs[1].name)).set_index("system").loc[NAMES[0]]
+    assert other.delta == -table.loc[NAMES[1], "delta"]
+    assert other.p_value == table.loc[NAMES[1], "p_value"]
+    heads = compared_table(Request(runs[:1], options={"links": "truth", "head": "each"}))
+    assert heads["delta"].isna().tolist() == [True] + [False] * (len(heads) - 1)
+    with pytest.raises(RunError, match="'none' is not among the runs"):
+        compared_table(replace(request, baseline="none"))
+
+
+def test_runs_of_a_system_are_its_seeds(runs, copied_runs):
+    """Two seeds of equal weights: the error of one, no spread; one seed alone is tested as a run is."""
+    one = copied_runs / "demo"
+    trained = [
+        seeded(run, one / f"{run.folder.name}-{seed}", seed)
+        for run in (open_run(one / name) for name in NAMES)
+        for seed in (2, 3)
+    ]
+    options = {"links": "truth", "over_seeds": True}
+    alone, both = (notebook.analyse("alignment-error", chosen, **options) for chosen in (runs, trained))
+    single = compared_table(Request(runs, options={"links": "truth"}))
+    measures = single.columns.drop(["system", "spread", "seeds"])
+    for table, seeds in ((alone, 1), (both, 2)):
+        assert table["system"].tolist() == [run.system for run in runs]
+        assert table["seeds"].tolist() == [seeds] * 2
+        np.testing.assert_allclose(table[measures].astype(float), single[measures].astype(float), atol=1e-4)
+    assert both["spread"].tolist() == pytest.approx([0, 0], abs=1e-9)
+    with pytest.raises(RunError, match="is not the only run of transformer"):
+        notebook.analyse("alignment-error", [*trained, trained[0]], **options)
+    with pytest.raises(RunError, match="one map of each run"):
+        notebook.analyse("alignment-error", trained, head="each", **options)
 
 
 def test_rollout_without_self_attention_is_refused(prepared, tmp_path):

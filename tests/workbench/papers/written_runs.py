@@ -1,7 +1,9 @@
 """Runs that were never trained, with translations that a test writes: what they score is known beforehand."""
 
+import shutil
 from pathlib import Path
 
+from core_models.settings import read_yaml, write_yaml
 from core_models.text.binary import Prepared
 from workbench.runs import Run, open_run
 from workbench.training import new_run
@@ -21,3 +23,11 @@ def written_run(root: Path, name: str, system: str, prepared: Prepared, spoiled:
     run = open_run(name, root)
     write_hypotheses(run, TestedOn("test", text.sources, text.targets, text.documents), lines, "a test")
     return open_run(name, root)
+
+
+def seeded(run: Run, folder: Path, seed: int) -> Run:
+    """A copy of a run that says that it was trained with another seed."""
+    shutil.copytree(run.folder, folder)
+    config = read_yaml(folder / "config.yaml")
+    write_yaml(folder / "config.yaml", {**config, "training": {**config["training"], "seed": seed}})
+    return open_run(folder)
