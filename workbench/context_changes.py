@@ -1,4 +1,4 @@
-"""What a sentence's context changes, live: its translation is forced again with words or sentences before it left out.
+"""What a sentence's context changes, live: its translation is forced again with words or sentences of it left out.
 
 To leave a word out of a set of capsules is to mask it; a system that reads the order sees a sentence without the word.
 Knows runs and the translator, no figure.
@@ -62,7 +62,7 @@ def variants(own: Before, other: Before | None = None) -> list[Variant]:
     found += [] if other is None else [Variant(OTHER, other)]
     found.append(Variant(BACKWARDS, _changed(own, _backwards)))
     if len(there) > 1:
-        found.append(Variant(SWAPPED, _changed(own, _swapped)))
+        found.append(Variant(SWAPPED, _swapped(own)))
     return found
 
 
@@ -89,10 +89,11 @@ def _backwards(lines: Lines) -> Lines:
     return tuple(None if line is None else " ".join(reversed(line.split())) for line in lines)
 
 
-def _swapped(lines: Lines) -> Lines:
-    """The sentences that are there in the other order, where they were."""
-    there = iter([line for line in lines if line is not None][::-1])
-    return tuple(None if line is None else next(there) for line in lines)
+def _swapped(own: Before) -> Before:
+    """The sentences that are there in the other order of the document, where they were."""
+    there = [entry for entry in own.entries if own.sources[entry] is not None]
+    other = dict(zip(there, reversed(there), strict=True))
+    return _changed(own, lambda lines: tuple(lines[other.get(entry, entry)] for entry in range(len(lines))))
 
 
 def changes(run: Run, test: str, sentence: int, target: str = "own", text: str = "") -> pd.DataFrame:
@@ -100,7 +101,7 @@ def changes(run: Run, test: str, sentence: int, target: str = "own", text: str =
 
     The first row is the context as it is. routing: how far the couplings of the words that are left moved in the last
     iteration (`analyses.context_routing.moved`); NaN where there are none, or other words. Raises RunError where the
-    run reads no context, or nothing stands before the sentence.
+    run reads no context, or nothing of what it reads is there.
     """
     import pandas as pd
 
@@ -135,7 +136,7 @@ def _forced(
     if len(tried) > MOST_FORCED:
         raise RunError(
             f"{len(tried)} contexts are too many to be forced while somebody waits, at most {MOST_FORCED}: the "
-            "sentences before are too long; choose another sentence"
+            "sentences around it are too long; choose another sentence"
         )
     with lock:
         traces = translator.trace(

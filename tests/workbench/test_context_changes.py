@@ -109,8 +109,10 @@ def test_the_figure_is_the_table(context_runs, demo_runs, row):
     plain = open_run("demo/transformer", demo_runs)
     with pytest.raises(RunError, match="reads no sentence but its own; choose a run of qcn"):
         draw("context-changes", Request((plain,), "test", row))
-    with pytest.raises(RunError, match="sentence 0 of 'test' has nothing before it"):
+    with pytest.raises(RunError, match="sentence 0 of 'test' begins its document"):
         draw("context-changes", Request((run,), "test", 0))
+    with pytest.raises(RunError, match="sentence 0 of 'test' has nothing before it"):
+        changes(run, "test", 0)
 
 
 def test_sentences_after_stand_behind_those_before_and_are_left_out_by_themselves():
@@ -125,3 +127,22 @@ def test_sentences_after_stand_behind_those_before_and_are_left_out_by_themselve
     assert left_out == {1: Before((None, None, "c", "d"), None, 2), -1: Before(("a", None, None, "d"), None, 2),
                         -2: Before(("a", None, "c", None), None, 2)}  # fmt: skip
     assert [(one.word, one.distance) for one in found if one.what == WORD] == [("a", 1), ("c", -1), ("d", -2)]
+
+
+@pytest.mark.parametrize("row", range(6))
+def test_sentences_are_swapped_along_the_document_each_with_its_translation(row):
+    own = before(TestedOn("test", list("abcdef"), None, ["x"] * 6), row, 2, list("ABCDEF"), 2)
+    swapped = next(one.before for one in variants(own) if one.what == SWAPPED)
+    assert swapped.in_order == own.in_order[::-1]
+    assert [line is None for line in swapped.sources] == [line is None for line in own.sources]
+    assert swapped.outputs == tuple(line and line.upper() for line in swapped.sources)
+
+
+def test_a_run_without_a_context_at_the_sentence_is_left_out(context_runs, offline_run):
+    """The first sentence of a document has a context where the sentences after it are read."""
+    figure = draw("context-changes", Request((context_runs[1], offline_run), "test", 0))
+    table = changes(offline_run, "test", 0)
+    drawn = figure.table[figure.table.mark == "bars"]
+    assert drawn.change.tolist() == table.change.tolist()[1:]
+    assert drawn.label.dropna().tolist()[:2] == ["without the sentence 1 after", "without the sentence 2 after"]
+    assert "where a word of the context is left out" in figure.caption

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.contexts import attending, of_translations
+from workbench.contexts import attending, of_translations, reads_after
 from workbench.drawing import Request, drawing
 from workbench.drawing.context import passes
 from workbench.drawing.inside import MOST_CELLS
@@ -43,8 +43,9 @@ def _attention(request: Request) -> Figure:
             "han or san"
         )
     side, over = choice(request, "side", sides(able)), choice(request, "over", ("words", "sentences"))
+    able = [run for run in able if side in sides([run])]
     tables, read = [], {}
-    for name, looked in passes(request, [run for run in able if side in sides([run])]):
+    for name, looked in passes(request, able):
         queries = list(looked.source if side == "encoder" else looked.target)
         kinds = [kind for kind, own in attending(looked.run) if own == side]
         for kind in kinds:
@@ -54,7 +55,8 @@ def _attention(request: Request) -> Figure:
             panel = name if len(kinds) == 1 else f"{name}, {kind.replace('_', ' ')}"
             read[panel] = "their translations" if of_translations(kind, side) else "sources"
             tables.append(matrix_table(weights, keys, queries, x="key", y="query", value="weight").assign(panel=panel))
-    what = "the sentences before" if over == "sentences" else "the words of the sentences before, the farthest first"
+    around = f"the sentences {'around' if any(map(reads_after, able)) else 'before'} it"
+    what = around if over == "sentences" else f"the words of {around}, as they stand in the document"
     alike = len(set(read.values())) == 1
     whose = next(iter(read.values())) if alike else ", ".join(f"{name}: {lines}" for name, lines in read.items())
     return attention_maps(

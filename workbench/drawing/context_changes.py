@@ -1,12 +1,13 @@
 """The drawing of what a sentence's context changes in log P of its translation, live. Options: `target` and `text` as
-for attention. Runs that read no context are left out."""
+for attention. Runs that have no context at this sentence are left out."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from workbench.contexts import of_context
-from workbench.drawing import Request, drawing, short_names
+from workbench.drawing import Request, drawing
+from workbench.drawing.context import passes
 from workbench.drawing.options import forced, spoken
 from workbench.runs import RunError
 
@@ -25,10 +26,9 @@ def _changes(request: Request) -> Figure:
     able = of_context(request.runs)
     if not able:
         raise RunError(f"{request.runs[0].name} reads no sentence but its own; choose a run of qcn, han or san")
-    names = short_names(request.runs)
     tables = [
-        changes(run, request.test, request.sentence, *forced(request)).iloc[1:].assign(system=names[run.name])
-        for run in able
+        changes(looked.run, request.test, request.sentence, *forced(request)).iloc[1:].assign(system=name)
+        for name, looked in passes(request, able)
     ]
     found = pd.concat(tables, ignore_index=True)
     of_words = found["what"] == WORD
@@ -41,7 +41,7 @@ def _changes(request: Request) -> Figure:
     return context_changes(
         words.assign(at=at),
         wholes.assign(label=labels),
-        f"Change of log P along {spoken(request)} where a word before the sentence is left out (words as blanks part "
+        f"Change of log P along {spoken(request)} where a word of the context is left out (words as blanks part "
         "them), a whole sentence, all of them; with as many sentences of another document; with the words of each "
         "sentence backwards, with the sentences in the other order. Couplings moved: half the sum of absolute "
         "differences of c in the last iteration, a mean over the words that are left. To leave a word out of a set is "

@@ -18,7 +18,7 @@ from workbench.drawing.context_attention import sides
 from workbench.drawing.context_measures import SENTENCES
 from workbench.inside import Looked
 from workbench.runs import Run
-from workbench.widgets import figure_view, inside_controls, sentence_texts
+from workbench.widgets import figure_view, inside_controls, sentence_texts, sentences_before
 
 FIGURES = {
     "own": "As chosen below",
@@ -54,18 +54,13 @@ def show_context(here: frame.Frame, looked: Sequence[Looked]) -> None:
     """The sentences around this one, as far as any run reads, and what runs read as their translations."""
     names = short_names(here.tested)
     read = {names[one.run.name]: one.before for one in looked if one.before is not None}
-    lines = {
-        before.distance(entry): text
-        for before in read.values()
-        for entry, text in enumerate(before.sources)
-        if text is not None
-    }
+    lines = sentences_before.around(read.values())
     if not lines:
         st.text("This sentence begins its document, or no document is known: there is no context.")
         return
     with st.container(border=True):
-        for distance in sorted(lines, reverse=True):
-            _line(how_far(distance), lines[distance])
+        for distance, text in lines.items():
+            _line(how_far(distance), text)
             for translation, whose in _translations(read, distance).items():
                 _line(f"translation read by {', '.join(whose)}", translation)
     reach = ", ".join(f"{name} reads {_reach(read.get(name))}" for name in (names[one.run.name] for one in looked))

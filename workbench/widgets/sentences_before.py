@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import streamlit as st
 
@@ -22,8 +22,8 @@ def field(here: Frame, runs: Sequence[Run], typed_source: str) -> str:
     lines: Sequence[str] = ()
     if here.tested and not typed_source.strip():
         test = here.tested[0].translations(here.view.test).test_set
-        reach, after = max(map(reach_of, able), key=sum)
-        lines = before(test, here.view.sentence, reach, after=after).in_order
+        reach = max(reach_of(run)[0] for run in able)
+        lines = before(test, here.view.sentence, reach).in_order
     return st.text_area(
         "Sentences before", placeholder="\n".join(lines), height=80, key=KEY, bind="query-params",
         help="One a line, the nearest last. Left empty: before a sentence that is chosen in the sidebar stand those of "
@@ -46,18 +46,25 @@ def read_by(here: Frame, run: Run, typed_source: str, typed: str) -> Before | No
     return before(here.tested[0].translations(here.view.test).test_set, here.view.sentence, reach, after=after)
 
 
+def around(read: Iterable[Before]) -> dict[int, str]:
+    """The sentences that any of several systems reads around the same one, by `Before.distance`, as they stand in the
+    document."""
+    found = {one.distance(entry): text for one in read for entry, text in enumerate(one.sources) if text is not None}
+    return dict(sorted(found.items(), reverse=True))
+
+
 def say(read: Mapping[str, Before | None]) -> None:
-    """Say which sentences are read before the shown one, by system; nothing where no system could read any."""
+    """Say which sentences are read around the shown one, by system; nothing where no system could read any."""
     known = {name: one for name, one in read.items() if one is not None}
     if not known:
         return
-    widest = max(known.values(), key=lambda one: one.there)
-    where = "around" if widest.after else "before"
-    if not widest.there:
+    lines = around(known.values())
+    where = "around" if any(one.after for one in known.values()) else "before"
+    if not lines:
         st.caption(f"No sentence stands {where} it.")
         return
     counts = "; ".join(f"{as_typed(name)} reads {one.there}" for name, one in known.items())
     alone = [as_typed(name) for name, one in read.items() if one is None]
     single = f"; {', '.join(alone)}: single sentences" if alone else ""
     st.caption(f"{where.capitalize()} it ({counts}{single}):")
-    st.text("\n".join(widest.in_order))
+    st.text("\n".join(lines.values()))

@@ -177,6 +177,18 @@ def test_attention_over_the_context_says_which_lines_each_run_looks_at(context_r
     assert "(document-transformer: sources, han: their translations)" in mixed.caption
 
 
+def test_attention_over_what_stands_around_a_sentence_says_so(context_runs, offline_run):
+    test = run_test(offline_run)
+    row = next(row for row in range(len(test.sources)) if None not in rows_before(test, row, 2, 2))
+    words, whole = (draw("context-attention", request(offline_run, row, side="encoder", over=over))
+                    for over in ("words", "sentences"))  # fmt: skip
+    assert "Shares of the words of the sentences around it, as they stand in the document (sources)" in words.caption
+    assert "Shares of the sentences around it (sources)" in whole.caption
+    assert whole.panels[0].x.texts == ("2␣before", "1␣before", "1␣after", "2␣after")
+    online = draw("context-attention", request(context_runs[1], row, side="encoder"))
+    assert "the words of the sentences before it, as they stand in the document" in online.caption
+
+
 def test_a_test_set_is_measured_sentence_by_sentence_and_kept(context_runs, passed):
     run, (row, found) = context_runs[0], passed
     whole = measured(run, "test", row + 1)
