@@ -146,7 +146,9 @@ class AdequacyLearning(Section):
     Not a faithful reproduction: of the paper only its idea, a reward of coverage, is known here.
     """
 
-    weight: float = Field(0.0, ge=0, description="of the expected reward beside the loss; 0: it is not trained towards")
+    weight: float = Field(
+        0.0, ge=0, description="of a sentence's expected reward beside its loss in nats; 0: it is not trained towards"
+    )
     samples: int = Field(1, gt=0, description="translations that are drawn of each sentence, and rewarded")
 
     @model_validator(mode="after")

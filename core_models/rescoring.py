@@ -40,14 +40,15 @@ def parts_of(
         return [value for value, found in zip(values, every, strict=True) for _ in found]
 
     tokens = [one.tokens for found in every for one in found]
-    found = translator.trace(
-        repeated(sources),
-        tokens,
-        ["log_prob", f"*{_END}"],
-        contexts=None if contexts is None else repeated(contexts),
-        context_outputs=None if context_outputs is None else repeated(context_outputs),
+    traces = iter(
+        translator.trace(
+            repeated(sources),
+            tokens,
+            ["log_prob", f"*{_END}"],
+            contexts=None if contexts is None else repeated(contexts),
+            context_outputs=None if context_outputs is None else repeated(context_outputs),
+        )
     )
-    traces = iter(found)
     return [[_sums(next(traces)) for _ in found] for found in every]
 
 

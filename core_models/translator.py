@@ -202,8 +202,8 @@ class Translator:
         _check_one_each(sources, documents=documents, contexts=contexts, context_outputs=context_outputs)
         read = self._read(sources, documents, contexts, context_outputs)
         if read.waits:
-            for row, before in enumerate(self.translate(sources, documents)):
-                read.found(row, before.ids)
+            for row, one in enumerate(self.translate(sources, documents)):
+                read.found(row, one.ids)
         generator = torch.Generator(self.device).manual_seed(seed)
         drawn: list[list[Translation]] = [[] for _ in range(len(read))]
 

@@ -16,7 +16,7 @@ from workbench.runs import Run, RunError
 if TYPE_CHECKING:
     import pandas as pd
 
-MEAN = "mean"
+SYSTEM, MEAN = "(system)", "(mean)"  # columns of `wide`; no test set has a bracket in its name
 DELTA, P = "Δ", "p"
 DEFAULT = Counting()
 
@@ -83,14 +83,14 @@ def with_means(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def wide(scores: pd.DataFrame, compared: pd.DataFrame | None) -> pd.DataFrame:
-    """Of one metric: a row a system; its score in a column for each test set, then those of `beside`."""
+    """Of one metric: a row a system (SYSTEM); its score in a column for each test set, then those of `beside`."""
     found = scores.pivot(index="system", columns="test", values="score")
     found = found.loc[list(dict.fromkeys(scores["system"])), list(dict.fromkeys(scores["test"]))]
     if compared is not None:
         for sign, column in ((DELTA, "delta"), (P, "p_holm")):
             values = compared.pivot(index="system", columns="test", values=column)
             found = found.join(values[list(dict.fromkeys(compared["test"]))].rename(columns=partial(beside, sign)))
-    return found.rename_axis(columns=None).reset_index()
+    return found.rename_axis(index=SYSTEM, columns=None).reset_index()
 
 
 def beside(sign: str, test: str) -> str:

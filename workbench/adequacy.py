@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.aligner import Aligner
+    from core_models.training.reinforcement import Reward
 
 FOLDER = "aligners"  # beside the runs
 MOST_SENTENCES = 50_000  # of a training text: the first ones
-Reward = Callable[[Sequence[str], Sequence[str], Sequence[str]], list[float]]  # (sources, hypotheses, references)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+from analyses.lines import digest
 from core_models.resources import data_folder
 from workbench.runs import Run, RunError, open_run
 
 Say = Callable[[str], None]
 # PAST and FUTURE layers hardly train from scratch; Zheng 2018 trains them from the finished recurrent model.
 SECOND_PASS, FIRST_PASS = "past_future_layers", "rnnsearch"
+LONGEST_NAME = 100  # of a grid made of the names of its systems; another is named by their digest
 Show = Callable[[int, int, str], None]  # (how much is done, of how much, what is being done)
 
 
@@ -57,7 +59,8 @@ def grids_of(names: Sequence[str], root: Path, file: Path | None = None) -> list
     grids = []
     for systems, begins in passes:
         if wanted := {name: f"{name}:{recipe}" for name in systems}:
-            written = root / own.name / f"{'+'.join(wanted)}.yaml"
+            name = "+".join(wanted)
+            written = root / own.name / f"{name if len(name) <= LONGEST_NAME else digest([*wanted])}.yaml"
             written.parent.mkdir(parents=True, exist_ok=True)
             write_yaml(written, {**own.model_dump(mode="json", exclude_defaults=True), "systems": wanted, **begins})
             grids.append(written)

@@ -140,14 +140,14 @@ class SelectiveAttention(OverStacks):
         context = batch.context
         if context is None:
             raise ValueError("a batch for selective attention has a context, of absent sentences if need be")
-        own.notes["encoder.words"] = context.words != EOS
+        own.notes["encoder.are_words"] = context.words != EOS
         if context.outputs is not None:
-            own.notes["decoder.words"] = context.outputs != EOS
+            own.notes["decoder.are_words"] = context.outputs != EOS
         return {}
 
     def plan(self, side: Side, states: Tensor, mask: Tensor, own: Own) -> dict[str, Tensor]:
         """The `Plan` of the words alone, and the mask [S, K, C] that has </s> too: a trace's order."""
-        plan = self.look[side].plan(states, mask & own.notes[f"{side}.words"])
+        plan = self.look[side].plan(states, mask & own.notes[f"{side}.are_words"])
         return {**plan._asdict(), "order": mask}
 
     def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:

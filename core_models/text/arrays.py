@@ -77,27 +77,24 @@ class BinaryText:
 
     def before(self, index: int, reach: int) -> list[int | None]:
         """The sentences 1 … `reach` before `index` in its document; None before its begin, or if left out."""
+        return self._along(index, reach, -1)
+
+    def after(self, index: int, reach: int) -> list[int | None]:
+        """The sentences 1 … `reach` after `index` in its document; None after its end, or if left out."""
+        return self._along(index, reach, 1)
+
+    def _along(self, index: int, reach: int, step: int) -> list[int | None]:
+        """The sentences at distances 1 … `reach` in the direction of `step`, 1 or -1."""
         if self.documents is None:
             raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
         # A pair that was too long is not stored: the position in the document keeps the true distance.
         document, position = self.documents[index], int(self._positions[index])
         found: list[int | None] = [None] * reach
-        for other in range(index - 1, max(index - reach, 0) - 1, -1):
-            distance = position - int(self._positions[other])
-            if self.documents[other] != document or distance > reach:
+        for other in range(index + step, index + step * (reach + 1), step):
+            if not 0 <= other < len(self.documents) or self.documents[other] != document:
                 break
-            found[distance - 1] = other
-        return found
-
-    def after(self, index: int, reach: int) -> list[int | None]:
-        """The sentences 1 … `reach` after `index` in its document; None after its end, or if left out."""
-        if self.documents is None:
-            raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
-        document, position = self.documents[index], int(self._positions[index])
-        found: list[int | None] = [None] * reach
-        for other in range(index + 1, min(index + reach + 1, len(self.documents))):
-            distance = int(self._positions[other]) - position
-            if self.documents[other] != document or distance > reach:
+            distance = abs(int(self._positions[other]) - position)
+            if distance > reach:
                 break
             found[distance - 1] = other
         return found

@@ -65,8 +65,9 @@ def fit(
     _check_context(training, system, prepared)
     freeze(system, training.train)
     with only_training(folder, accelerator):
-        given = vocabularies, score, report, reward
-        loop, going_on = _prepared_loop(folder, config, accelerator, prepared, system, *given)
+        loop, going_on = _prepared_loop(
+            folder, config, accelerator, prepared, system, vocabularies, score, report, reward
+        )
         try:
             if not loop.progress.finished:
                 _write_start(loop, precision, going_on)
@@ -120,12 +121,27 @@ def _prepared_loop(
     objective = accelerator.prepare_model(Objective(system, training.label_smoothing, weight))
     reinforcement = None
     if weight and reward is not None:
-        drawing = loader.text, vocabularies[1], config.search, reward, training.adequacy.samples
-        reinforcement = Reinforcement(system, *drawing, accelerator)
+        reinforcement = Reinforcement(
+            system, loader.text, vocabularies[1], config.search, reward, training.adequacy.samples, accelerator
+        )
     main = accelerator.is_main_process
     log = TrainingLog(folder, progress.step, training.tensorboard, going_on) if main else None
-    trained = system, objective, optimizer, loader, progress
-    loop = Loop(folder, config, accelerator, prepared, *trained, log, score, report, reward, reinforcement)
+    loop = Loop(
+        folder=folder,
+        config=config,
+        accelerator=accelerator,
+        prepared=prepared,
+        system=system,
+        objective=objective,
+        optimizer=optimizer,
+        loader=loader,
+        progress=progress,
+        log=log,
+        score=score,
+        report=report,
+        reward=reward,
+        reinforcement=reinforcement,
+    )
     return loop, going_on
 
 

@@ -114,12 +114,12 @@ def test_the_command_prints_all_of_them_and_a_table_for_a_paper(runs):
     latex = CliRunner().invoke(cli.app, ["compare", *folders, *tests, "--latex"], catch_exceptions=False).stdout
     scores = across_tests.with_means(across_tests.score_table(runs, TESTS, ["bleu"], samples=10))
     scores = scores.set_index(["system", "test"])["score"]
-    assert "System & news & talks & mean \\\\" in latex
+    assert "System & news & talks & (mean) \\\\" in latex
     (line,) = [line for line in latex.splitlines() if line.startswith("twin &")]
-    assert all(f"{scores['outside/twin', test]:.2f}" in line for test in (*TESTS, "mean"))
+    assert all(f"{scores['outside/twin', test]:.2f}" in line for test in (*TESTS, across_tests.MEAN))
     assert f"% news bleu: {BLEU(references=[['a']]).get_signature()}"[:20].lower() in latex.lower()
     two = CliRunner().invoke(cli.app, ["compare", *folders, *tests, "--latex", "--metrics", "bleu,ter"]).stdout
-    head = "System & news BLEU & news TER $\\downarrow$ & talks BLEU & talks TER $\\downarrow$ & mean BLEU & mean TER"
+    head = " & ".join(f"{test} BLEU & {test} TER $\\downarrow$" for test in (*TESTS, across_tests.MEAN))
     assert head in two
 
 
@@ -139,10 +139,13 @@ def test_the_page_draws_and_tables_them_on_asking(runs, tmp_path, monkeypatch):
         shown = [float(trace["x"][0]) for trace in traces(drawn, run.name.removeprefix("outside/"))]
         assert shown == pytest.approx(wanted)
     table = next(one.value for one in at.dataframe if "Δ (news)" in one.value)
-    assert list(table) == ["system", "news", "talks", "mean", "Δ (news)", "Δ (talks)", "p (news)", "p (talks)"]
+    assert list(table) == ["(system)", "news", "talks", "(mean)", "Δ (news)", "Δ (talks)", "p (news)", "p (talks)"]
     compared = across_tests.comparison_table(runs, TESTS, "outside/plain", "bootstrap", ["chrf"])
     wanted = compared[(compared["system"] == "outside/better") & (compared["test"] == "talks")].iloc[0]
-    assert table.set_index("system").loc["better", ["Δ (talks)", "p (talks)"]].tolist() == [wanted.delta, wanted.p_holm]
+    assert table.set_index("(system)").loc["better", ["Δ (talks)", "p (talks)"]].tolist() == [
+        wanted.delta,
+        wanted.p_holm,
+    ]
     assert sum("tabular" in code and "talks" in code for code in codes(at)) == 1
     (command,) = [code for code in codes(at) if code.startswith("workbench compare") and "talks" in code]
     printed = CliRunner().invoke(cli.app, shlex.split(command)[1:], catch_exceptions=False).stdout
@@ -156,7 +159,7 @@ def test_one_test_set_or_one_run(runs, tmp_path, monkeypatch):
     at = open_page("scores", runs=["outside/plain"], **{"by-test": "true"})
     assert not at.exception
     (table,) = [one.value for one in at.dataframe if "talks" in one.value]
-    assert list(table) == ["system", "news", "talks", "mean"]
+    assert list(table) == ["(system)", "news", "talks", "(mean)"]
     for run in runs:
         (run.folder / "translations" / "talks" / "references.txt").unlink()
     assert across_tests.shared_tests(runs) == ["news"]
@@ -164,19 +167,20 @@ def test_one_test_set_or_one_run(runs, tmp_path, monkeypatch):
     assert "All test sets" not in [element.value for element in at.subheader]
 
 
-def test_a_test_set_may_be_named_like_a_p_value(runs, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["p talks", "system", "mean"])
+def test_a_test_set_may_be_named_like_a_column(runs, tmp_path, monkeypatch, name):
     monkeypatch.setenv("WORKBENCH_RUNS", str(tmp_path / "runs"))
     for run in runs:  # "p talks" stands beside "talks"
-        (run.folder / "translations" / "news").rename(run.folder / "translations" / "p talks")
+        (run.folder / "translations" / "news").rename(run.folder / "translations" / name)
     at = open_page("scores", runs=[run.name for run in runs], **{"by-test": "true"})
     assert not at.exception
-    table = next(one for one in at.dataframe if "p (p talks)" in one.value)
+    table = next(one for one in at.dataframe if f"p ({name})" in one.value)
     columns = json.loads(table.proto.columns)
-    formats = {name: columns[name]["type_config"]["format"] for name in table.value if name != "system"}
+    formats = {name: columns[name]["type_config"]["format"] for name in table.value if name != "(system)"}
     assert formats == {
-        **dict.fromkeys(["p talks", "talks", "mean"], "%.2f"),
-        **dict.fromkeys(["Δ (p talks)", "Δ (talks)"], "%+.2f"),
-        **dict.fromkeys(["p (p talks)", "p (talks)"], "%.4f"),
+        **dict.fromkeys([name, "talks", "(mean)"], "%.2f"),
+        **dict.fromkeys([f"Δ ({name})", "Δ (talks)"], "%+.2f"),
+        **dict.fromkeys([f"p ({name})", "p (talks)"], "%.4f"),
     }
 
 

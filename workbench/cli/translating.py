@@ -80,9 +80,11 @@ def translate(
         _refuse_beside("--samples", prefix=prefix, search=search, **narrowed)
     assert input is not None  # there is no --test
     _check_file(runs, input, output, samples, ensemble)
-    lines, documents = _lines(input, docids)
-    translator = _loaded(runs, device)
+    if docids is not None and (context or str(input) == "-"):
+        refuse("--docids is for a file, whose lines are what stands before each; --context for any line: leave one out")
+    lines, translator = _lines(input), _loaded(runs, device)
     _check_docids(translator, runs[0], docids)
+    documents = _documents(input, docids) if translator.context.sentences and not context else None
     beside = _standing_before(translator, len(lines), documents, context, context_output)
     if samples:
         lists: Lists | None = translator.sample(lines, samples, temperature, seed=seed, **beside)
@@ -104,16 +106,18 @@ def _check_file(runs: list[Path], input: Path, output: Path | None, samples: int
     _require_models(runs)
 
 
-def _lines(input: Path, docids: Path | None) -> tuple[list[str], list[str] | None]:
-    """The sentences of a file or of standard input, and the document of each, where it is known."""
+def _lines(input: Path) -> list[str]:
+    """The sentences of a file or of standard input."""
+    from core_models.text.parallel import read_lines
+
+    return _standard_input() if str(input) == "-" else read_lines(input)
+
+
+def _documents(input: Path, docids: Path | None) -> list[str] | None:
+    """The document of each sentence of a file, where it is known; None of standard input."""
     from core_models.text.parallel import read_parallel
 
-    if str(input) != "-":
-        text = read_parallel(input, documents=docids)
-        return text.sources, text.documents
-    if docids is not None:
-        refuse("--docids is for a file; before a line of standard input stands what --context says")
-    return _standard_input(), None
+    return None if str(input) == "-" else read_parallel(input, documents=docids).documents
 
 
 def _standing_before(

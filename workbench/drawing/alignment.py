@@ -247,7 +247,7 @@ def _unseen(run: Run, test: str) -> str:
     try:
         shares = {side: f"{100 * unseen_of(run, side, lines):.1f} %" for side, lines in sides.items()}
     except RunError as error:
-        return f"How many of the words are unknown: {error}."
+        return f"How many words training never showed is not known: {error}."
     return (
         f"Of the source's words {shares['source']}, of the references' {shares['target']} are not in the training text "
         f"of {run.name}."

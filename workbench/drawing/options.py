@@ -47,9 +47,18 @@ def is_on(request: Request, name: str, usual: bool = False) -> bool:
     return request.options.get(name, usual) in (True, "true")
 
 
+def number_of(request: Request, name: str, usual: float) -> float:
+    """A number, `usual` unless told."""
+    asked = request.options.get(name, usual)
+    try:
+        return float(asked)
+    except (TypeError, ValueError):
+        raise RunError(f"{name} {asked!r}: write a number") from None
+
+
 def limit(request: Request) -> float:
     """The weight that has the last shade: 1, unless told."""
-    found = float(request.options.get("limit", 1.0))
+    found = number_of(request, "limit", 1.0)
     if not 0 < found <= 1:
         raise RunError(f"limit {found}: write a weight above 0, up to 1")
     return found

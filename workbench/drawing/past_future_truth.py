@@ -181,11 +181,18 @@ def _redundancies(forced: _Forced, names: Mapping[str, str]) -> list[pd.DataFram
 
 
 def _covered(run: Run, sentence: Sentence) -> np.ndarray:
-    """How far each word was covered before each step [T, I]; of coverage that is taken from one, what was taken."""
+    """How far each word was covered before each step [T, I]; of coverage that is taken from one, what was taken; of a
+    mean, the sum."""
+    import numpy as np
+
     from analyses.content_states import before_each_step
 
-    taken = coverage_form(run) == "subtractive"
-    return before_each_step(1 - sentence.coverage if taken else sentence.coverage)
+    form, covered = coverage_form(run), sentence.coverage
+    if form == "subtractive":
+        covered = 1 - covered
+    elif form == "mean":
+        covered = covered * np.arange(1, len(covered) + 1)[:, None]
+    return before_each_step(covered)
 
 
 def _layer(request: Request, run: Run, sentence: Sentence) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.drawing import Request, drawing, short_names, styles
-from workbench.drawing.options import forced, is_on, whole_number
+from workbench.drawing.options import forced, is_on, number_of, whole_number
 from workbench.inside import Looked, look
 from workbench.routing import kind_of, routed, routings
 from workbench.runs import Run, RunError
@@ -121,7 +121,7 @@ def _routing_maps(request: Request) -> Figure:
     from workbench.figures.routing import routing_maps
 
     difference = is_on(request, "difference")
-    limit = float(request.options.get("limit", 8.0))
+    limit = number_of(request, "limit", 8.0)
     if not limit > 1:
         raise RunError(f"limit {limit:g}: write a number above 1, of even shares")
     made: list[tuple[list[str], list[pd.DataFrame]]] = []

@@ -185,12 +185,9 @@ def _apart(trained: Spread, other: Spread) -> str:
     return ", ".join(said).replace("-", "−")
 
 
-def health_table(request: Request) -> pd.DataFrame:
-    """The measures of the last iteration at each checkpoint: series, step, measure, value, low, high."""
-    return _health(request)[0]
-
-
 def _health(request: Request) -> tuple[pd.DataFrame, list[Spread], str]:
+    """The measures of the last iteration at each checkpoint: series, step, measure, value, low, high; what every run
+    began from; and what was forced, in words."""
     import pandas as pd
 
     from analyses.routing import measures

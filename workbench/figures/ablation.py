@@ -54,6 +54,7 @@ def ablation(
         aside = 0.0 if x.kind == "number" else (number - (len(names) - 1) / 2) * _ASIDE
         marks += _scores(_placed(table, name, places, aside), name, chosen[name], x.kind == "number")
         if seeds is not None:
+            require_columns(seeds, _SEEDS, "seeds")
             dots = replace(chosen[name], dash="none", marker="circle", size=2.5, opacity=0.45)
             own = _placed(seeds, name, places, aside)
             marks.append(Points(own, "place", "score", name, dots, ("setting", "seed"), False))

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from workbench import documents
-from workbench.contexts import of_context, rows_before
+from workbench.contexts import of_context, reach_of, rows_before
 from workbench.drawing import short_names
 from workbench.evaluation import METRIC_NAMES, Counting
 from workbench.frame import Frame, as_typed, page_file
@@ -93,8 +93,6 @@ def _picked(rows: Sequence[int]) -> None:
 
 def _said(here: Frame, names: Mapping[str, str]) -> str:
     """What was read beside the chosen sentence, in words."""
-    from workbench.contexts import reach_of
-
     test, number = here.tested[0].translations(here.view.test).test_set, here.view.sentence
     reading = []
     for run in of_context(here.tested):

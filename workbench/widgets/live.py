@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ def completed(run: Run, before: Before | None) -> Before | None:
     """What stands before a sentence with its translations, where a run reads these too: its own, if none are given."""
     if before is None or before.outputs is not None:
         return before
+    _check_length(run, before.in_order)
     return _completed(run.reference, stamp(run), before)
 
 
@@ -53,15 +55,19 @@ def _completed(folder: str, weights: tuple[float, int], before: Before) -> Befor
 
 def translate(run: Run, asked: Asked) -> Translation:
     """The best translation with its n-best list and recorded tree. Raises RunError, and what the search refuses."""
-    texts = asked.source, asked.prefix, *(asked.before.in_order if asked.before else ())
-    words, characters = max(len(text.split()) for text in texts), max(map(len, texts))
+    _check_length(run, [asked.source, asked.prefix, *(asked.before.in_order if asked.before else ())])
+    return _translated(run.reference, stamp(run), asked)
+
+
+def _check_length(run: Run, texts: Sequence[str]) -> None:
+    words = max((len(text.split()) for text in texts), default=0)
+    characters = max(map(len, texts), default=0)
     if words > MOST_WORDS or characters > MOST_CHARACTERS:
         raise RunError(
             f"the sentence, its prefix or one before it has {words} words and {characters} characters; the page "
             f"translates up to {MOST_WORDS} words and {MOST_CHARACTERS} characters: put longer ones into a file: "
             f"workbench translate {run.typed} --input FILE"
         )
-    return _translated(run.reference, stamp(run), asked)
 
 
 @st.cache_data(max_entries=32, show_spinner="Translating")

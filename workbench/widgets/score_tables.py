@@ -125,9 +125,13 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
     scores, compared = _by_test(stamps(runs, *tests), tuple(tests), metric, method, counting, runs)
     table = across_tests.wide(_named(scores, runs), None if compared is None else _named(compared, runs))
     formats = {across_tests.beside(sign, test): form for sign, form in _BESIDE.items() for test in tests}
-    numbers = {name: Number(format=formats.get(name, "%.2f")) for name in map(str, table) if name != "system"}
+    numbers = {
+        name: Number(format=formats.get(name, "%.2f")) for name in map(str, table) if name != across_tests.SYSTEM
+    }
+    numbers |= {across_tests.MEAN: Number("mean", format="%.2f")}
+    system = {across_tests.SYSTEM: st.column_config.TextColumn("System", pinned=True)}
     st.dataframe(
-        table, hide_index=True, column_config={"system": st.column_config.TextColumn("System", pinned=True), **numbers},
+        table, hide_index=True, column_config={**system, **numbers},
         key="by-test-table", alt=f"{METRIC_NAMES[metric]} by test set",
     )  # fmt: skip
     baseline = short_names(runs)[runs[0].name]

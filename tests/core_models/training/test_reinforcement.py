@@ -23,8 +23,7 @@ from core_models.training.state import read_progress
 from tests.core_models.laws import batch_of, log_probs, random_system
 from tests.core_models.training.processes import DrawsByBatch, start_ranks, train
 from tests.core_models.training.test_loop import EXACT, Interrupted, assert_same_weights, events, interrupt_at
-from tests.core_models.training.test_processes import assert_same_weights as assert_near_weights
-from tests.core_models.training.test_processes import even_budget
+from tests.core_models.training.test_processes import assert_near_weights, even_budget
 
 VOCABULARY, LONGEST, WANTED = 6, 3, 5
 SOURCE = [4, 5, 4]

@@ -8,11 +8,14 @@ import pytest
 from typer.testing import CliRunner
 
 import core_models
+from analyses import attention
+from analyses.alignment import from_attention
+from analyses.attention import END
 from core_models.translator import TranslatorError
 from tests.workbench.pages.app_pages import codes, open_page, texts
 from workbench import cli, what_if
-from workbench.contexts import rows_before, typed_before
-from workbench.runs import Run, list_runs
+from workbench.contexts import given, rows_before, typed_before
+from workbench.runs import Run, RunError, list_runs
 from workbench.widgets import live
 
 SOURCE, LINES = "it sleeps .", ["the dog sees the cat .", "the cat is old ."]
@@ -96,18 +99,32 @@ def test_what_if_hands_each_run_what_it_reads(here):
 
 
 def test_coverage_is_that_of_the_pass_in_the_document(here):
+    """Of a sentence of the test set whose attention covers other words when nothing stands before it."""
     run = here["han"]
-    before = live.completed(run, typed_before("\n".join(LINES), 3))
-    assert before.sources == tuple(reversed(LINES))
-    one = after_lines(run)
-    contexts = {"contexts": [list(before.sources)], "context_outputs": [list(before.outputs)]}
-    (trace,) = core_models.load(run.folder).trace([SOURCE], [one.tokens], ["decoder.cross_attention"], **contexts)
-    weights = trace["decoder.cross_attention"].values.mean((0, 1))
-    assert weights.shape[1] == len(one.source_tokens)
-    (other,) = core_models.load(run.folder).trace([SOURCE], [one.tokens], ["decoder.cross_attention"])
-    assert abs(weights - other["decoder.cross_attention"].values.mean((0, 1))).max() > 1e-6
-    found = what_if.account(run, SOURCE, one.tokens, before)
-    assert found.words == len(SOURCE.split())
+    translator, test = core_models.load(run.folder), run.translations("test").test_set
+
+    def covered(source, tokens, before):
+        (trace,) = translator.trace([source], [tokens], ["decoder.cross_attention"], **given(before))
+        pieces = [*translator.source_vocabulary.pieces(translator.source_vocabulary.encode([source])[0]), END]
+        words = attention.to_words(trace["decoder.cross_attention"].values.mean((0, 1)), tokens, pieces)
+        words, *_ = attention.without_end(words, attention.joined(tokens), attention.joined(pieces))
+        return {i for i, _ in from_attention(words)}, words.shape[1]
+
+    for source in test.sources:
+        before = live.completed(run, typed_before("\n".join(LINES), 3))
+        (one,) = translator.translate([source], contexts=[before.sources], context_outputs=[before.outputs], **SEARCH)
+        wanted, words = covered(source, one.tokens, before)
+        if wanted != covered(source, one.tokens, None)[0]:
+            break
+    else:
+        pytest.fail("no sentence of the test set is covered in another way without its context")
+    found = what_if.account(run, source, one.tokens, before)
+    assert (found.covered, found.words) == (wanted, words)
+
+
+def test_sentences_before_that_would_keep_the_page_waiting_are_refused_before_they_are_translated(here):
+    with pytest.raises(RunError, match="one before it has 151 words"):
+        live.completed(here["han"], typed_before("a " * 151, 3))
 
 
 def test_a_run_trained_without_refuses_what_is_typed(here):
@@ -153,7 +170,12 @@ def test_the_command_line_reads_documents_of_a_file(here, tmp_path):
         ((reader.folder, "--input", file, "--context-output", "a b ."), "--context-output goes with --context"),
         ((reader.folder, "--test", "test", "--context", "a b ."), "--context would change nothing beside --test"),
         ((reader.folder, "--input", "-", "--docids", ids), "--docids is for a file"),
+        ((reader.folder, "--input", file, "--docids", ids, "--context", "a b ."), "--context for any line: leave one"),
     ):
         refused = run("translate", *words)
         assert refused.exit_code != 0
         assert message in refused.output + repr(refused.exception)
+    (tmp_path / "some.docids").write_text("of another text\n", encoding="utf-8")
+    assert "has 1 document ids" in repr(run("translate", reader.folder, "--input", file).exception)
+    for words in ((plain.folder,), (reader.folder, "--context", "a b .")):  # nobody asks for the ids
+        assert len(run("translate", *words, "--input", file).stdout.splitlines()) == 5
