@@ -48,6 +48,10 @@ COMBINATIONS = [
     "gdr-bow-bca:variant=released,norm=post",
     "gdr-bow-bca:backbone=rnnsearch,combination=gate,bag=analysis,bag_loss=sum,iterations=1",
     "attn-bow-bca:attention_squash=true,bca_direction=from_contents,bca_detach_target=true,bag_smoothing=0.1",
+    "pfrnn-loss+future-cost-2:past_future_layers.weight=0.5",
+    "rnnsearch-2dec+coverage+prnn-loss+gdr-bow:combination=linear,cell=lstm",
+    "em-routing+future-cost-1:capsules=16,encoder_layers=2,decoder_layers=2",
+    "han-encoder+san:hierarchical_attention.context_sentences=2,selective_attention.context_sentences=2",
 ]
 SYSTEMS = [*catalogue(), *COMBINATIONS]
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}

@@ -38,6 +38,30 @@ def test_every_system_is_described_and_built(name):
             {"width": 32, "mechanisms": ({"guided_capsules": {"losses": ["bow", "bca"], "redundant": False}},)},
         ),
         ("gdr-bow:losses=[]", {"mechanisms": ({"guided_capsules": {"losses": []}},)}),
+        (
+            "rnnsearch-2dec+future-cost-2:width=32,model=1",
+            {"backbone": "rnnsearch", "deep_layers": 1, "width": 32, "mechanisms": ({"future_cost": {"model": 1}},)},
+        ),
+        ("coverage+rnnsearch-3dec", {"deep_layers": 2, "mechanisms": ({"coverage": {}},)}),
+        (
+            "prnn-loss+future-cost-2:future_cost.weight=0.7,objective=mean,past_future_layers.weight=2",
+            {
+                "mechanisms": (
+                    {"past_future_layers": {"layers": ["past"], "losses": ["past"], "objective": "mean", "weight": 2}},
+                    {"future_cost": {"model": 2, "weight": 0.7}},
+                )
+            },
+        ),
+        (
+            "qcn-reg+gdr:query_capsules.capsules=8,correlation=eq7",
+            {
+                "mechanisms": (
+                    {"query_capsules": {"capsules": 8, "correlation": "eq7"}},
+                    {"capsule_regularisation": {"correlation": "eq7"}},
+                    {"guided_capsules": {}},
+                )
+            },
+        ),
     ],
 )
 def test_a_change_goes_where_its_key_belongs(name, keys):
@@ -60,6 +84,25 @@ def test_changing_a_system_leaves_the_catalogue_alone():
         ("transformer:weight=1", "no part of this system has an option 'weight'"),
         ("future-cost-1:wieght=1", r"no part of this system has an option 'wieght'; did you mean 'weight'\?"),
         ("transformer:tiny", "write key=value, not 'tiny'"),
+        ("transformer:mechanisms=[{coverage: {}}]", r"mechanisms come with systems; join some by \+, as in pfrnn-loss"),
+        ("pfrnn+futurecost-2", r"there is no system 'futurecost-2'; did you mean 'future-cost-2'\?"),
+        ("pfrnn+", "there is no system ''; known: transformer"),
+        (
+            "gdr-bow+pfrnn",
+            "gdr-bow is on backbone transformer and pfrnn on rnnsearch; the first names the backbone: begin with pfrnn",
+        ),
+        ("rnnsearch-2dec+pfrnn+rnnsearch-3dec", "rnnsearch-3dec has deep_layers=2, one before it 1; leave one out"),
+        ("pfrnn+coverage+prnn-loss", "pfrnn and prnn-loss both have past_future_layers; leave one of them out"),
+        ("pfrnn+rnnsearch", "rnnsearch adds nothing to pfrnn; leave it out"),
+        (
+            "pfrnn-loss+future-cost-2:weight=0.7",
+            r"several parts have an option 'weight'; say which one is meant: past_future_layers.weight=... or "
+            r"future_cost.weight=...",
+        ),
+        (
+            "pfrnn+future-cost-2:future_costs.weight=1",
+            r"no part of this system has an option 'future_costs.weight'; did you mean 'future_cost.weight'\?",
+        ),
         ("transformer:width=65,preset=tiny", "heads: 2 does not divide the width 65"),
         ("transformer:norm=middle", r"norm: input should be 'pre' or 'post' \(given: 'middle'\)"),
         ("gdr:losses=[bow,bca", r"gdr:losses=\[bow,bca: losses=\[bow: the value is not readable as YAML"),

@@ -22,7 +22,9 @@ _BY_LENGTH = (
 
 @app.command()
 def bench(
-    systems: Annotated[list[str] | None, typer.Argument(help="Systems of the catalogue, the baseline first")] = None,
+    systems: Annotated[
+        list[str] | None, typer.Argument(help="Systems of the catalogue, or NAME+NAME, the baseline first")
+    ] = None,
     precision: Annotated[
         list[str] | None, typer.Option(help="float32, bfloat16, int8 (decoding); may be repeated")
     ] = None,

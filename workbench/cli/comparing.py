@@ -175,7 +175,7 @@ def runs_command(root: RunsRoot = Path("runs")) -> None:
 def systems(
     sizes: Annotated[bool, typer.Option(help="Also count parameters (a vocabulary of 8,000 pieces)")] = False,
 ) -> None:
-    """List the catalogue; change any of them as NAME:key=value,key=value."""
+    """List the catalogue; change any of them as NAME:key=value,key=value, join their mechanisms as NAME+NAME."""
     from core_models.systems import SYSTEMS, build, catalogue, parameters
 
     rows = []

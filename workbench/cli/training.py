@@ -27,7 +27,11 @@ from workbench.ranks import rank, world
 @app.command()
 def train(
     system: Annotated[
-        str, typer.Argument(help="A system of the catalogue, e.g. future-cost-2:preset=small,weight=0.7")
+        str,
+        typer.Argument(
+            help="A system of the catalogue, e.g. future-cost-2:preset=small,weight=0.7, or several joined by +, e.g. "
+            "pfrnn-loss+future-cost-2"
+        ),
     ],
     data: Annotated[Path, typer.Option(help="Folder written by `workbench data prepare`")],
     out: Annotated[Path, typer.Option(help="The run folder to make")],

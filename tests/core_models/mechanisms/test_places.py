@@ -132,6 +132,7 @@ def test_every_pair_works_or_is_refused(toy, backbone, pair):
     options = {
         "future_cost": {"model": 2},
         "guided_capsules": {"losses": ["bow", "bca"], "lambda_2": 1e-3},  # squares are large where weights are random
+        "past_future_layers": {"losses": ["past", "future"]},
         "selective_attention": {"context_sentences": 3},  # as far as the others read
         "toy": {"place": "READOUT"},
     }
