@@ -1,4 +1,4 @@
-"""Context readers beside a second implementation: NumPy in float64, position by position, from the equations alone."""
+"""Context readers by themselves, on streams and states that are drawn, beside their second implementation in NumPy."""
 
 import numpy as np
 import pytest
@@ -9,41 +9,11 @@ from core_models.mechanisms.base import ContextStates, Own, Place, View
 from core_models.text.batches import collate
 from core_models.text.documents import before
 from core_models.text.vocabulary import EOS
+from tests.core_models.context_numpy import gated, hierarchical, selective
 from tests.core_models.laws import random_sentences, random_system
-from tests.core_models.test_routing_numpy import softmax
-from tests.core_models.test_sparsemax import projected
+from tests.core_models.transformer_numpy import attention, norm
 
 SENTENCES, POSITIONS, REACH, WORDS = 3, 4, 3, 5
-
-
-def linear(layer, vector):
-    return layer.weight.detach().numpy() @ vector + layer.bias.detach().numpy()
-
-
-def norm(layer, vector):
-    scaled = (vector - vector.mean()) / np.sqrt(vector.var() + 1e-5)
-    return scaled * layer.weight.detach().numpy() + layer.bias.detach().numpy()
-
-
-def sigmoid(vector):
-    return 1 / (1 + np.exp(-vector))
-
-
-def heads(vector, count):
-    return np.split(vector, count)
-
-
-def attention(layer, asking, keys, share=softmax):
-    """Multi-head attention of one vector to some, without its output map: [d] and the shares of every head."""
-    query, found, shares = heads(linear(layer.query, asking), layer.heads), [], []
-    pairs = [np.split(linear(layer.memory, key), 2) for key in keys]
-    for head in range(layer.heads):
-        energies = [query[head] @ heads(key, layer.heads)[head] / np.sqrt(len(query[head])) for key, _ in pairs]
-        shares.append(share(np.array(energies)))
-        found.append(
-            sum(one * heads(value, layer.heads)[head] for one, (_, value) in zip(shares[-1], pairs, strict=True))
-        )
-    return np.concatenate(found), shares
 
 
 def drawn():
@@ -65,42 +35,28 @@ def at_encoder(mechanism, x, states, mask, **notes):
 
 @pytest.mark.parametrize("name", ["han-encoder", "han-encoder:norm=post"])
 def test_hierarchical_attention(name):
-    """Miculicich 2018: words of each sentence, sentences, feed-forward with a residual, gate."""
     mechanism = random_system(name).mechanisms["hierarchical_attention"]
-    look, gate, after = (part["encoder"] for part in (mechanism.look, mechanism.gate, mechanism.after))
     x, states, mask = drawn()
     found = at_encoder(mechanism, x, states, mask)
     for s, n in np.ndindex(SENTENCES, POSITIONS):
         stream = x[s, n].numpy()
-        if not mask[s].any():
+        held = [states[s, k][mask[s, k]].numpy() for k in range(REACH) if mask[s, k].any()]
+        if not held:
             assert (found[s, n] == stream).all()
             continue
-        vectors = []
-        for k in range(REACH):
-            if mask[s, k].any():
-                words = states[s, k][mask[s, k]].numpy()
-                mixed, _ = attention(look.words, norm(look.word_norm, stream), words)
-                vectors.append(norm(look.vector_norm, linear(look.words.output, mixed)))
-        mixed, _ = attention(look.sentences, norm(look.sentence_norm, stream), vectors)
-        context = linear(look.sentences.output, mixed)
-        hidden = np.maximum(linear(look.expand, norm(look.feed_forward_norm, context)), 0)
-        context = context + linear(look.contract, hidden)
-        share = sigmoid(linear(gate, np.concatenate([stream, context])))
-        wanted = (1 - share) * stream + share * context
-        wanted = norm(after, wanted) if "post" in name else wanted
+        wanted = hierarchical(mechanism, "encoder", stream, held, "post" not in name)
         np.testing.assert_allclose(found[s, n], wanted, atol=1e-10)
 
 
 @pytest.mark.parametrize("words", ["softmax", "sparsemax"])
 def test_selective_attention(words):
-    """Maruf 2019: sparse shares of sentences times shares of their words, norm, feed-forward, norm, gate; no </s>."""
+    """No </s> is looked at, and some sentence has no share at all."""
     mechanism = random_system(f"san-encoder:over_words={words}").mechanisms["selective_attention"]
     look = mechanism.look["encoder"]
     x, states, mask = drawn()
     pieces = torch.full(mask.shape, EOS + 1)
     pieces[:, :, 1] = EOS  # the second word of each sentence is none
-    found = at_encoder(mechanism, x, states, mask, **{"encoder.words": pieces != EOS})
-    over_words = softmax if words == "softmax" else projected
+    found = at_encoder(mechanism, x, states, mask, **{"encoder.are_words": pieces != EOS})
     sparse = 0
     for s, n in np.ndindex(SENTENCES, POSITIONS):
         stream = x[s, n].numpy()
@@ -109,26 +65,10 @@ def test_selective_attention(words):
         if not held:
             assert (found[s, n] == stream).all()
             continue
-        wanted, unchosen = selective(look, stream, held, over_words)
+        wanted, unchosen = selective(look, stream, held)
         np.testing.assert_allclose(found[s, n], wanted, atol=1e-9)
         sparse += unchosen
-    assert sparse  # some sentence has no share at all
-
-
-def selective(look, stream, held, over_words=softmax):
-    """One position [d] after it has looked at the words of some sentences, and how many shares of sentences are 0."""
-    asking = norm(look.asking_norm, stream)
-    query = heads(linear(look.sentence_query, asking), look.heads)
-    keys = [heads(linear(look.sentence_key, one.mean(0)), look.heads) for one in held]
-    chosen = [projected(np.array([q @ key[h] / np.sqrt(len(q)) for key in keys])) for h, q in enumerate(query)]
-    within = [attention(look.to_words, asking, one, over_words)[0] for one in held]
-    mixed = np.concatenate(
-        [sum(chosen[h][k] * heads(one, look.heads)[h] for k, one in enumerate(within)) for h in range(look.heads)]
-    )
-    context = norm(look.found_norm, linear(look.to_words.output, mixed))
-    context = norm(look.context_norm, linear(look.contract, np.maximum(linear(look.expand, context), 0)))
-    share = sigmoid(linear(look.from_stream, stream) + linear(look.from_context, context))
-    return share * stream + (1 - share) * context, sum(int((one == 0).sum()) for one in chosen)
+    assert sparse
 
 
 @pytest.mark.parametrize("memory", ["online", "offline"])
@@ -141,7 +81,7 @@ def test_the_memory_of_selective_attention(memory):
     x = drawn()[0][:1].expand(len(lines), -1, -1)
     context = collate(lines, None, before(lines, documents, use.sentences, use.after)).context
     states = context_states(system.backbone, context, False)
-    found = at_encoder(mechanism, x, states.memory, states.mask, **{"encoder.words": context.words != EOS})
+    found = at_encoder(mechanism, x, states.memory, states.mask, **{"encoder.are_words": context.words != EOS})
     alone = [context_states(system.backbone, collate([line], None, [[line]]).context, False).memory for line in lines]
     words = [one[0, 0, :-1].numpy() for one in alone]  # without </s>
     for s, n in np.ndindex(len(lines), POSITIONS):
@@ -153,7 +93,7 @@ def test_the_memory_of_selective_attention(memory):
 
 
 def test_the_gate_of_the_document_encoder():
-    """Zhang 2018: x' = g x + (1 - g) y, g = sigmoid(W_x x + W_y y), of attention to the context."""
+    """And whom the positions ask: the shares of every head."""
     sublayer = random_system("document-transformer").mechanisms["document_encoder"].sublayers["encoder"][0]
     x, states, mask = drawn()
     states, mask = states[:, 0], mask[:, 0]
@@ -165,10 +105,7 @@ def test_the_gate_of_the_document_encoder():
         if not mask[s].any():
             assert (found[s, n].numpy() == stream).all()
             continue
-        mixed, told = attention(
-            sublayer.attend.attention, norm(sublayer.attend.norm, stream), states[s][mask[s]].numpy()
-        )
-        context = linear(sublayer.attend.attention.output, mixed)
-        gate = sigmoid(linear(sublayer.from_stream, stream) + linear(sublayer.from_context, context))
-        np.testing.assert_allclose(found[s, n].numpy(), gate * stream + (1 - gate) * context, atol=1e-10)
+        words = states[s][mask[s]].numpy()
+        np.testing.assert_allclose(found[s, n].numpy(), gated(sublayer, stream, words, True), atol=1e-10)
+        _, told = attention(sublayer.attend.attention, norm(sublayer.attend.norm, stream), words)
         np.testing.assert_allclose(shares[s, :, n][:, mask[s]].numpy(), np.array(told), atol=1e-10)
