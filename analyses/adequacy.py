@@ -49,27 +49,27 @@ def coverage_difference_ratio(reference_links: Links, hypothesis_links: Links) -
 
 
 def by_sentence(
-    reference_links: Links,
+    reference_links: Sequence[Links],
     hypothesis_links: Links,
     sources: Sequence[Sequence[str]],
-    references: Sequence[Sequence[str]],
+    references: Sequence[Sequence[Sequence[str]]],
     hypotheses: Sequence[Sequence[str]],
 ) -> pd.DataFrame:
-    """A row a sentence: words (of the source), covered (by the reference), missed (of these), under (missed / covered,
+    """A row a sentence: words (of the source), covered (by a reference), missed (of these), under (missed / covered,
     NaN where nothing is covered), repeated (source words), over (repeated / words, NaN without words).
 
-    repeated: source words linked to two identical words of the hypothesis, or more, that the reference links to them
-    fewer times.
+    reference_links, references: of each reference, one or several. repeated: source words linked to two identical words
+    of the hypothesis, or more, that every reference links to them fewer times.
     """
-    table = _covered(reference_links, hypothesis_links)
+    joined: list[set[Link]] = [set().union(*of_sentence) for of_sentence in zip(*reference_links, strict=True)]
+    table = _covered(joined, hypothesis_links)
     table.insert(0, "words", [len(source) for source in sources])
     table["under"] = table["missed"] / table["covered"].where(table["covered"] > 0)
-    table["repeated"] = [
-        len(repeated(ours, theirs, hypothesis, reference))
-        for ours, theirs, hypothesis, reference in zip(
-            hypothesis_links, reference_links, hypotheses, references, strict=True
-        )
+    against = [
+        [repeated(*of_sentence) for of_sentence in zip(hypothesis_links, theirs, hypotheses, reference, strict=True)]
+        for theirs, reference in zip(reference_links, references, strict=True)
     ]
+    table["repeated"] = [len(set.intersection(*of_sentence)) for of_sentence in zip(*against, strict=True)]
     table["over"] = table["repeated"] / table["words"].where(table["words"] > 0)
     return table
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from core_models.training.reinforcement import Reward
 
 FOLDER = "aligners"  # beside the runs
+TOWARDS = ("first", "union")  # of several references: the first alone, or what any of them covers
 MOST_SENTENCES = 50_000  # of a training text: the first ones
 
 
@@ -98,20 +99,30 @@ def _prepared_text(run: Run) -> _Text:
     return _Text(prepared.digest[:12], f"trained on {len(rows)} sentences of the training text", read)
 
 
-def by_sentence(runs: Sequence[Run], test: str, aligner: Aligner) -> dict[str, pd.DataFrame]:
-    """`analyses.adequacy.by_sentence` of each run, against the first reference."""
+def by_sentence(runs: Sequence[Run], test: str, aligner: Aligner, towards: str = TOWARDS[0]) -> dict[str, pd.DataFrame]:
+    """`analyses.adequacy.by_sentence` of each run, against one of TOWARDS; raises RunError for another."""
     from analyses import adequacy
     from analyses.aligner import words
 
+    if towards not in TOWARDS:
+        raise RunError(f"towards {towards!r}: choose {' or '.join(TOWARDS)}")
     opened = {run.name: run.translations(test) for run in runs}
-    reference = list(map(words, references(opened)[0]))
+    chosen = references(opened)[: 1 if towards == "first" else None]
+    reference = [list(map(words, lines)) for lines in chosen]
     source = list(map(words, next(iter(opened.values())).test_set.sources))
-    wanted = aligner.align_all(source, reference)
+    wanted = [aligner.align_all(source, lines) for lines in reference]
     tables = {}
     for name, found in opened.items():
         written = list(map(words, found.hypotheses))
         tables[name] = adequacy.by_sentence(wanted, aligner.align_all(source, written), source, reference, written)
     return tables
+
+
+def covered_by(count: int, towards: str = TOWARDS[0]) -> str:
+    """Who covers source words, in a sentence: the reference, or what TOWARDS says of so many."""
+    if count < 2:
+        return "the reference"
+    return f"the first of {count} references" if towards == "first" else f"any of the {count} references"
 
 
 def reward(aligner: Aligner) -> Reward:
@@ -136,31 +147,33 @@ def reward(aligner: Aligner) -> Reward:
     return of_sentences
 
 
-def adequacy_table(runs: Sequence[Run], test: str, aligner: Aligner, samples: int = 1000) -> pd.DataFrame:
+def adequacy_table(
+    runs: Sequence[Run], test: str, aligner: Aligner, samples: int = 1000, towards: str = TOWARDS[0]
+) -> pd.DataFrame:
     """system, measure, score, low, high (95 % bootstrap), n (sentences), of every measure and run; kept beside each."""
     import pandas as pd
 
     from analyses import adequacy
 
     of = {run.name: digests(run, test, ADEQUACY) for run in runs}
-    sentences, tables = by_sentence(runs, test, aligner), []
+    sentences, tables = by_sentence(runs, test, aligner, towards), []
     for run in runs:
         own = adequacy.intervals(sentences[run.name], samples).assign(n=len(sentences[run.name]))
-        result = {"aligner": aligner.digest, "measures": own.to_dict("records")}
+        result = {"aligner": aligner.digest, "towards": towards, "measures": own.to_dict("records")}
         keep(run, test, ADEQUACY, of[run.name], result)
         tables.append(own.assign(system=run.name))
     whole = pd.concat(tables, ignore_index=True)
     return whole[["system", "measure", "score", "low", "high", "n"]]
 
 
-def sentences_table(runs: Sequence[Run], test: str, aligner: Aligner) -> pd.DataFrame:
+def sentences_table(runs: Sequence[Run], test: str, aligner: Aligner, towards: str = TOWARDS[0]) -> pd.DataFrame:
     """A row a sentence and system that leaves out or repeats something: sentence, system, missed, repeated (source
     words), source, translation; those with most of both first."""
     import pandas as pd
 
     opened = {run.name: run.translations(test) for run in runs}
     tables = []
-    for name, own in by_sentence(runs, test, aligner).items():
+    for name, own in by_sentence(runs, test, aligner, towards).items():
         own = own.assign(
             sentence=range(len(own)),
             system=name,

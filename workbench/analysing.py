@@ -114,13 +114,14 @@ def _documents(request: Request) -> pd.DataFrame:
     return documents_table(request.runs, request.test, request.options.get("metric", "bleu"), _counting(request))
 
 
-@analysis("adequacy-sentences", "aligner")
+@analysis("adequacy-sentences", "aligner", "towards")
 def _adequacy_sentences(request: Request) -> pd.DataFrame:
     """Translations that leave out or repeat source words, by the links of one aligner; those with most of it first."""
-    from workbench.adequacy import aligner_of, sentences_table
+    from workbench.adequacy import TOWARDS, aligner_of, sentences_table
+    from workbench.drawing.options import choice
 
     aligner, _ = aligner_of(request.runs, request.test, request.options.get("aligner"))
-    return sentences_table(request.runs, request.test, aligner)
+    return sentences_table(request.runs, request.test, aligner, choice(request, "towards", TOWARDS))
 
 
 @analysis("alignment-error", "links", "layer", "head", "over_seeds")

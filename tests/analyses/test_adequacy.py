@@ -54,12 +54,24 @@ def test_repetition(hypothesis, links, reference, reference_links, places):
     assert adequacy.repeated(links, reference_links, hypothesis, reference) == places
 
 
+def test_several_references_cover_what_any_covers_and_allow_what_any_repeats():
+    """Together they cover {0, 1, 2, 3}, of which the hypothesis covers {0, 1}; "very very" is in the second."""
+    hypothesis, said = {(0, 0), (0, 1), (1, 2), (1, 3)}, ["very", "very", "old", "old"]
+    first, second = {(0, 0), (1, 1), (2, 1)}, {(0, 0), (0, 1), (3, 2)}
+    texts = [["very", "old"]], [["very", "very", "aged"]]
+    arguments = [hypothesis], [list("abcd")]
+    one = adequacy.by_sentence([[first]], *arguments, [texts[0]], [said]).iloc[0]
+    both = adequacy.by_sentence([[first], [second]], *arguments, texts, [said]).iloc[0]
+    assert one[["covered", "missed", "repeated"]].tolist() == [3, 1, 2]
+    assert both[["covered", "missed", "repeated"]].tolist() == [4, 2, 1]
+
+
 def test_a_corpus_adds_words_up():
     table = adequacy.by_sentence(
-        [*REFERENCE, set()],
+        [[*REFERENCE, set()]],
         [*HYPOTHESIS, {(0, 0), (0, 1)}],
         [list("abcde"), list("abc"), ["x"]],
-        [list("ABC"), list("AB"), []],
+        [[list("ABC"), list("AB"), []]],
         [list("ABC"), list("BAC"), ["X", "X"]],
     )
     assert table["under"].tolist() == pytest.approx([0.5, 0.0, math.nan], nan_ok=True)

@@ -1,10 +1,15 @@
 """Adequacy of runs: one aligner for all, kept with its digest; the measures are the analysis's; the page shows them."""
 
 import pytest
+from typer.testing import CliRunner
 
 from analyses import aligner as aligners
 from tests.workbench.pages.app_pages import axis_titles, charts, open_page, runs_of, traces
-from workbench import adequacy
+from workbench import adequacy, kept_results, notebook
+from workbench.cli import app
+from workbench.drawing import Request, draw
+from workbench.papers import measured
+from workbench.runs import RunError, open_run
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 
@@ -43,6 +48,50 @@ def test_the_more_words_are_spoiled_the_less_is_covered(graded_runs, trained):
     sums = own["transformer"][["missed", "covered"]].sum()
     assert 1 - sums["missed"] / sums["covered"] == pytest.approx(cdr["transformer"])
     assert worst["missed"].sum() == sum(table["missed"].sum() for table in own.values())
+
+
+def _with_a_second_reference(runs):
+    """The translations of the last run as a second reference of all."""
+    lines = (runs[-1].folder / "translations" / "test" / "hypotheses.txt").read_text(encoding="utf-8")
+    for run in runs:
+        (run.folder / "translations" / "test" / "references.2.txt").write_text(lines, encoding="utf-8")
+    return [open_run(run.folder) for run in runs]
+
+
+def test_towards_all_references_counts_what_any_covers(graded_runs, trained):
+    """A run that is the second reference misses what the first alone covers, of more words, and repeats nothing."""
+    runs, towards = _with_a_second_reference(graded_runs), {"towards": "union"}
+    first, union = (adequacy.by_sentence(runs, "test", trained[0], one)[runs[-1].name] for one in adequacy.TOWARDS)
+    assert union["missed"].tolist() == first["missed"].tolist()
+    assert union["covered"].sum() > first["covered"].sum()
+    assert union["repeated"].sum() == 0
+    expected = 1 - union["missed"].sum() / union["covered"].sum()
+    path = ["--aligner", str(trained[1]), "--towards", "union"]
+    printed = CliRunner().invoke(app, ["adequacy", *(str(run.folder) for run in runs), *path], catch_exceptions=False)
+    assert f"{expected:.4f}" in printed.stdout
+    kept = kept_results.kept(runs[-1], "test", kept_results.ADEQUACY)
+    assert kept["towards"] == "union"
+    assert {row["measure"]: row["score"] for row in kept["measures"]}["CDR"] == pytest.approx(expected)
+    record = next(measured.of_run(runs[-1], None, "test", frozenset({"cdr"})))
+    assert record["how"].endswith("towards all references together")
+    worst = notebook.analyse("adequacy-sentences", runs, aligner=str(trained[1]), **towards)
+    assert worst["missed"].sum() > adequacy.sentences_table(runs, "test", trained[0])["missed"].sum()
+    drawn = {one: draw("adequacy", Request(tuple(runs), options={"towards": one})) for one in adequacy.TOWARDS}
+    assert "that any of the 2 references covers" in drawn["union"].caption
+    assert "that the first of 2 references covers" in drawn["first"].caption
+    with pytest.raises(RunError, match="towards 'all': choose first or union"):
+        adequacy.by_sentence(runs, "test", trained[0], "all")
+
+
+def test_the_page_asks_which_of_several_references(graded_runs, monkeypatch):
+    monkeypatch.setenv("WORKBENCH_RUNS", str(graded_runs[0].folder.parents[1]))
+    _with_a_second_reference(graded_runs)
+    alone = open_page("adequacy")
+    assert any("that the first of 2 references covers" in caption.value for caption in alone.caption)
+    missed = alone.dataframe[-1].value["missed"].sum()
+    together = alone.selectbox(key="towards").select("any of the 2 references").run()
+    assert any("that any of the 2 references covers" in caption.value for caption in together.caption)
+    assert together.dataframe[-1].value["missed"].sum() > missed
 
 
 def test_the_page_draws_the_measures_and_lists_the_sentences(graded_runs, trained, monkeypatch):

@@ -37,6 +37,9 @@ def adequacy(
         Path | None, typer.Option(help="A frozen aligner; by default one is trained on the runs' training text")
     ] = None,
     samples: Annotated[int, typer.Option(help="Of the bootstrap", min=1)] = 1000,
+    towards: Annotated[
+        str, typer.Option(help="Of several references: the first, or union, what any of them covers")
+    ] = "first",
 ) -> None:
     """How much of the source translations cover (CDR), leave out and say twice, by one frozen aligner for all runs."""
     from workbench.adequacy import adequacy_table, aligner_of
@@ -45,7 +48,7 @@ def adequacy(
     opened = open_runs(runs)
     found, origin = aligner_of(opened, test, aligner)
     typer.echo(f"aligner {found.digest}, {origin}", err=True)
-    print_table(adequacy_table(opened, test, found, samples))
+    print_table(adequacy_table(opened, test, found, samples, towards))
 
 
 @app.command("true-choices")

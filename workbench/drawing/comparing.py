@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench import evaluation
 from workbench.drawing import Request, drawing, named, short_names, styles
+from workbench.drawing.options import choice
 from workbench.runs import RunError, training_table
 
 if TYPE_CHECKING:
@@ -122,19 +123,21 @@ def _output_lengths(request: Request) -> Figure:
     return output_lengths(named(table.dropna(subset=["score"]), request), length, styles=styles(request))
 
 
-@drawing("adequacy", options=("aligner",))
+@drawing("adequacy", options=("aligner", "towards"))
 def _adequacy(request: Request) -> Figure:
-    from workbench.adequacy import adequacy_table, aligner_of
+    from workbench.adequacy import TOWARDS, adequacy_table, aligner_of, covered_by
     from workbench.figures.scores import score_dots
 
     aligner, origin = aligner_of(request.runs, request.test, request.options.get("aligner"))
-    table = adequacy_table(request.runs, request.test, aligner).rename(columns={"measure": "metric"})
+    towards = choice(request, "towards", TOWARDS)
+    covering = covered_by(len(request.runs[0].translations(request.test).test_set.all_references), towards)
+    table = adequacy_table(request.runs, request.test, aligner, towards=towards).rename(columns={"measure": "metric"})
     figure = score_dots(
         named(table, request), baseline=short_names(request.runs).get(request.base), styles=styles(request)
     )
     said = (
-        "CDR: of the source words that the reference covers, the share that the translation covers too. Under and over "
+        f"CDR: of the source words that {covering} covers, the share that the translation covers too. Under and over "
         "are proxies, no human counts: the rest, and source words that the same word translates twice or more, and "
-        f"more often than in the reference. All links are of one frozen aligner ({aligner.digest}, {origin})."
+        f"more often than in {covering}. All links are of one frozen aligner ({aligner.digest}, {origin})."
     )
     return replace(figure, name="adequacy", title="Adequacy", caption=f"{figure.caption} {said}")

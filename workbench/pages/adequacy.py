@@ -12,10 +12,12 @@ frame.heading(
     "What of the source the translations cover, leave out and say twice, by the links of one aligner for all systems.",
 )
 here = frame.needs_runs()
-if here.tested[0].translations(here.view.test).test_set.references is None:
+references = len(here.tested[0].translations(here.view.test).test_set.all_references)
+if not references:
     frame.empty(f"{here.view.test} has no references, and these measures need them.")
     st.stop()
-figure_view.show("adequacy", here.request())
+towards = adequacy_tables.choose_references(references)
+figure_view.show("adequacy", here.request(here.tested, **towards))
 if has_truth(here.tested[0], here.view.test):
     st.subheader("Against the truth")
     knowing = [run for run in here.tested if has_truth(run, here.view.test)]
@@ -24,4 +26,4 @@ if has_truth(here.tested[0], here.view.test):
         figure_view.show("true-adequacy", here.request(knowing, measure=measure), key=measure)
 st.subheader("Sentences")
 with frame.sentences_for_errors():
-    adequacy_tables.show_sentences(here)
+    adequacy_tables.show_sentences(here, **towards)

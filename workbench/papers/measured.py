@@ -64,6 +64,8 @@ def of_run(run: Run, base: Run | None, test: str, wanted: frozenset[str]) -> Ite
         yield {**own, "measure": "aer", "score": 100 * error["aer"], "n": error["sentences"], "how": how}
     if wanted.intersection(_ADEQUACY.values()) and (found := kept(run, test, ADEQUACY)):
         how = f"links of the frozen aligner {found['aligner']}"
+        if found.get("towards") == "union":
+            how += ", towards all references together"
         for row in found["measures"]:
             measure = _ADEQUACY[row.pop("measure")]
             counted = "" if measure == "cdr" else "a proxy by links, where people counted; "

@@ -16,7 +16,7 @@ MOST_SENTENCES = 500  # shown
 _COLUMNS = {
     "sentence": st.column_config.NumberColumn("Sentence", width="small"),
     "system": "System",
-    "missed": st.column_config.NumberColumn("Left out", help="Source words that the reference covers, not the system"),
+    "missed": st.column_config.NumberColumn("Left out", help="Source words that a reference covers, not the system"),
     "repeated": st.column_config.NumberColumn("Repeated", help="Source words with the same translation too often"),
     "source": st.column_config.TextColumn("Source", width="large"),
     "translation": st.column_config.TextColumn("Translation", width="large"),
@@ -24,15 +24,24 @@ _COLUMNS = {
 
 
 @st.cache_data(max_entries=8, show_spinner="Aligning")
-def _sentences(key: Stamps, test: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
+def _sentences(key: Stamps, test: str, towards: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
     aligner, _ = adequacy.aligner_of(_runs, test)
-    return adequacy.sentences_table(_runs, test, aligner)
+    return adequacy.sentences_table(_runs, test, aligner, towards)
 
 
-def show_sentences(frame: Frame) -> None:
+def choose_references(references: int) -> dict[str, str]:
+    """Which of several references count, as an option of the figure; no option where there is one reference."""
+    if references < 2:
+        return {}
+    names = {towards: adequacy.covered_by(references, towards) for towards in adequacy.TOWARDS}
+    chosen = st.selectbox("Covered by", list(names), format_func=names.__getitem__, key="towards", bind="query-params")
+    return {"towards": chosen}
+
+
+def show_sentences(frame: Frame, towards: str = adequacy.TOWARDS[0]) -> None:
     """The table, and the texts of the sentence that is chosen."""
     runs, test = frame.tested, frame.view.test
-    table = _sentences(stamps(runs, test), test, runs)
+    table = _sentences(stamps(runs, test), test, towards, runs)
     if table.empty:
         st.text("No translation leaves out or repeats a word that the aligner knows.")
         return
