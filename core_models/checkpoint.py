@@ -112,8 +112,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def load_weights(path: Path, system: System) -> None:
-    """Fill a system; every name and shape must match. Raises CheckpointError with the first that do not."""
-    tensors = read_tensors(path)
+    """Fill a system; every name and shape must match, but for tensors of parts that it leaves out since nothing would
+    read them. Raises CheckpointError with the first that do not."""
+    tensors, left_out = read_tensors(path), _left_out(system)
+    tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(left_out)}
     wanted = dict(system.named_parameters())
     problems = [f"{name} is missing" for name in wanted if name not in tensors]
     problems += [f"{name} belongs to another system" for name in tensors if name not in wanted]
@@ -132,6 +134,16 @@ def load_weights(path: Path, system: System) -> None:
     with torch.no_grad():
         for name, parameter in wanted.items():
             parameter.copy_(tensors[name])
+
+
+def _left_out(system: System) -> tuple[str, ...]:
+    """How the names of the parts begin that PyTorch knows as left out."""
+    return tuple(
+        f"{name}.{part}."
+        for name, module in system.named_modules()
+        for part, child in module._modules.items()
+        if child is None
+    )
 
 
 def resolve(reference: str | Path) -> tuple[Path, Path]:

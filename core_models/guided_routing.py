@@ -37,14 +37,26 @@ class Plan(NamedTuple):
 
 @wide
 def plan(votes: Tensor, vote_projection: Tensor, capsule_projection: Tensor, mask: Tensor) -> Plan:
-    """What is the same at every position: votes [B, I, J, D], projections [D, D] (v W), mask [B, I].
-
-    Assignments of the first iteration are all alike, so its capsules are the squashed mean vote times I / J.
-    """
+    """What is the same at every position: votes [B, I, J, D], projections [D, D] (v W), mask [B, I]."""
     ordered = votes.transpose(1, 2).contiguous()
-    real = mask[:, None, :, None].to(ordered.dtype)
-    first = squash((ordered * real).sum(2) / ordered.shape[1])
+    first = first_capsules(ordered, mask)
     return Plan(ordered, ordered @ vote_projection, first, first @ capsule_projection)
+
+
+@wide
+def first_capsules(votes: Tensor, mask: Tensor) -> Tensor:
+    """Capsules of the first iteration, whose assignments are all alike: the squashed mean vote times I / J.
+
+    votes [B, J, I, D], mask [B, I] -> [B, J, D].
+    """
+    real = mask[:, None, :, None].to(votes.dtype)
+    return squash((votes * real).sum(2) / votes.shape[1])
+
+
+def first_assignments(mask: Tensor, count: int, dtype: torch.dtype) -> Tensor:
+    """Assignments of the first iteration: mask [B, I] -> [B, 1, I, J] of J = count capsules."""
+    real = mask[:, None, None, :].to(dtype)
+    return (real / count).expand(-1, count, -1, -1).permute(0, 2, 3, 1)
 
 
 @wide
@@ -69,7 +81,7 @@ def route(
         raise ValueError(f"{iterations} iterations: the first one is uniform, so there is at least one")
     count, width = plan.votes.shape[1], plan.votes.shape[-1]
     real = mask[:, None, None, :].to(guide.dtype)  # [B, 1, 1, I]
-    history = [(real / count).expand(-1, count, -1, -1).permute(0, 2, 3, 1)]
+    history = [first_assignments(mask, count, guide.dtype)]
     capsules, answer = plan.first[:, :, None], plan.answer[:, :, None]  # [B, J, 1, D], from now on [B, J, T, D]
     logits: Tensor | None = None
     for number in range(1, iterations):

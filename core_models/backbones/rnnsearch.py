@@ -45,7 +45,7 @@ class RNNSearch(nn.Module):
             self.source_layers = TransformerEncoder(config)
         else:
             self.forward_unit, self.backward_unit = cell(embedding, width), cell(embedding, width)
-        self.first_state = nn.Linear(self.memory_width, width)
+        self.first_state: nn.Linear | None = nn.Linear(self.memory_width, width)  # None in a system that reads none
         self.word_unit, self.context_unit = cell(embedding, width), cell(self.memory_width, width)
         self.attention = AdditiveAttention(width, self.memory_width, config.attention_width or width)
         self.deep = nn.ModuleList(cell(width + self.memory_width, width) for _ in range(config.deep_layers))
@@ -123,6 +123,7 @@ class RNNSearch(nn.Module):
 
     def summarise(self, memory: Tensor, mask: Tensor) -> Tensor:
         """tanh(W mean_i h_i), the mean over real words, or of both ends as Zheng 2018, Eq. 5 has it (D5): -> [S, d]."""
+        assert self.first_state is not None  # what reads the summary has said so: Mechanism.reads_summary
         if self.config.summary == "end_states":
             last = (mask.sum(1) - 1).clamp(min=0)[:, None, None].expand(-1, 1, self.config.width)
             ahead = memory[..., : self.config.width].gather(1, last)[:, 0]

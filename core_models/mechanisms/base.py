@@ -226,6 +226,7 @@ class Mechanism(nn.Module):
     context: ContextUse = ContextUse()  # what it reads of the sentences before
     mixes: bool = False  # its predictions enter the scores: asked for at every position, forced and stepping
     main_weight: float = 1.0  # of the translation's own cross-entropy in training
+    reads_summary: bool = False  # of the source: `Host.summary`, which else a decoder that begins with zeros leaves out
 
     def __init__(self, host: Host, options: Any) -> None:
         super().__init__()

@@ -26,7 +26,8 @@ def record_contents(layers: PastFutureLayers, view: View, own: Own) -> None:
     SIDE.state s_t, SIDE.norm |s_t|, SIDE.change |s_t - s_{t-1}|, SIDE.update_gate (the mean share that is kept),
     SIDE.cosine_context, of the change, signed so that it should be c_t, with c_t as the layer's unit reads it, and,
     where there is a loss, SIDE.cosine_word, of the vector that predicts with the word's embedding; of both layers,
-    whole.cosine and whole.distance of s^P_t + s^F_t and s^F_0, the distance in units of |s^F_0|.
+    where s^F_0 is the source's summary, whole.cosine and whole.distance of s^P_t + s^F_t and s^F_0, the distance in
+    units of |s^F_0|.
     """
     one = ("target",)
     for side in layers.sides:
@@ -36,7 +37,7 @@ def record_contents(layers: PastFutureLayers, view: View, own: Own) -> None:
             measured["cosine_word"] = _with_word
         for name, measure in measured.items():
             own.record(f"{side}.{name}", one, partial(measure, layers, side, view, own))
-    if len(layers.sides) == 2:
+    if len(layers.sides) == 2 and layers.reads_summary:
         own.record("whole.cosine", one, lambda: cosine_similarity(*_wholes(layers, view, own), dim=-1))
         own.record("whole.distance", one, lambda: _distance(*_wholes(layers, view, own)))
 

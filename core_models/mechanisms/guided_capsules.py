@@ -19,7 +19,13 @@ from core_models.backbones.dropout import Dropout
 from core_models.bags import Side, content_agreement, running_means
 from core_models.guided_routing import How
 from core_models.mechanisms.base import Bag, Host, Mechanism, Options, Own, Place, Prediction, View, refuse_unread
-from core_models.mechanisms.guided_contents import AttentionContents, ClassifierContents, GuidedContents
+from core_models.mechanisms.guided_contents import (
+    AttentionContents,
+    CapsuleContents,
+    ClassifierContents,
+    GuidedContents,
+    UniformContents,
+)
 
 if TYPE_CHECKING:
     from core_models.text.batches import Batch
@@ -112,7 +118,10 @@ class GuidedCapsulesOptions(Options):
                 f"redundant: capsules that take what is neither PAST nor FUTURE belong to guided routing, not to the "
                 f"{self.routing}; leave the option out"
             )
-        refuse_unread(self, READ_WITH, RELEASED if self.variant == "released" else None)
+        usual = RELEASED if self.variant == "released" else None
+        refuse_unread(self, READ_WITH, usual)
+        if self.iterations == 1:
+            refuse_unread(self, dict.fromkeys(("agreement", "detach"), ("iterations", "2")), usual)
         return self
 
 
@@ -130,7 +139,8 @@ class GuidedCapsules(Mechanism):
         guide, memory, stream = (host.widths[name] for name in ("guide", "memory", "stream"))
         width = options.capsule_width or (round(60 * stream / 512) if options.variant == "released" else stream // 2)
         content = options.capsules // 2 * width
-        self.query_norm = nn.LayerNorm(guide)
+        guided = options.routing != "guided" or options.iterations > 1
+        self.query_norm = nn.LayerNorm(guide) if guided else nn.Identity()
         self.contents = self._contents(memory, guide, width, content)
         self.contents.initialise(options.initialisation == "released")
         parts, hidden = guide + 2 * content, options.hidden or 4 * stream
@@ -147,14 +157,17 @@ class GuidedCapsules(Mechanism):
 
     def _contents(
         self, memory: int, guide: int, width: int, content: int
-    ) -> GuidedContents | ClassifierContents | AttentionContents:
+    ) -> CapsuleContents | ClassifierContents | AttentionContents:
         options = self.options
         if options.routing == "classifier":
             return ClassifierContents(memory, guide, width, content)
         if options.routing == "attention":
             return AttentionContents(memory, guide, width, content, options.attention_squash)
+        redundant = options.redundant is not False
+        if options.iterations == 1:
+            return UniformContents(memory, options.capsules, width, redundant)
         how = How(iterations=options.iterations, agreement=options.agreement, detach=options.detach)
-        return GuidedContents(memory, guide, options.capsules, width, options.redundant is not False, how)
+        return GuidedContents(memory, guide, options.capsules, width, redundant, how)
 
     def _teachers(self, host: Host, content: int) -> None:
         """The maps that only the losses use: capsules to word vectors, and means to capsules or the other way."""

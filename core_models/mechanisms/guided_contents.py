@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from core_models.additive_energy import additive_energies
-from core_models.guided_routing import How, Plan, plan, route
+from core_models.guided_routing import How, Plan, first_assignments, first_capsules, plan, route
 from core_models.mechanisms.base import Own
-from core_models.routing import squash, wide
+from core_models.routing import Routing, squash, wide
 
 GROUPS = ("past", "future", "redundant")  # the order of capsules, classes and the trace's groups
 
@@ -26,45 +26,74 @@ class Contents(NamedTuple):
     future: Tensor
 
 
-class GuidedContents(nn.Module):
-    """Capsules by guided dynamic routing; a group's capsules side by side are its content (Algorithm 1)."""
+class CapsuleContents(nn.Module):
+    """Contents that are capsules: a group's side by side (Algorithm 1). memory: width of what votes."""
 
-    def __init__(self, memory: int, guide: int, capsules: int, width: int, redundant: bool, how: How) -> None:
+    def __init__(self, memory: int, capsules: int, width: int, redundant: bool) -> None:
         super().__init__()
         self.each = capsules // 2
         self.count = (3 if redundant else 2) * self.each
-        self.how = how
         self.vote = nn.Linear(memory, self.count * width, bias=False)  # W_j side by side
+
+    def initialise(self, released: bool) -> None:
+        for matrix in self.vote.weight.data.chunk(self.count):
+            _draw(matrix, 0.01 if released else None)
+
+    def votes(self, memory: Tensor) -> Tensor:
+        """[S, I, J, D]"""
+        return self.vote(memory).unflatten(-1, (self.count, -1))
+
+    def gathered(self, routing: Routing, own: Own) -> Contents:
+        """PAST and FUTURE of what was routed, which a trace is told."""
+        capsules = routing.capsules
+        axes = ("target", "iteration", "source", "capsule")
+        own.record("assignments", axes, lambda: routing.assignments.movedim(0, 2), sums_to_one="capsule")
+        own.record(
+            "mass",
+            ("target", "source", "group"),
+            lambda: routing.history[-1].unflatten(-1, (-1, self.each)).sum(-1).expand(-1, capsules.shape[1], -1, -1),
+            sums_to_one="group",
+        )
+        past, future = capsules[:, :, : 2 * self.each].unflatten(2, (2, self.each)).flatten(-2).unbind(2)
+        return Contents(past, future)
+
+
+class UniformContents(CapsuleContents):
+    """Routing of one iteration: every word sends all capsules alike. Nothing is guided, and only votes are learned."""
+
+    def plan(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
+        return {"first": first_capsules(self.votes(memory).transpose(1, 2), mask)}
+
+    def forward(self, guide: Tensor, mask: Tensor, own: Own) -> Contents:
+        first = own.sentence["first"]
+        assignments = first_assignments(mask, self.count, first.dtype)
+        return self.gathered(Routing(first[:, None].expand(-1, guide.shape[1], -1, -1), (assignments,)), own)
+
+
+class GuidedContents(CapsuleContents):
+    """Capsules by guided dynamic routing."""
+
+    def __init__(self, memory: int, guide: int, capsules: int, width: int, redundant: bool, how: How) -> None:
+        super().__init__(memory, capsules, width, redundant)
+        self.how = how
         self.query = nn.Linear(guide, width)  # W_z, and the bias of the whole agreement
         self.from_vote = nn.Parameter(torch.empty(width, width))  # W_v
         self.from_capsule = nn.Parameter(torch.empty(width, width))  # W_o
         self.weight = nn.Parameter(torch.empty(width))  # w
 
     def initialise(self, released: bool) -> None:
-        for matrix in self.vote.weight.data.chunk(self.count):
-            _draw(matrix, 0.01 if released else None)
+        super().initialise(released)
         for parameter in (self.query.weight, self.from_vote, self.from_capsule, self.weight):
             _draw(parameter.data, 0.001 if released else None)
         nn.init.zeros_(self.query.bias)
 
     def plan(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
-        votes = self.vote(memory).unflatten(-1, (self.count, -1))  # [S, I, J, D]
-        return plan(votes, self.from_vote, self.from_capsule, mask)._asdict()
+        return plan(self.votes(memory), self.from_vote, self.from_capsule, mask)._asdict()
 
     def forward(self, guide: Tensor, mask: Tensor, own: Own) -> Contents:
         planned = Plan(*(own.sentence[name] for name in Plan._fields))
-        query = self.query(guide)
-        routing = route(query, planned, self.from_capsule, self.weight, mask, **self.how)
-        axes = ("target", "iteration", "source", "capsule")
-        own.record("assignments", axes, lambda: routing.assignments.movedim(0, 2), sums_to_one="capsule")
-        own.record(
-            "mass",
-            ("target", "source", "group"),
-            lambda: routing.history[-1].unflatten(-1, (-1, self.each)).sum(-1).expand(-1, query.shape[1], -1, -1),
-            sums_to_one="group",
-        )
-        past, future = routing.capsules[:, :, : 2 * self.each].unflatten(2, (2, self.each)).flatten(-2).unbind(2)
-        return Contents(past, future)
+        routing = route(self.query(guide), planned, self.from_capsule, self.weight, mask, **self.how)
+        return self.gathered(routing, own)
 
 
 class SimpleContents(nn.Module):

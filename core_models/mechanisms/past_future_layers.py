@@ -90,6 +90,7 @@ class PastFutureLayers(Mechanism):
         super().__init__(host, options)
         if host.summary is None:
             raise ConfigError("PAST and FUTURE layers step through time; take a recurrent backbone, rnnsearch")
+        self.reads_summary = "future" in options.layers and options.future_start == "summary"
         self.sides: tuple[Side, ...] = tuple(sorted(options.layers, reverse=True))  # past, future
         self.summary: Callable[[Tensor, Tensor], Tensor] = host.summary
         self.embed = host.target_embedding
@@ -130,7 +131,7 @@ class PastFutureLayers(Mechanism):
         """s^P_0 = 0 and s^F_0, the backbone's summary of the source: [S, 1, d] each."""
         zero = memory.new_zeros(len(memory), 1, self.width)
         first = dict.fromkeys(self.sides, zero)
-        if "future" in self.sides and self.options.future_start == "summary":
+        if self.reads_summary:
             first["future"] = self.summary(memory, memory_mask)[:, None]
         return first
 

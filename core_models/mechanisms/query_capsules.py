@@ -64,6 +64,8 @@ class QueryCapsules(Mechanism):
         self.from_word = xavier(nn.Linear(embedding, width))  # f of Eq. 6: its part of the embedding, ...
         self.from_distance = nn.Parameter(torch.empty(options.context_sentences, width))  # ... and of the one-hot k
         self.to_query = xavier(nn.Linear(embedding, width))  # g of Eq. 5
+        if options.detach and options.iterations > 1:
+            self.to_query.requires_grad_(False)  # the query enters before the last iteration: it stays as it was drawn
         sets = options.context_sentences if options.transforms == "per_distance" else 1
         self.transform = nn.Parameter(torch.empty(sets, options.capsules, width, width))  # W_j, v = u W
         nn.init.xavier_uniform_(self.from_distance)

@@ -180,7 +180,8 @@ def freeze(system: System, train: Sequence[str]) -> None:
             heads = sorted({".".join(name.split(".")[:2]) for name in names})
             raise ConfigError(f"training.train: no parameter is named like {pattern!r}; there are: {', '.join(heads)}")
     for name, parameter in system.named_parameters():
-        parameter.requires_grad_(not train or any(fnmatch.fnmatchcase(name, pattern) for pattern in train))
+        if train and not any(fnmatch.fnmatchcase(name, pattern) for pattern in train):
+            parameter.requires_grad_(False)
 
 
 def _vocabularies(folder: Path, prepared: Prepared) -> tuple[Vocabulary, Vocabulary]:

@@ -156,7 +156,7 @@ def read_progress(folder: Path) -> Progress | None:
 def load_state(path: Path, system: System, optimizer: torch.optim.Optimizer, rank: int = 0) -> Progress:
     """Put weights, optimiser and the random state of process `rank` back as they were; returns the position.
 
-    Raises CheckpointError where a file of the state cannot be read.
+    Raises CheckpointError where a file of the state cannot be read, or fits another number of trained tensors.
     """
     load_weights(path / WEIGHTS, system)
     try:
@@ -168,6 +168,12 @@ def load_state(path: Path, system: System, optimizer: torch.optim.Optimizer, ran
         ) from error
     # Betas and weight decay are the configuration's, which may have been changed since; the rate is set at every step.
     own = optimizer.state_dict()["param_groups"]
+    counts = [sum(len(group["params"]) for group in groups) for groups in (stored["optimizer"]["param_groups"], own)]
+    if counts[0] != counts[1]:
+        raise CheckpointError(
+            f"{path}: {counts[0]} tensors were trained here and now {counts[1]} are, by other settings or an older "
+            "version, so the optimiser's numbers are of others; begin from its weights: init_from"
+        )
     optimizer.load_state_dict({**stored["optimizer"], "param_groups": own})
     if rank < progress.processes:
         # Cloned: torch reads a generator's state from where the storage begins, not from where the row does.

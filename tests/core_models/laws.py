@@ -168,11 +168,27 @@ def awkward_batch(system: System | None = None) -> Batch:
     return replace(batch, source_mask=source_mask, target_mask=target_mask)
 
 
-def assert_finite_gradients(system: System, batch: Batch) -> None:
-    """Law 4: every parameter that takes part gets a finite gradient; at least one does."""
+def backward(system: System, batch: Batch) -> None:
+    """The gradients of one training step."""
     system.zero_grad()
     terms = training_terms(system, batch)
     torch.stack([term.sum() for term in terms.values()]).sum().backward()
+
+
+def assert_finite_gradients(system: System, batch: Batch) -> None:
+    """Law 4: every parameter that takes part gets a finite gradient; at least one does."""
+    backward(system, batch)
     gradients = {name: parameter.grad for name, parameter in system.named_parameters() if parameter.grad is not None}
     assert gradients
     assert [name for name, gradient in gradients.items() if not torch.isfinite(gradient).all()] == []
+
+
+def assert_all_that_trains_learns(system: System, batch: Batch) -> None:
+    """Law 4: no parameter waits for a gradient in vain: it would be counted, and processes would wait for it too.
+
+    A matrix learns something; a bias may be one that a softmax does not notice.
+    """
+    backward(system, batch)
+    trained = {name: parameter for name, parameter in system.named_parameters() if parameter.requires_grad}
+    assert [name for name, parameter in trained.items() if parameter.grad is None] == []
+    assert [name for name, parameter in trained.items() if parameter.dim() > 1 and not parameter.grad.any()] == []

@@ -122,15 +122,14 @@ class Recurrent:
     def force(self, source: list[int], words: list[int]) -> dict[str, np.ndarray]:
         """log P over the vocabulary after every word that comes in, [T, V]: `decoder`, and of each loss; and states."""
         memory, options = self.annotations(source), self.options
-        summary = self.summary(memory)
         zero = np.zeros(self.config.width)
-        state = zero if self.config.first_state == "zero" else summary
+        state = zero if self.config.first_state == "zero" else self.summary(memory)
         deep = [state] * self.config.deep_layers
         layers = self.kind == "past_future_layers"
         sides = [side for side in ("past", "future") if layers and side in options.layers]
         contents = dict.fromkeys(sides, zero)
         if "future" in sides and options.future_start == "summary":
-            contents["future"] = summary
+            contents["future"] = self.summary(memory)
         coverage = None
         if self.kind == "coverage":
             first = 1.0 if options.form == "subtractive" else 0.0

@@ -50,6 +50,19 @@ def test_what_was_written_is_what_is_opened(prepared, run):
     assert opened.source_vocabulary.digest == prepared.source_vocabulary.digest
 
 
+def test_what_older_weights_hold_and_nothing_reads_is_passed_by(prepared, tmp_path):
+    run = lay_down(prepared, tmp_path / "run", "rnnsearch:first_state=zero")
+    path, own = run / WEIGHTS, read_tensors(run / WEIGHTS)
+    assert "backbone.first_state.weight" not in own
+    older = {"backbone.first_state.weight": torch.zeros(64, 128), "backbone.first_state.bias": torch.zeros(64)}
+    write_tensors(path, own | older)
+    for name, value in open_trained(run).system.named_parameters():
+        assert torch.equal(value, own[name]), name
+    write_tensors(path, own | {"backbone.second_state.weight": torch.zeros(64, 128)})
+    with pytest.raises(CheckpointError, match=r"second_state\.weight belongs to another system"):
+        open_trained(run)
+
+
 def test_tied_weights_are_written_once_and_stay_tied(run):
     assert sum("table" in name or "vocabulary" in name for name in read_tensors(run / "weights.safetensors")) == 1
     backbone = open_trained(run).system.backbone

@@ -7,6 +7,7 @@ from core_models.text.batches import context_lengths
 from core_models.traces import TraceWriter
 from tests.core_models.laws import (
     SYSTEMS,
+    assert_all_that_trains_learns,
     assert_company_changes_nothing,
     assert_finite_gradients,
     assert_stepping_is_forcing,
@@ -37,6 +38,26 @@ def test_padding_and_company_change_nothing(name, dtype):
 def test_gradients_are_finite(name):
     system = random_system(name, torch.float32)
     assert_finite_gradients(system, awkward_batch(system))
+
+
+# Options that leave a part of a system unread, or let no gradient through to it.
+UNREAD = [
+    *(f"{name}:first_state=zero" for name in ("rnnsearch", "prnn-loss", "gdr-rnn", "frnn-gru-i", "pfrnn-loss")),
+    "rnnsearch:first_state=zero,cell=lstm,summary=end_states",
+    "pfrnn:first_state=zero,future_start=zero",
+    *(f"{name}:iterations=1" for name in ("gdr", "gdr-rnn", "gdr-bow-bca-no-redundant")),
+    "gdr-bow-bca:detach=true",
+    "qcn-reg:detach=true",
+    "pfrnn-loss:test_loss=none",
+    "coverage:form=neural",
+]
+
+
+@pytest.mark.parametrize("name", [*SYSTEMS, *UNREAD])
+def test_all_that_trains_learns(name):
+    system = random_system(name)
+    texts = random_sentences([7, 1, 4, 5, 6, 2, 3, 4], 3), random_sentences([4, 6, 5, 0, 3, 2, 7, 5], 4)
+    assert_all_that_trains_learns(system, batch_of(system, *texts))
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

@@ -215,6 +215,10 @@ def test_agreement_begins_at_the_size_of_capsules():
         ("gdr:capsules=5", "capsules: 5 cannot be halved into PAST and FUTURE; give an even number"),
         ("transformer:losses=bow", "no part of this system has an option 'losses'"),
         (
+            "gdr:iterations=1,agreement=bounded",
+            "agreement: does nothing where iterations is 1; leave it out, or give 2 there",
+        ),
+        (
             "clf-bow-bca:iterations=5",
             "iterations: does nothing where routing is classifier; leave it out, or give guided",
         ),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from core_models.mechanisms.guided_contents import UniformContents
 from core_models.systems import build
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, PAD
@@ -24,11 +25,21 @@ def linear(module, x):
 def guided(contents, guide, memory):
     """Algorithm 1 at every step: a group's capsules side by side."""
     votes = linear(contents.vote, memory).reshape(len(memory), contents.count, -1)
+    if isinstance(contents, UniformContents):  # of one iteration, which nothing guides
+        width = votes.shape[-1]
+        nothing = np.zeros((width, width)), np.zeros((width, width)), np.zeros(width)
+        routed = by_the_algorithm(votes, np.zeros(width), *nothing, 1, False)[0]
+        capsules = np.stack([routed] * len(guide))
+        return in_groups(capsules, contents.each)
     parts = [numbers(part) for part in (contents.from_vote, contents.from_capsule, contents.weight)]
     how = contents.how["iterations"], contents.how["agreement"] == "bounded"
     capsules = np.stack([by_the_algorithm(votes, z, *parts, *how)[0] for z in linear(contents.query, guide)])
-    each = contents.each
-    return [capsules[:, group * each : (group + 1) * each].reshape(len(guide), -1) for group in (0, 1)]
+    return in_groups(capsules, contents.each)
+
+
+def in_groups(capsules, each):
+    """PAST and FUTURE of capsules [T, J, D]."""
+    return [capsules[:, group * each : (group + 1) * each].reshape(len(capsules), -1) for group in (0, 1)]
 
 
 def energies(contents, guide, memory, group):

@@ -60,6 +60,7 @@ def test_patterns_name_what_trains():
     trained = {name for name, parameter in system.named_parameters() if parameter.requires_grad}
     assert trained
     assert all(".gate." in name or ".look.encoder." in name for name in trained)
+    system = build("han:preset=tiny", 30)
     freeze(system, [])
     assert all(parameter.requires_grad for parameter in system.parameters())
     with pytest.raises(

@@ -93,6 +93,18 @@ def test_two_ranks_train_with_context_what_one_process_trains(new_run, prepared)
     assert_near_weights(one, two)
 
 
+@pytest.mark.parametrize(
+    ("system", "term"),
+    [("rnnsearch:first_state=zero", "main"), ("gdr-rnn:iterations=1", "past_bag"), ("qcn-reg:detach=true", "main")],
+)
+def test_two_ranks_wait_for_no_gradient_that_never_comes(new_run, prepared, system, term):
+    one, two = pair(new_run, prepared.split("train"), 3, "float64", f"{system},dropout=0,attention_dropout=0")
+    assert [rank.ended() for rank in start_ranks(two)] == [0, 0]
+    fit(one, device="cpu")
+    assert_same_losses(one, two, 3, 1e-8, term)
+    assert_near_weights(one, two)
+
+
 def test_two_ranks_in_float32_have_the_losses_of_one_process(new_run, prepared):
     """And tables that grow with what a rank has read stay each rank's own."""
     one, two = pair(new_run, prepared.split("train"), 30, "float32")

@@ -182,6 +182,17 @@ def test_settings_of_the_optimiser_that_were_changed_since_hold_and_its_moments_
         assert all(torch.equal(old[name], new[name]) for name in old)
 
 
+def test_a_state_of_another_number_of_trained_tensors_is_refused(tmp_path):
+    """Its optimiser's numbers would go to other tensors than they are of."""
+    system, optimizer = small()
+    save_state(tmp_path, system, optimizer, Progress(step=5), random={"cpu": torch.get_rng_state()[None]})
+    system, _ = small()
+    count = len(list(system.parameters()))
+    fewer = torch.optim.AdamW(list(system.parameters())[1:])
+    with pytest.raises(CheckpointError, match=rf"step-000005: {count} tensors were trained here"):
+        load_state(latest_state(tmp_path), system, fewer)
+
+
 class Payload:
     """A pickle of it makes a file when it is opened."""
 
