@@ -63,7 +63,7 @@ def accuracy_after(name: str, steps: int) -> float:
 
 @pytest.mark.parametrize("name", [
     "qcn", "qcn:grouping=per_sentence,transforms=per_distance", "qcn:correlation=eq7", "qcn-reg",
-    "document-transformer", "han-encoder", "han-decoder", "san-encoder", "san", "concatenation",
+    "document-transformer", "han-encoder", "han-decoder", "han", "san-encoder", "san", "concatenation",
 ])  # fmt: skip
 def test_a_reader_learns_it(name):
     assert accuracy_after(name, 150) >= 0.95

@@ -72,7 +72,7 @@ def test_one_after_the_other_is_as_together(prepared, document, name):
             assert said(searched) == said(translator.translate(sources[: row + 1], documents[: row + 1])[-1:])
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", EVERY)
 def test_documents_in_another_order_change_no_sentence(prepared, document, name):
     translator, (sources, documents) = translator_of(prepared, name), document
     wanted = dict(
