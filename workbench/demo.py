@@ -6,18 +6,19 @@ interrupted demo goes on where it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from analyses.lines import digest
 from core_models.resources import data_folder
 from workbench.runs import Run, RunError, open_run
 
 Say = Callable[[str], None]
 # PAST and FUTURE layers hardly train from scratch; Zheng 2018 trains them from the finished recurrent model.
 SECOND_PASS, FIRST_PASS = "past_future_layers", "rnnsearch"
-LONGEST_NAME = 100  # of a grid made of the names of its systems; another is named by their digest
+LONGEST_NAME = 100  # of a run or a grid, made of what its systems are; the rest of a longer one is a digest
 Show = Callable[[int, int, str], None]  # (how much is done, of how much, what is being done)
 
 
@@ -33,38 +34,87 @@ def systems(file: Path | None = None) -> tuple[str, ...]:
     return tuple(read_experiment(file or grid_file()).systems)
 
 
-def in_second_pass(name: str) -> bool:
-    """Does a system begin from FIRST_PASS, seeing twice the updates? Raises ConfigError for an unknown name."""
-    from core_models.systems import describe
+def run_name(description: str) -> str:
+    """The name of a system's folder, which every file system takes: coverage-form=neural of coverage:form=neural."""
+    name = re.sub(r"[^\w+=.-]+", "-", re.sub(r"[\s\[\]]+", "", description), flags=re.ASCII).rstrip("-.")
+    return _cut(name)
 
-    return any(SECOND_PASS in mechanism for mechanism in describe(name).mechanisms)
+
+def _cut(name: str) -> str:
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 9]}-{digest}"
 
 
-def grids_of(names: Sequence[str], root: Path, file: Path | None = None) -> list[Path]:
-    """Grids of any systems of the catalogue beside the demo's own, by its recipe and on its text, in order: files in
-    ROOT/demo. Those that are trained in a second pass begin from what the first grid makes.
+def first_pass(description: str) -> str | None:
+    """What a system with PAST and FUTURE layers begins from, seeing twice the updates: the model without mechanisms.
 
-    file: another grid that is named demo. Raises ConfigError with the nearest known name for one that is none.
+    None for one that trains from scratch. Raises ConfigError for what is no description.
     """
+    from core_models.config import ModelConfig
+    from core_models.systems import describe, parts_of
+
+    if not any(SECOND_PASS in mechanism for mechanism in describe(description).mechanisms):
+        return None
+    systems, settings = parts_of(description)
+    bare = [system for system in systems if not describe(system).mechanisms] or [FIRST_PASS]
+    kept = [setting for setting in settings if _key(setting) in ModelConfig.model_fields]
+    return _written(bare, kept)
+
+
+def by_recipe(description: str, file: Path | None = None) -> str:
+    """A description with the settings of the demo's own systems that it does not set itself.
+
+    file: another grid that is named demo. Raises ConfigError for what cannot be built.
+    """
+    import core_models
+    from core_models.settings import settings_in
+    from core_models.systems import parts_of
+    from workbench.experiments.grid import read_experiment
+
+    demo = read_experiment(file or grid_file())
+    names, settings = parts_of(description)
+    recipe = settings_in(next(iter(demo.systems.values())).partition(":")[2])
+    own = {_key(setting) for setting in settings}
+    whole = _written(names, [*(setting for setting in recipe if _key(setting) not in own), *settings])
+    core_models.build(whole, demo.data.pieces)
+    return whole
+
+
+def _key(setting: str) -> str:
+    return setting.partition("=")[0]
+
+
+def _written(names: Sequence[str], settings: Sequence[str]) -> str:
+    return ":".join(filter(None, ("+".join(names), ",".join(settings))))
+
+
+def grids_of(descriptions: Sequence[str], root: Path, file: Path | None = None) -> list[Path]:
+    """Grids of any systems beside the demo's own, by its recipe and on its text, in order: files in ROOT/demo. Those
+    that are trained in a second pass begin from what the first grid makes.
+
+    descriptions: NAME, NAME:key=value,... or NAME+NAME of the catalogue. file: another grid that is named demo. Raises
+    ConfigError with the nearest known name for one that is none, and for what cannot be built.
+    """
+    before = {description: first_pass(description) for description in descriptions}
+    firsts = list(dict.fromkeys(first for first in before.values() if first))
+    scratch = [*(description for description, first in before.items() if first is None), *firsts]
+    later = [(first, [one for one in before if before[one] == first]) for first in firsts]
+    passes: list[tuple[str | None, list[str]]] = [(None, scratch), *later]
+    wanted = [(first, {run_name(one): by_recipe(one, file) for one in systems}) for first, systems in passes]
+    return [_write_grid(systems, first, root, file) for first, systems in wanted if systems]
+
+
+def _write_grid(systems: Mapping[str, str], first: str | None, root: Path, file: Path | None) -> Path:
+    """The demo's grid with other systems, descriptions by the names of their folders; they begin from `first`."""
     from core_models.settings import write_yaml
     from workbench.experiments.grid import read_experiment
 
     own = read_experiment(file or grid_file())
-    recipe = next(iter(own.systems.values())).partition(":")[2]
-    later = [name for name in names if in_second_pass(name)]
-    passes: list[tuple[list[str], dict[str, str]]] = [
-        ([*(name for name in names if name not in later), *([FIRST_PASS] if later else [])], {}),
-        (later, {"begin_from": f"{own.name}/{FIRST_PASS}"}),
-    ]
-    grids = []
-    for systems, begins in passes:
-        if wanted := {name: f"{name}:{recipe}" for name in systems}:
-            name = "+".join(wanted)
-            written = root / own.name / f"{name if len(name) <= LONGEST_NAME else digest([*wanted])}.yaml"
-            written.parent.mkdir(parents=True, exist_ok=True)
-            write_yaml(written, {**own.model_dump(mode="json", exclude_defaults=True), "systems": wanted, **begins})
-            grids.append(written)
-    return grids
+    begins = {} if first is None else {"begin_from": f"{own.name}/{run_name(first)}"}
+    written = root / own.name / f"{_cut(','.join(systems))}.yaml"
+    written.parent.mkdir(parents=True, exist_ok=True)
+    write_yaml(written, {**own.model_dump(mode="json", exclude_defaults=True), "systems": dict(systems), **begins})
+    return written
 
 
 def complete(root: Path, file: Path | None = None) -> bool:

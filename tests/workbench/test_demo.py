@@ -146,21 +146,83 @@ def test_another_system_joins_the_demo_by_its_recipe_and_on_its_text(copied_runs
     assert added.config.model.width == first.config.model.width
     after = _bytes(copied_runs)
     _same(before, {name: content for name, content in after.items() if name in before})
-    with pytest.raises(ConfigError, match=r"there is no system 'em-rooting'; .*em-routing"):
-        demo.grids_of(["em-rooting"], copied_runs)
+
+
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        ("em-rooting", r"there is no system 'em-rooting'; .*em-routing"),
+        ("coverage:form=neutral", "mechanisms.coverage: form: input should be"),
+        ("coverage:backbone=transformer", "coverage stands on .* which transformer does not offer"),
+        ("pfrnn+future-cost-1:cell=gnu", "cell: input should be 'gru' or 'lstm'"),
+    ],
+)
+def test_what_cannot_be_built_joins_no_demo(tmp_path, description, message):
+    with pytest.raises(ConfigError, match=message):
+        demo.grids_of(["em-routing", description], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("description", "name", "whole"),
+    [
+        ("coverage:form=neural", "coverage-form=neural", "coverage:{recipe},form=neural"),
+        ("rnnsearch:first_state=zero", "rnnsearch-first_state=zero", "rnnsearch:{recipe},first_state=zero"),
+        (
+            "coverage+gdr-rnn:losses=[bow, bca],norm=post",
+            "coverage+gdr-rnn-losses=bow-bca-norm=post",
+            "coverage+gdr-rnn:{recipe},losses=[bow, bca],norm=post",
+        ),
+        (
+            "future-cost-2:dropout=0.1,preset=tiny",
+            "future-cost-2-dropout=0.1-preset=tiny",
+            "future-cost-2:attention_dropout=0,dropout=0.1,preset=tiny",
+        ),
+        ("gdr-bow:losses=[]", "gdr-bow-losses=", "gdr-bow:{recipe},losses=[]"),
+    ],
+)
+def test_a_description_joins_by_the_recipe_and_has_a_plain_name(tmp_path, description, name, whole):
+    """What it sets itself it keeps; its folder's name holds nothing that a file system or a shell reads."""
+    (grid,) = demo.grids_of([description], tmp_path)
+    assert read_experiment(grid).systems == {name: whole.format(recipe="preset=demo,dropout=0,attention_dropout=0")}
+    assert grid == tmp_path / "demo" / f"{name}.yaml"
+
+
+def test_a_long_name_is_cut_and_still_its_own():
+    one, other = (demo.run_name(f"gdr-bow-bca:{'bag_smoothing=0.1,' * 9}lambda_2={value}") for value in (1, 2))
+    assert one != other
+    assert len(one) == len(other) == demo.LONGEST_NAME
+    assert one.startswith("gdr-bow-bca-bag_smoothing=0.1-")
+
+
+@pytest.mark.parametrize(
+    ("description", "first"),
+    [
+        ("coverage:form=neural", None),
+        ("gdr-rnn+coverage", None),
+        ("pfrnn-loss:weight=0.5", "rnnsearch"),
+        ("pfrnn+future-cost-1:cell=lstm,layers=[past]", "rnnsearch:cell=lstm"),
+        ("rnnsearch-2dec+coverage+prnn:width=32", "rnnsearch-2dec:width=32"),
+    ],
+)
+def test_a_second_pass_begins_from_the_same_model_without_mechanisms(description, first):
+    assert demo.first_pass(description) == first
 
 
 def test_layers_of_content_join_the_demo_in_a_second_pass(copied_runs, demo_runs):
     """RNNSearch is trained before, although nobody asked for it, and all that it has in common with them is taken."""
-    assert [demo.in_second_pass(name) for name in ("pfrnn", "coverage", "frnn-gru-i-loss")] == [True, False, True]
-    first, second = demo.grids_of(["pfrnn", "gdr-rnn", "prnn-loss"], copied_runs, grid_of(demo_runs))
-    assert [list(read_experiment(grid).systems) for grid in (first, second)] == [
-        ["gdr-rnn", "rnnsearch"],
-        ["pfrnn", "prnn-loss"],
+    names = ["pfrnn", "gdr-rnn", "prnn-loss", "pfrnn:cell=lstm"]
+    grids = [read_experiment(grid) for grid in demo.grids_of(names, copied_runs, grid_of(demo_runs))]
+    assert [(grid.begin_from, [*grid.systems]) for grid in grids] == [
+        (None, ["gdr-rnn", "rnnsearch", "rnnsearch-cell=lstm"]),
+        ("demo/rnnsearch", ["pfrnn", "prnn-loss"]),
+        ("demo/rnnsearch-cell=lstm", ["pfrnn-cell=lstm"]),
     ]
-    for grid in demo.grids_of(["pfrnn"], copied_runs, grid_of(demo_runs)):
+    for grid in demo.grids_of(["pfrnn+coverage:form=subtractive,cell=lstm"], copied_runs, grid_of(demo_runs)):
         demo.build(copied_runs, say=lambda _: None, file=grid)
-    (start,) = (event for event in open_run("demo/pfrnn", copied_runs).events() if event["event"] == "start")
+    run = open_run("demo/pfrnn+coverage-form=subtractive-cell=lstm", copied_runs)
+    assert run.mechanisms == {"past_future_layers", "coverage"}
+    (start,) = (event for event in run.events() if event["event"] == "start")
     assert start["unmatched"]
     assert all(name.startswith("mechanisms.") for name in start["unmatched"])
 

@@ -20,7 +20,8 @@ from workbench.cli.shared import (
 @app.command()
 def demo(
     systems: Annotated[
-        list[str] | None, typer.Argument(help="Others of the catalogue, by the demo's recipe; none: its own three")
+        list[str] | None,
+        typer.Argument(help="Others by its recipe, such as em-routing or coverage:form=neural; none: its own three"),
     ] = None,
     root: RunsRoot = Path("runs"),
     device: Device = "cpu",

@@ -1,11 +1,29 @@
 """Start: what is loaded, the demo and a button that builds it, and the health of this machine."""
 
 import shlex
+from collections.abc import Collection
 
 import streamlit as st
 
 from workbench import demo, frame, jobs, overview, plugins
 from workbench.widgets import job_view
+
+
+def add_to_demo(chosen: str, there: Collection[str]) -> None:
+    """The button that trains one more system, where it can be built and is not there; what it begins from."""
+    demo.by_recipe(chosen)  # refuses what cannot be built
+    if (name := f"demo/{demo.run_name(chosen)}") in there:
+        st.text(f"{name} is there already.")
+        return
+    if first := demo.first_pass(chosen):
+        st.text(
+            f"PAST and FUTURE layers hardly train from scratch: {chosen} begins from the demo's {first}, which "
+            "is trained before if need be, and so sees twice its updates."
+        )
+    add = ("demo", chosen, "--runs", str(here.root))
+    job_view.offer(here.root / jobs.FOLDER, add, "Train, translate and trace it", f"Demo: {chosen}")
+    st.code(shlex.join(["workbench", *add]), language="bash")
+
 
 here = frame.current()
 frame.heading(
@@ -56,16 +74,17 @@ if demo.complete(here.root):
         with more, frame.sentences_for_errors():
             there = {run.name for run in here.runs if "test" in run.tests()}
             absent = [name for name in catalogue() if f"demo/{name}" not in there]
-            chosen = st.selectbox("System", absent, key="another")
-            if chosen is not None:
-                if demo.in_second_pass(chosen):
-                    st.text(
-                        f"PAST and FUTURE layers hardly train from scratch: {chosen} begins from the demo's "
-                        f"{demo.FIRST_PASS}, which is trained before if need be, and so sees twice its updates."
-                    )
-                add = ("demo", chosen, "--runs", str(here.root))
-                job_view.offer(here.root / jobs.FOLDER, add, "Train, translate and trace it", f"Demo: {chosen}")
-                st.code(shlex.join(["workbench", *add]), language="bash")
+            left, right = st.columns(2)
+            listed = left.selectbox("System", absent, key="another")
+            described = right.text_input(
+                "Or any other, with options or of several systems",
+                key="described",
+                placeholder="NAME:option=value or NAME+NAME",
+                help="Options change a system: `coverage:form=subtractive`. A plus joins the mechanisms of several, on "
+                "the backbone of the first: `pfrnn-loss+future-cost-2`. `workbench systems` lists all names.",
+            ).strip()
+            if chosen := described or listed:
+                add_to_demo(chosen, there)
 else:
     build = ("demo", "--runs", str(here.root))
     with frame.sentences_for_errors():

@@ -38,6 +38,25 @@ def test_it_counts_what_is_loaded_and_names_the_machine_when_asked(with_demo):
     assert any("prnn begins from the demo's rnnsearch" in text and "twice its updates" in text for text in texts(at))
 
 
+def test_any_description_joins_the_demo_and_what_is_none_is_refused(with_demo, monkeypatch):
+    monkeypatch.setattr(demo, "complete", lambda root: True)
+    (with_demo / "demo" / "future-cost-1").rename(with_demo / "demo" / "coverage-form=subtractive")
+    at = open_page("start")
+    at.session_state["more"] = True
+    field = at.run().text_input(key="described")
+    assert all(f"`{example}`" in field.help for example in ("coverage:form=subtractive", "pfrnn-loss+future-cost-2"))
+    at = field.input("coverage:form=subtractive").run()
+    assert "demo/coverage-form=subtractive is there already." in texts(at)
+    at = at.text_input(key="described").input(" coverage:form=neural ").run()
+    assert f"workbench demo coverage:form=neural --runs {with_demo}" in codes(at)
+    at = at.text_input(key="described").input("pfrnn-loss+future-cost-2:cell=lstm").run()
+    assert f"workbench demo pfrnn-loss+future-cost-2:cell=lstm --runs {with_demo}" in codes(at)
+    assert any("begins from the demo's rnnsearch:cell=lstm" in text for text in texts(at))
+    at = at.text_input(key="described").input("coverage:form=neutral").run()
+    assert any("form: input should be" in error.value.replace("\\", "") for error in at.error)
+    assert not [code for code in codes(at) if code.startswith("workbench demo")]
+
+
 def test_the_demo_is_started_found_again_after_a_reload_and_cancelled(runs_root):
     at = open_page("start")
     assert f"workbench demo --runs {runs_root}" in codes(at)
