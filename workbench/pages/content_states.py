@@ -26,7 +26,10 @@ here = frame.needs_runs()
 able = layered(here.tested)
 part = page_parts.choose(st, PARTS, "content")
 if part != "coverage" and not able:
-    page_parts.none_able(here, "has PAST or FUTURE layers", "pfrnn-loss")
+    page_parts.none_able(
+        here, "has PAST or FUTURE layers", "pfrnn-loss", settings="--init-from RNNSEARCH_RUN",
+        reason="They hardly train from scratch, so a run begins from a trained run of rnnsearch (--init-from).",
+    )  # fmt: skip
 SECTIONS[part](here, able)
 if part != "coverage":
     page_parts.left_out(here, able, "PAST and FUTURE layers")

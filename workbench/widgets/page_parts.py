@@ -20,16 +20,19 @@ def choose(place, parts: Mapping[str, str], key: str) -> str:
     )  # fmt: skip
 
 
-def none_able(here: frame.Frame, said: str, system: str, changes: str = "", settings: str = "") -> None:
+def none_able(
+    here: frame.Frame, said: str, system: str, changes: str = "", settings: str = "", reason: str = ""
+) -> None:
     """Says that no chosen run has what a page shows (`said`), how to make one of a system, and ends the page.
 
-    changes: of the system where it is trained, from the colon on; settings: further words of that command.
+    changes: of the system where it is trained, from the colon on; settings: further words of that command, and the
+    reason for them, a sentence.
     """
     root = shlex.quote(str(here.root))
     train = f"workbench train {system}{changes} --data DATA --out {root}/{system} {settings}".rstrip()
+    how = "Choose one, add one to the demo, or train one on the data of a run that is there:"
     frame.empty(
-        f"None of the chosen runs {said}. Choose one, add one to the demo, or train one on the data of a run that is "
-        "there:",
+        " ".join(filter(None, (f"None of the chosen runs {said}.", reason, how))),
         f"workbench demo {system} --runs {root}\n{train}",
     )
     st.stop()

@@ -38,7 +38,10 @@ def test_a_test_set_and_coverage(both):
 def test_without_such_a_run_the_page_says_how_to_train_one(with_demo):
     at = open_page("content_states", runs=["demo/transformer"])
     assert any("None of the chosen runs has PAST or FUTURE layers" in text for text in texts(at))
-    assert any("workbench train pfrnn-loss" in code and "workbench demo pfrnn-loss" in code for code in codes(at))
+    assert any("They hardly train from scratch" in text for text in texts(at))
+    trained = next(code for code in codes(at) if "workbench demo pfrnn-loss" in code).splitlines()[1]
+    assert trained.startswith("workbench train pfrnn-loss ")
+    assert trained.endswith(" --init-from RNNSEARCH_RUN")
 
 
 def test_the_truth_is_there_for_runs_without_masses(both):
