@@ -18,6 +18,7 @@ from analyses.alignment import Link
 from analyses.significance import percentile_interval, resampled_sums
 
 Links = Sequence[AbstractSet[Link]]
+MACRO = "CDR (macro)"
 
 
 class CoverageDifference(NamedTuple):
@@ -98,9 +99,17 @@ def _covered(reference_links: Links, hypothesis_links: Links) -> pd.DataFrame:
 def intervals(sentences: pd.DataFrame, samples: int = 1000) -> pd.DataFrame:
     """The measures of a test set with 95 % bootstrap intervals over its sentences: measure, score, low, high.
 
-    Measures: CDR (micro, a ratio), and the proxies of under- and over-translation in percent of source words.
+    Measures: CDR over all words (micro) and as a mean over the sentences whose reference covers any (macro), and the
+    proxies of under- and over-translation in percent of source words.
     """
-    counts = sentences[["missed", "covered", "repeated", "words"]].to_numpy()
+    counted = sentences["covered"] > 0
+    counts = np.column_stack(
+        [
+            sentences[["missed", "covered", "repeated", "words"]],
+            (1 - sentences["missed"] / sentences["covered"]).where(counted, 0.0),
+            counted,
+        ]
+    )
     drawn = resampled_sums(counts, samples)
     rows = []
     for (measure, score), shares in zip(
@@ -111,7 +120,9 @@ def intervals(sentences: pd.DataFrame, samples: int = 1000) -> pd.DataFrame:
 
 
 def _shares(sums: np.ndarray) -> dict[str, np.ndarray]:
-    """sums[..., 4] of missed, covered, repeated, words -> the measures [...]; NaN where nothing is covered."""
+    """sums[n, 6] of missed, covered, repeated, words, a sentence's own ratio, sentences that have one -> the measures
+    [n]; NaN where nothing is covered."""
+    missed, covered, repeated, words, ratios, ratable = sums.T
     with np.errstate(invalid="ignore"):
-        under, over = sums[:, 0] / sums[:, 1], sums[:, 2] / sums[:, 3]
-    return {"CDR": 1.0 - under, "under (proxy, %)": 100 * under, "over (proxy, %)": 100 * over}
+        under, over, macro = missed / covered, repeated / words, ratios / ratable
+    return {"CDR": 1.0 - under, MACRO: macro, "under (proxy, %)": 100 * under, "over (proxy, %)": 100 * over}

@@ -79,5 +79,8 @@ def test_a_corpus_adds_words_up():
     for sentences in (table, kept):
         found = adequacy.intervals(sentences, samples=100).set_index("measure")
         assert found.loc["CDR", "score"] == pytest.approx(4 / 6)
+        assert found.loc[adequacy.MACRO, "score"] == pytest.approx(0.75), "2/4 and 2/2; the third covers nothing"
+        assert found.loc[adequacy.MACRO, "low"] == pytest.approx(0.5)
+        assert found.loc[adequacy.MACRO, "high"] == 1.0
         assert found.loc["under (proxy, %)", "score"] == pytest.approx(200 / 6)
         assert found.loc["over (proxy, %)", "score"] == pytest.approx(100 / 9), "one repeated word of 5 + 3 + 1"

@@ -38,13 +38,15 @@ def test_an_aligner_is_trained_once_and_is_the_same_for_every_choice_of_runs(gra
 def test_the_more_words_are_spoiled_the_less_is_covered(graded_runs, trained):
     table = adequacy.adequacy_table(graded_runs, "test", trained[0], samples=200)
     by_measure = table.pivot(index="measure", columns="system", values="score")[["transformer", *NAMES[1:]]]
+    own = adequacy.by_sentence(graded_runs, "test", trained[0])
     cdr = by_measure.loc["CDR"]
     assert cdr["transformer"] < cdr["future-cost-1"] < cdr["future-cost-2"] < 1
+    wanted = {name: (1 - table["under"]).mean() for name, table in own.items()}
+    assert by_measure.loc["CDR (macro)"].to_dict() == pytest.approx(wanted)
     assert by_measure.loc["under (proxy, %)"].tolist() == pytest.approx((100 - 100 * cdr).tolist())
     assert ((table["low"] <= table["score"]) & (table["score"] <= table["high"])).all()
     worst = adequacy.sentences_table(graded_runs, "test", trained[0])
     assert (worst["missed"] + worst["repeated"]).is_monotonic_decreasing
-    own = adequacy.by_sentence(graded_runs, "test", trained[0])
     sums = own["transformer"][["missed", "covered"]].sum()
     assert 1 - sums["missed"] / sums["covered"] == pytest.approx(cdr["transformer"])
     assert worst["missed"].sum() == sum(table["missed"].sum() for table in own.values())
@@ -99,7 +101,7 @@ def test_the_page_draws_the_measures_and_lists_the_sentences(graded_runs, traine
     at = open_page("adequacy")
     wanted = adequacy.adequacy_table(graded_runs, "test", trained[0]).set_index(["system", "measure"])["score"]
     chart = charts(at)[0]
-    assert {"CDR", "under (proxy, %)", "over (proxy, %)"} <= axis_titles(chart)
+    assert {"CDR", "CDR (macro)", "under (proxy, %)", "over (proxy, %)"} <= axis_titles(chart)
     for name in NAMES:
         drawn = [float(trace["x"][0]) for trace in traces(chart, name)]
         assert drawn == pytest.approx(wanted[name].tolist())

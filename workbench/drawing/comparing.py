@@ -136,8 +136,9 @@ def _adequacy(request: Request) -> Figure:
         named(table, request), baseline=short_names(request.runs).get(request.base), styles=styles(request)
     )
     said = (
-        f"CDR: of the source words that {covering} covers, the share that the translation covers too. Under and over "
-        "are proxies, no human counts: the rest, and source words that the same word translates twice or more, and "
-        f"more often than in {covering}. All links are of one frozen aligner ({aligner.digest}, {origin})."
+        f"CDR: of the source words that {covering} covers, the share that the translation covers too, of all words and "
+        "(macro) as a mean over sentences. Under and over are proxies, no human counts: the rest, and source words "
+        f"that the same word translates twice or more, and more often than in {covering}. All links are of one frozen "
+        f"aligner ({aligner.digest}, {origin})."
     )
     return replace(figure, name="adequacy", title="Adequacy", caption=f"{figure.caption} {said}")

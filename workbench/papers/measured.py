@@ -27,6 +27,7 @@ FIELDS = ["measure", "score", "low", "high", "n", "signature", "system", "where"
 Record = dict[str, Any]
 BENCHES = "*speed*.csv"
 MOST_TRACED = 200  # sentences of a trace that are read: the first ones
+# CDR over all words, as tables print it; its mean over sentences stands beside no printed number.
 _ADEQUACY = {"CDR": "cdr", "over (proxy, %)": "over", "under (proxy, %)": "under"}
 _BENCHED = {
     "parameters": "parameters",
@@ -67,7 +68,8 @@ def of_run(run: Run, base: Run | None, test: str, wanted: frozenset[str]) -> Ite
         if found.get("towards") == "union":
             how += ", towards all references together"
         for row in found["measures"]:
-            measure = _ADEQUACY[row.pop("measure")]
+            if (measure := _ADEQUACY.get(row.pop("measure"))) is None:
+                continue
             counted = "" if measure == "cdr" else "a proxy by links, where people counted; "
             yield {**own, **row, "measure": measure, "how": counted + how}
     if wanted & {"entropy", "diversity"}:

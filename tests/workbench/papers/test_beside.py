@@ -190,6 +190,7 @@ def test_what_was_computed_once_stands_there_until_its_run_changes(results, prep
     aligner, _ = adequacy.aligner_of([run], "test")
     computed = adequacy.adequacy_table([run], "test", aligner, samples=50).set_index("measure")
     found = ours(table, [run], "test", results).set_index("measure")
+    assert set(found.index) == {"cdr", "over", "under"}
     assert found.loc["cdr", "score"] == computed.loc["CDR", "score"]
     assert found.loc["under", ["low", "high"]].tolist() == computed.loc["under (proxy, %)", ["low", "high"]].tolist()
     assert "a proxy by links, where people counted" in found.loc["over", "how"]
