@@ -17,6 +17,7 @@ from analyses.routing import effective_capsules
 from analyses.significance import DEFAULT_SEED, percentile_interval, resampled_sums
 
 MEASURES = ("effective", "used", "fullest_share", "negative")
+DISTANCE_MEASURES = ("coupling", "correlation", "weight")
 
 
 def fullest_share(couplings: np.ndarray) -> np.ndarray:
@@ -35,6 +36,19 @@ def negative_share(couplings: np.ndarray, correlations: np.ndarray) -> np.ndarra
     """Share of the weights c + p that are below zero, so that a word is taken off a capsule: [iterations]."""
     weights = np.asarray(couplings, dtype=np.float64) + correlations
     return (weights < 0).mean((1, 2))
+
+
+def of_distances(couplings: np.ndarray, correlations: np.ndarray, distances: np.ndarray, reach: int) -> np.ndarray:
+    """What tells context sentences apart by how far they stand: [iterations, reach, 3], the numbers of
+    `DISTANCE_MEASURES`.
+
+    The largest coupling of a word, a mean over words: 1 / m where words go to all capsules alike, 1 where each goes to
+    one (the mean of all couplings is 1 / m at every distance). The mean p. The mean of |c + p|: how much a word counts,
+    be it added to a capsule or taken off it.
+    """
+    coupled = np.asarray(couplings, dtype=np.float64)
+    columns = (coupled.max(-1, keepdims=True), correlations, np.abs(coupled + correlations))
+    return np.stack([by_distance(values, distances, reach) for values in columns], axis=-1)
 
 
 def by_distance(values: np.ndarray, distances: np.ndarray, reach: int) -> np.ndarray:
@@ -63,14 +77,13 @@ def _received(couplings: np.ndarray) -> np.ndarray:
 class ContextSpread:
     """What routing of the context did in S sentences that have one.
 
-    words [S]; each [S, iterations, 4], the numbers of `MEASURES`; correlation, weight [S, iterations, K]: means of p
-    and of c + p at each distance, NaN where no word stands.
+    words [S]; each [S, iterations, 4], the numbers of `MEASURES`; far [S, iterations, K, 3], those of
+    `DISTANCE_MEASURES` at each distance, NaN where no word stands.
     """
 
     words: np.ndarray
     each: np.ndarray
-    correlation: np.ndarray
-    weight: np.ndarray
+    far: np.ndarray
 
 
 def spread(couplings: np.ndarray, correlations: np.ndarray, distances: np.ndarray, reach: int) -> ContextSpread:
@@ -82,8 +95,7 @@ def spread(couplings: np.ndarray, correlations: np.ndarray, distances: np.ndarra
     return ContextSpread(
         np.array([couplings.shape[1]]),
         np.stack(columns, axis=-1)[None],
-        by_distance(correlations, distances, reach)[None],
-        by_distance(np.asarray(couplings) + correlations, distances, reach)[None],
+        of_distances(couplings, correlations, distances, reach)[None],
     )
 
 
@@ -91,7 +103,7 @@ def together(spreads: Sequence[ContextSpread]) -> ContextSpread:
     """Several sentences as one; raises ValueError where there is none."""
     if not spreads:
         raise ValueError("no sentence has a context to measure")
-    names = ("words", "each", "correlation", "weight")
+    names = ("words", "each", "far")
     return ContextSpread(*(np.concatenate([getattr(one, name) for one in spreads]) for name in names))
 
 
@@ -99,17 +111,16 @@ def measures(found: ContextSpread, samples: int = 1000, seed: int = DEFAULT_SEED
     """Means over sentences with 95 % bootstrap intervals: measure, iteration (from 0, as Figures 6 and 7 count),
     distance (0: all), n (sentences), value, low, high.
 
-    Measures: those of `MEASURES`, and correlation and weight by distance.
+    Measures: those of `MEASURES`, then those of `DISTANCE_MEASURES` by distance.
     """
     rows: list[dict[str, object]] = []
     for place, measure in enumerate(MEASURES):
         for iteration in range(found.each.shape[1]):
             values = found.each[:, iteration, place]
             rows.append({"measure": measure, "iteration": iteration, "distance": 0, **_mean(values, samples, seed)})
-    for measure in ("correlation", "weight"):
-        array = getattr(found, measure)
-        for iteration, column in np.ndindex(*array.shape[1:]):
-            values = array[:, iteration, column]
+    for place, measure in enumerate(DISTANCE_MEASURES):
+        for iteration, column in np.ndindex(*found.far.shape[1:3]):
+            values = found.far[:, iteration, column, place]
             own = values[~np.isnan(values)]
             if len(own):
                 rows.append(

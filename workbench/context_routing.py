@@ -19,7 +19,7 @@ from workbench.runs import Run, RunError
 from workbench.translations import TestSet
 
 AT_ONCE = 32  # sentences whose arrays are held
-_FORMAT = 1
+_FORMAT = 2
 _NAMES = (f"{CAPSULES}.couplings", f"{CAPSULES}.correlations", "context.distance")
 
 

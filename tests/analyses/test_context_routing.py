@@ -28,6 +28,16 @@ def test_weights_below_zero_and_means_by_distance():
     np.testing.assert_allclose(found, [[0.0, -0.15, np.nan], [0.2, 0.0, np.nan]], atol=1e-12)
 
 
+def test_what_tells_distances_apart_by_hand():
+    """A word's couplings sum to one, so that their mean is 1 / m wherever it stands: it tells nothing apart."""
+    found = context_routing.of_distances(COUPLINGS, CORRELATIONS, DISTANCES, 3)
+    np.testing.assert_allclose(found[..., 0], [[0.5, 0.5, np.nan], [0.5, 1.0, np.nan]])
+    np.testing.assert_allclose(found[..., 1], [[0.0, -0.15, np.nan], [0.2, 0.0, np.nan]], atol=1e-12)
+    # First pass, two before: 0.8 and 0.1 in size, twice each; second: 1.1, 0.5, 0.8, 0.4; one before: 0.5, 0.9.
+    np.testing.assert_allclose(found[..., 2], [[0.5, 0.45, np.nan], [0.7, 0.7, np.nan]])
+    np.testing.assert_allclose(context_routing.by_distance(COUPLINGS, DISTANCES, 2), 0.5)
+
+
 def test_measures_are_means_over_sentences():
     one = context_routing.spread(COUPLINGS, CORRELATIONS, DISTANCES, 2)
     other = context_routing.spread(COUPLINGS[:, :2], CORRELATIONS[:, :2], DISTANCES[:2], 2)
@@ -39,7 +49,8 @@ def test_measures_are_means_over_sentences():
     assert known.loc[("effective", 0, 0), "value"] == pytest.approx(2)
     assert known.loc[("correlation", 1, 1), "n"] == 1
     assert known.loc[("correlation", 1, 1), "value"] == pytest.approx(0.2)
-    assert known.loc[("weight", 0, 2), "value"] == pytest.approx(0.5 - 0.15)
+    assert known.loc[("weight", 0, 2), "value"] == pytest.approx(0.45)
+    assert known.loc[("coupling", 1, 2), "value"] == pytest.approx(1)
     inside = (table["low"] <= table["value"] + 1e-12) & (table["value"] <= table["high"] + 1e-12)
     assert inside.all()
 

@@ -60,12 +60,15 @@ def _corpus(request: Request) -> Figure:
 
 @drawing("context-distances", options=("sentences",))
 def _distances(request: Request) -> Figure:
+    from analyses.context_routing import DISTANCE_MEASURES
     from workbench.figures.context import context_distances
 
     table = measures_table(request)
     return context_distances(
         table[table["distance"] > 0],
-        ("correlation", "weight"),
-        "Mean correlation p and mean weight c + p of the words of a context sentence, by how far before the sentence "
-        f"it stands. {_said(table, request)}.",
+        DISTANCE_MEASURES,
+        "Words of a context sentence, by how far before the sentence it stands: the largest coupling c of a word, a "
+        "mean over words (at first the even share, one over the number of capsules; 1: each word goes to one "
+        "capsule); the mean correlation p; the mean size of the weights c + p, how much a word counts, be it added to "
+        f"a capsule or taken off it. Means over {_said(table, request)}. Iterations count from 0.",
     )

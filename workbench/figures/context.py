@@ -30,8 +30,9 @@ LABELS = {
     "fullest_share": "share of the fullest",
     "negative": "weights below 0",
     "query_cosine": "cosine with q",
+    "coupling": "largest c of a word",
     "correlation": "mean p",
-    "weight": "mean c + p",
+    "weight": "mean |c + p|",
 }
 
 

@@ -197,7 +197,7 @@ def test_a_test_set_is_measured_sentence_by_sentence_and_kept(context_runs, pass
     own = context_routing.spread(couplings, correlations, trace["context.distance"], 3)
     assert whole.words[-1] == own.words[0]
     np.testing.assert_allclose(whole.each[-1], own.each[0], atol=1e-5)
-    np.testing.assert_allclose(whole.correlation[-1], own.correlation[0], atol=1e-5)
+    np.testing.assert_allclose(whole.far[-1], own.far[0], atol=1e-5)
     test = run_test(run)
     there = [place for place in range(row + 1) if before(test, place, 3).there]
     assert len(whole.words) == len(there)
@@ -210,8 +210,10 @@ def test_a_test_set_is_measured_sentence_by_sentence_and_kept(context_runs, pass
     used = table[(table.measure == "used") & (table.distance == 0)]
     assert drawn[(drawn.panel == "capsules in use") & (drawn.mark == "line")].value.tolist() == used.value.tolist()
     far = draw("context-distances", request).table
-    wanted = table[(table.measure == "correlation") & (table.distance == 2)].value.tolist()
-    assert far[(far.panel == "mean p") & (far.series == "2 before")].value.tolist() == wanted
+    for place, label in enumerate(("largest c of a word", "mean p", "mean |c + p|")):
+        wanted = np.nanmean(whole.far[:, :, 1, place], axis=0)
+        drawn = far[(far.panel == label) & (far.series == "2 before")]
+        np.testing.assert_allclose(drawn.value.astype(float), wanted, atol=1e-12)
 
 
 def test_what_cannot_be_drawn_is_said(context_runs, demo_runs):
