@@ -92,10 +92,14 @@ def _series(one: Mapping[Any, Any]) -> str:
 def _units(columns: list[Column], relative: bool) -> dict[str, str]:
     """In which panel, called by its unit, ours of each measure stands: that of the first column with the measure.
 
-    Speeds of ours are ratios to the baseline's, and stand nowhere beside numbers a second.
+    Speeds of ours are ratios to the baseline's, and stand nowhere beside numbers a second; proxies of what people
+    counted have panels of their own.
     """
+    from workbench.papers.beside import MEASURE_NAMES
+    from workbench.papers.measured import PROXIES
+
     return {
-        column.measure: unit
+        column.measure: MEASURE_NAMES[column.measure] if column.measure in PROXIES else unit
         for column in reversed(columns)
         if column.measure
         for unit in [_unit(column, relative)]
@@ -131,10 +135,14 @@ def _printed(table: Table, columns: list[Column], relative: bool) -> pd.DataFram
 
 def _caption(source: str, table: Table, ours: pd.DataFrame) -> str:
     from workbench.papers.beside import origins
+    from workbench.papers.measured import PROXIES
 
     said = f"Hollow: printed in {source} ({table.data}). "
     if ours.empty:
         return said + "Nothing of ours has these systems and measures."
+    proxies = ours["measure"].isin(PROXIES).any()
+    apart = " What people counted stands apart from our proxies of it by links, another measure." if proxies else ""
     return (
-        f"{said}Filled: ours with 95 % intervals, of other data than the paper's and no reproduction: {origins(ours)}."
+        f"{said}Filled: ours with 95 % intervals, of other data than the paper's and no reproduction: "
+        f"{origins(ours)}.{apart}"
     )

@@ -27,7 +27,8 @@ def paper_table(
     caption: str = "",
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """A panel for each unit of `printed`, rows in the order in which they come; `label` names a `row` on the axis.
+    """A panel for each unit of `printed`, then for each that only `ours` has; rows in the order in which they come, and
+    `label` names a `row` on the axis.
 
     Columns that share a unit share its panel, each with a marker of its own. `low` and `high` are the ends of an
     interval (NaN where there is none). Raises ValueError where a row of `ours` is none of the printed ones.
@@ -51,7 +52,7 @@ def paper_table(
             y,
             max(0.6, 0.16 * len(labels)),
         )
-        for unit in dict.fromkeys(theirs["unit"])
+        for unit in dict.fromkeys([*theirs["unit"], *mine["unit"]])
     ]
     return Figure(
         "paper-table",
@@ -97,6 +98,14 @@ def _summary(printed: pd.DataFrame, ours: pd.DataFrame) -> str:
             f"{unit}: printed are {low['value']:.10g} ({low['label']}, {low['column']}) to "
             f"{high['value']:.10g} ({high['label']}, {high['column']})"
         )
-        mine = ours.loc[ours["unit"] == unit, "score"]
-        said.append(text + (f", ours on other data {mine.min():.2f} to {mine.max():.2f}" if len(mine) else ""))
+        mine = _range(ours, unit)
+        said.append(f"{text}, {mine}" if mine else text)
+    alone = dict.fromkeys(unit for unit in ours["unit"] if unit not in set(printed["unit"]))
+    said += [f"{unit}: {_range(ours, unit)}" for unit in alone]
     return f"{'; '.join(said)}."
+
+
+def _range(ours: pd.DataFrame, unit: str) -> str:
+    """From where to where ours are in a unit; "" where there is none."""
+    mine = ours.loc[ours["unit"] == unit, "score"]
+    return f"ours on other data {mine.min():.2f} to {mine.max():.2f}" if len(mine) else ""

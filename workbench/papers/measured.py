@@ -28,6 +28,7 @@ Record = dict[str, Any]
 BENCHES = "*speed*.csv"
 MOST_TRACED = 200  # sentences of a trace that are read: the first ones
 # CDR over all words, as tables print it; its mean over sentences stands beside no printed number.
+PROXIES = ("over", "under")  # by links, where papers print what people counted
 _ADEQUACY = {"CDR": "cdr", "over (proxy, %)": "over", "under (proxy, %)": "under"}
 _BENCHED = {
     "parameters": "parameters",
@@ -70,7 +71,7 @@ def of_run(run: Run, base: Run | None, test: str, wanted: frozenset[str]) -> Ite
         for row in found["measures"]:
             if (measure := _ADEQUACY.get(row.pop("measure"))) is None:
                 continue
-            counted = "" if measure == "cdr" else "a proxy by links, where people counted; "
+            counted = "a proxy by links, where people counted; " if measure in PROXIES else ""
             yield {**own, **row, "measure": measure, "how": counted + how}
     if wanted & {"entropy", "diversity"}:
         yield from ({**own, **one} for one in _routing(run, test))

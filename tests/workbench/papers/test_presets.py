@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from core_models.settings import ConfigError
 from core_models.systems import describe
 from tests.workbench.papers.written_runs import written_run
-from workbench import cli
+from workbench import adequacy, cli
 from workbench.drawing import Request, draw
 from workbench.papers import presets
 from workbench.papers.ours import ours
@@ -119,6 +119,23 @@ def test_the_figure_draws_printed_numbers_hollow_and_ours_filled(papers, prepare
     assert panel.y.texts[int(drawn["place"])] == "+Model I"
     assert f"run mine (data {prepared.folder.parent.name}, test set test)" in figure.caption
     assert "no reproduction" in figure.caption
+
+
+def test_proxies_stand_in_no_panel_of_what_people_counted(papers, prepared, tmp_path):
+    run = written_run(tmp_path, "mine", "transformer:preset=tiny", prepared, spoiled=9)
+    aligner, _ = adequacy.aligner_of([run], "test")
+    wanted = adequacy.adequacy_table([run], "test", aligner).set_index("measure")["score"]
+    figure = draw("paper-table", Request((run,), options={"paper": "zheng-2019", "table": "table-3"}))
+    units = {panel.x.label: {mark.series for mark in panel.marks} for panel in figure.panels}
+    assert "mine" in units["coverage difference ratio"]
+    assert all(series.startswith("printed") for series in units["% of source words"])
+    for measure, unit in (("over", "Over-translation (proxy, %)"), ("under", "Under-translation (proxy, %)")):
+        (mark,) = (mark for panel in figure.panels if panel.x.label == unit for mark in panel.marks)
+        assert mark.rows()["score"].tolist() == [wanted[f"{measure} (proxy, %)"]]
+        assert f"{unit}: ours on other data" in figure.summary
+    assert "stands apart from our proxies of it by links" in figure.caption
+    alone = draw("paper-table", Request((run,), options={"paper": "zheng-2019", "table": "table-3", "columns": "cdr"}))
+    assert "proxies" not in alone.caption
 
 
 def test_it_is_drawn_without_a_run_a_panel_for_each_unit(papers, tmp_path):
