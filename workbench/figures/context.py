@@ -40,7 +40,8 @@ def context_routing(cells: pd.DataFrame, caption: str = "") -> Figure:
     """Capsules (downwards) by context words, a map for each iteration and `row`, one below the other.
 
     value: as it is; shown: as it is shaded, couplings as ratios to an even share, all else from -1 to 1 (c + p to
-    `SUM_LIMIT`). Lines part the context sentences, which are named above the first map.
+    `SUM_LIMIT`). Lines part the context sentences, which are named above the first map of a system. The maps of a
+    system have the same words and zoom together.
     """
     require_columns(cells, _CELLS, "cells")
     systems = list(dict.fromkeys(cells["system"]))
@@ -62,7 +63,8 @@ def context_routing(cells: pd.DataFrame, caption: str = "") -> Figure:
         y = Axis(y.label, y.kind, y.positions, y.texts, 1, (-0.5, top))
         title = f"iteration {iteration}, {row}"
         height = max(_LEAST, _ROW_INCHES * (len(capsules) + first))
-        panels.append(Panel(tuple(marks), axis, y, height, f"{system}: {title}" if len(systems) > 1 else title))
+        title = f"{system}: {title}" if len(systems) > 1 else title
+        panels.append(Panel(tuple(marks), axis, y, height, title, linked=str(system)))
     return Figure(
         "context-routing",
         "Context words and capsules",

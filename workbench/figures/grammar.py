@@ -238,13 +238,18 @@ def rule(value: float, horizontal: bool = True, series: str = "", style: SeriesS
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Marks on one pair of axes, drawn in order. `height` is inches of plotting area on paper; the screen scales it."""
+    """Marks on one pair of axes, drawn in order. `height` is inches of plotting area on paper; the screen scales it.
+
+    Panels with the same `linked` zoom together along x, where not all panels of the figure share it; paper shows
+    nothing of this.
+    """
 
     marks: tuple[Mark, ...]
     x: Axis = Axis()
     y: Axis = Axis()
     height: float = 1.5
     title: str = ""
+    linked: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,6 +54,7 @@ def to_plotly(figure: Figure, dark: bool = False, width: int = screen_layout.USU
                     named.add(mark.series)
                 drawn.add_trace(trace.update(showlegend=show), **place)
         _set_axes(drawn, layout, number, dark)
+    _link(drawn, figure)
     return drawn
 
 
@@ -90,6 +91,17 @@ def _set_axes(drawn: go.Figure, layout: Layout, number: int, dark: bool) -> None
     slants = {"autotickangles": _SLANTS, "ticklabeloverflow": "allow"}  # else the last one vanishes where it is long
     drawn.update_xaxes(_axis(panel.x, plotly_lines(labels[0], layout.panel / FONT), x, dark), **slants, **place)
     drawn.update_yaxes(_axis(panel.y, plotly_lines(labels[1], height / FONT), y, dark), **place)
+
+
+def _link(drawn: go.Figure, figure: Figure) -> None:
+    """Lets the x axis of each linked panel follow that of the first one."""
+    first: dict[str, str] = {}
+    for number, panel in enumerate(figure.panels):
+        if panel.linked and not figure.shared_x:
+            own = drawn.get_subplot(number // figure.columns + 1, number % figure.columns + 1)
+            name = own.yaxis.anchor  # of the x axis: x, x2, …
+            if first.setdefault(panel.linked, name) != name:
+                own.xaxis.matches = first[panel.linked]
 
 
 def _axis(axis: Axis, title: str, ticks: tuple[tuple[float, ...], tuple[str, ...]], dark: bool) -> dict:

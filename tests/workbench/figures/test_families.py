@@ -172,6 +172,27 @@ def test_missing_columns_are_named():
         lengths.length_scores(pd.DataFrame({"system": ["a"], "bucket": ["b"]}))
 
 
+def context_cells(system: str, words: int) -> pd.DataFrame:
+    """Two iterations of three maps with two capsules."""
+    rows = [
+        {"system": system, "row": row, "iteration": iteration, "capsule": capsule, "word": word,
+         "word_token": f"{system}{word}", "distance": 1, "value": 0.5, "shown": 1.0}
+        for iteration in (0, 1)
+        for row in (context.COUPLING, context.CORRELATION, context.WEIGHT)
+        for capsule in (1, 2)
+        for word in range(words)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_maps_of_a_system_zoom_together_and_not_with_those_of_another():
+    both = to_plotly(context.context_routing(pd.concat([context_cells("qcn", 3), context_cells("other", 5)])))
+    followed = [axis.matches or axis.plotly_name.replace("axis", "") for axis in both.select_xaxes()]
+    assert followed == ["x"] * 6 + ["x7"] * 6
+    alone = to_plotly(context.context_routing(context_cells("qcn", 3)))
+    assert {axis.matches or "x6" for axis in alone.select_xaxes()} == {"x6"}
+
+
 def test_the_summary_of_context_curves_ends_with_each_system_where_it_ends():
     rows = [("a", 0, 1.0), ("a", 1, 2.0), ("b", 0, 3.0)]
     table = pd.DataFrame(rows, columns=["system", "iteration", "value"])

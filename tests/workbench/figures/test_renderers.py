@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -178,6 +179,19 @@ def test_arrays_travel_typed_and_zoom_survives():
     assert set(made["data"][0]["z"]) >= {"dtype", "bdata"}
     assert made["data"][0]["z"]["dtype"] == "f4"
     assert made["layout"]["uirevision"] == "map"
+
+
+def test_linked_panels_zoom_together_and_look_on_paper_as_they_would_alone():
+    panels = [replace(heat_figure().panels[0], linked=linked) for linked in ("", "a", "b", "a", "b", "c")]
+    for columns in (1, 2):
+        drawn = to_plotly(Figure("maps", "Maps", tuple(panels), columns=columns))
+        matches = [drawn.layout[f"xaxis{number or ''}"].matches for number in ("", 2, 3, 4, 5, 6)]
+        assert matches == [None, None, None, "x2", "x3", None]
+    shared = to_plotly(Figure("maps", "Maps", tuple(panels), shared_x=True))
+    assert {axis.matches for axis in shared.select_xaxes()} == {None, "x6"}  # of the last row, which none follows
+    alone, linked = (to_matplotlib(Figure("maps", "Maps", tuple(replace(panel, linked=name) for panel in panels)))
+                     for name in ("", "a"))  # fmt: skip
+    assert [axes.get_position().bounds for axes in alone.axes] == [axes.get_position().bounds for axes in linked.axes]
 
 
 def test_hover_names_the_tokens_in_one_order():
