@@ -102,10 +102,15 @@ def test_the_figure_is_the_table(context_runs, demo_runs, row):
     drawn = figure.table[figure.table.mark == "bars"]
     words = drawn[drawn.panel == "without a word (source)"]
     assert words.change.dropna().tolist() == table[table.what == WORD].change.tolist()
-    wholes = drawn[drawn.label.notna()]
+    wholes = drawn[drawn.label.notna() & drawn.change.notna()]
     assert wholes.label.tolist()[:2] == ["without the sentence 2 before", "without the sentence 1 before"]
+    assert wholes.change.tolist() == table[table.what != WORD].change.tolist()[1:]
+    moved = drawn[drawn.label.notna() & drawn.routing.notna()]
+    assert moved.label.tolist()[:2] == wholes.label.tolist()[:2]
+    assert moved.routing.tolist() == table[table.what != WORD].routing.iloc[1:].dropna().tolist()
     han = draw("context-changes", Request((context_runs[1],), "test", row, options={"target": "reference"}))
     assert "without a word (translation)" in {panel.title for panel in han.panels}
+    assert "couplings moved" not in {panel.x.label for panel in han.panels}
     plain = open_run("demo/transformer", demo_runs)
     with pytest.raises(RunError, match="reads no sentence but its own; choose a run of qcn"):
         draw("context-changes", Request((plain,), "test", row))
