@@ -244,6 +244,8 @@ def test_cells_are_chosen_by_name(tmp_path):
         ({"search": {"beem": 3}}, "search: unknown key 'beem'; did you mean 'beam'?"),
         ({"seeds": [1, 2, 1]}, "names a seed twice"),
         ({"seeds": []}, "seeds"),
+        ({"systems": {"coverage:form=max": "coverage:form=max"}}, "not every file system takes ':' there"),
+        ({"name": "grid."}, "'grid.' names a folder, and not every file system takes '.' there"),
         ({"data": {"pieces": 50}}, "give either train, dev and tests, or controlled"),
         (
             {"data": {**GRID["data"], "controlled": {"sentences": 9, "dev": 1, "test": 1}}},
@@ -265,7 +267,8 @@ def test_a_test_set_to_inspect_must_be_one_of_its_tests(tmp_path):
 
 
 def test_an_unknown_system_is_refused_before_the_others_are_trained(tmp_path, files):
-    experiment = read_experiment(_write(tmp_path, systems={"plain": "transformer:preset=tiny", "other": "tranformer"}))
+    two = "gdr-bow+future-cost-1:preset=tiny"
+    experiment = read_experiment(_write(tmp_path, systems={"plain": two, "other": "tranformer"}))
     with pytest.raises(ConfigError, match="did you mean 'transformer'"):
         run_experiment(experiment, tmp_path / "runs", files, print, device="cpu")
     assert not (tmp_path / "runs").exists()

@@ -8,6 +8,7 @@ in a cell is `running`'s business.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,8 @@ from workbench.training import finished
 Pair = tuple[str, str]
 # Settings of training that change what is kept and said, not what comes out.
 BOOKKEEPING = {"max_minutes", "keep_last", "keep_every", "log_every", "tensorboard"}
+# What the name of a folder cannot hold, or end in, on one file system or another.
+_NO_NAME = re.compile(r"""[\x00-\x1f<>:"/\\|?*]|[. ]$""")
 
 
 class ControlledText(Section):
@@ -201,6 +204,12 @@ def read_experiment(path: Path) -> Experiment:
     tests = experiment.data.test_names
     if experiment.inspect is not None and experiment.inspect not in tests:
         raise RunError(f"{path}: inspect: {experiment.inspect!r} is none of its tests: {', '.join(tests)}")
+    for name in (experiment.name, *experiment.systems):
+        if found := _NO_NAME.search(name):
+            raise ConfigError(
+                f"{path}: {name!r} names a folder, and not every file system takes {found[0]!r} there; choose another "
+                "name"
+            )
     if len(set(experiment.seeds)) < len(experiment.seeds):
         raise ConfigError(f"{path}: seeds: {list(experiment.seeds)} names a seed twice; each makes one run")
     return experiment

@@ -11,11 +11,12 @@ from workbench.widgets import job_view
 
 def add_to_demo(chosen: str, there: Collection[str]) -> None:
     """The button that trains one more system, where it can be built and is not there; what it begins from."""
+    first = demo.first_pass(chosen)
     demo.by_recipe(chosen)  # refuses what cannot be built
     if (name := f"demo/{demo.run_name(chosen)}") in there:
         st.text(f"{name} is there already.")
         return
-    if first := demo.first_pass(chosen):
+    if first is not None:
         st.text(
             f"PAST and FUTURE layers hardly train from scratch: {chosen} begins from the demo's {first}, which "
             "is trained before if need be, and so sees twice its updates."
