@@ -149,7 +149,7 @@ class DocumentEncoder(Reader):
         return backbone.ended(self.mechanism.norm, backbone.layers(self.mechanism.encoder, "encoder", x, Reader()))
 
     def inside(self, side, layer, x):
-        if side not in self.mechanism.sides or not len(self.states):
+        if self.mechanism.options.side not in (side, "both") or not len(self.states):
             return x
         return np.array([gated(self.mechanism.sublayers[side][layer], one, self.states, self.pre) for one in x])
 
@@ -168,7 +168,7 @@ class OverStacks(Reader):
         ]
 
     def above(self, side, x):
-        held = self.held[side] if side in self.mechanism.sides else []
+        held = self.held[side] if self.mechanism.options.side in (side, "both") else []
         return np.array([self.position(side, one, held) for one in x]) if held else x
 
 
