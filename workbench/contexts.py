@@ -104,6 +104,11 @@ def of_translations(kind: str, side: str) -> bool:
     return side == "decoder" and kind != "document_encoder"
 
 
+def reads_translations(run: Run) -> bool:
+    """Does a run read its own translations of the sentences before too?"""
+    return any(of_translations(kind, side) for kind, side in attending(run))
+
+
 def routing_context(runs: Sequence[Run]) -> list[Run]:
     """The runs that route the words of the sentences before to capsules; raises RunError where none does."""
     found = [run for run in runs if CAPSULES in readers(run)]

@@ -1,4 +1,4 @@
-"""Documents of a test set: translations side by side, sentence by sentence, what each system read before them, scores.
+"""Documents of a test set: translations side by side, sentence by sentence, what each system read beside them, scores.
 
 Gathers from runs; the scores are those of `analyses`. Knows no figure.
 """
@@ -9,9 +9,10 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from workbench.contexts import reach_of, rows_before
+from workbench.contexts import reach_of, reads_translations, rows_before
 from workbench.evaluation import Counting, references, statistics_of_all
 from workbench.runs import Run, RunError
+from workbench.translations import TestSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +38,8 @@ def documents_of(runs: Sequence[Run], test: str) -> dict[str, list[int]]:
 
 def sentences_table(runs: Sequence[Run], test: str, document: str) -> pd.DataFrame:
     """A row a sentence of a document: sentence (from 0, in the test set), source, reference where there is one, and of
-    each run by its name the output; `NAME read` says which sentences it read before, of runs that read any."""
+    each run by its name the output; `NAME read` says what it read beside the sentence (`read_beside`), of runs that
+    read any."""
     import pandas as pd
 
     known = documents_of(runs, test)
@@ -51,20 +53,24 @@ def sentences_table(runs: Sequence[Run], test: str, document: str) -> pd.DataFra
     if first.references is not None:
         columns["reference"] = [first.references[row] for row in rows]
     for run in runs:
-        found, reach = run.translations(test), reach_of(run)
-        columns[run.name] = [found.hypotheses[row] for row in rows]
-        if any(reach):
-            columns[f"{run.name} read"] = [_read(rows_before(first, row, *reach)) for row in rows]
+        hypotheses = run.translations(test).hypotheses
+        columns[run.name] = [hypotheses[row] for row in rows]
+        if any(reach_of(run)):
+            columns[f"{run.name} read"] = [read_beside(run, first, row) for row in rows]
     return pd.DataFrame(columns)
 
 
-def _read(rows: Sequence[int | None]) -> str:
-    """Sentences in words: the first and the last of each stretch of them."""
-    there = sorted(row for row in rows if row is not None)
+def read_beside(run: Run, test: TestSet, sentence: int) -> str:
+    """The sentences of a test set that a run read beside one, in words: the first and the last of each stretch of them,
+    and whether it read its translations of them too."""
+    there = sorted(row for row in rows_before(test, sentence, *reach_of(run)) if row is not None)
+    if not there:
+        return NONE
     stretches = [
         [row for _, row in own] for _, own in itertools.groupby(enumerate(there), key=lambda pair: pair[1] - pair[0])
     ]
-    return ", ".join(f"{own[0]} to {own[-1]}" if len(own) > 1 else str(own[0]) for own in stretches) or NONE
+    said = ", ".join(f"{own[0]} to {own[-1]}" if len(own) > 1 else str(own[0]) for own in stretches)
+    return f"{said} with its own translations" if reads_translations(run) else said
 
 
 def levels_table(runs: Sequence[Run], test: str, metric: str, counting: Counting, samples: int = 1000) -> pd.DataFrame:

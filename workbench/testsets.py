@@ -44,12 +44,13 @@ def corpora_table(runs: Sequence[Run]) -> pd.DataFrame:
     """The prepared text of the runs, a row a split, as Table 1 of Yang 2019 has it: data, split, sentences (pairs),
     documents, length (sentences of a document on average; NaN where documents are not known), runs (trained on it).
 
-    Runs whose data is not at hand are left out.
+    data is named as beside printed numbers. Runs whose data is not at hand are left out.
     """
     import numpy as np
     import pandas as pd
 
     from workbench.evaluation import prepared_of
+    from workbench.papers.measured import place
 
     rows: dict[tuple[str, str], dict[str, object]] = {}
     for run in runs:
@@ -66,7 +67,7 @@ def corpora_table(runs: Sequence[Run]) -> pd.DataFrame:
             documents = None if known is None else len(np.unique(np.asarray(known)))
             length = np.nan if not documents else len(text) / documents
             rows[prepared.digest, split] = {
-                "data": prepared.folder.name, "split": split, "sentences": len(text), "documents": documents,
+                "data": place(run, split)["data"], "split": split, "sentences": len(text), "documents": documents,
                 "length": length, "runs": run.name,
             }  # fmt: skip
     columns = ["data", "split", "sentences", "documents", "length", "runs"]

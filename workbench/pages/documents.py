@@ -1,4 +1,4 @@
-"""Documents: a document's translations side by side, sentence by sentence, with what each system read before them."""
+"""Documents: a document's translations side by side, sentence by sentence, with what each system read beside them."""
 
 import streamlit as st
 
@@ -9,7 +9,7 @@ from workbench.widgets import document_tables, score_tables, testset_tables
 
 frame.heading(
     "Documents",
-    "A document's translations side by side, with the sentences that each system read before; scores of documents.",
+    "A document's translations side by side, with what each system read beside a sentence; scores of documents.",
 )
 here = frame.needs_runs()
 test = here.tested[0].translations(here.view.test).test_set

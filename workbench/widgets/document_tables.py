@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from workbench import documents
-from workbench.contexts import of_context, reach_of, rows_before
+from workbench.contexts import of_context, reads_after, reads_translations
 from workbench.drawing import short_names
 from workbench.evaluation import METRIC_NAMES, Counting
 from workbench.frame import Frame, as_typed, page_file
@@ -56,17 +56,15 @@ def _levels(key: Stamps, test: str, metric: str, counting: Counting, _runs: tupl
 
 
 def show_sentences(here: Frame, document: str) -> None:
-    """The sentences of the document; those that a system read before the chosen one are named below."""
+    """The sentences of the document; what each system read beside the chosen one is named below."""
     test, names = here.view.test, short_names(here.tested)
     table = _sentences(stamps(here.tested, test), test, document, here.tested)
     rows = table["sentence"].tolist()
     wide = {name: st.column_config.TextColumn(name.capitalize(), width="medium") for name in ("source", "reference")}
     outputs = {run.name: st.column_config.TextColumn(names[run.name], width="medium") for run in here.tested}
     read = {
-        f"{run.name} read": st.column_config.TextColumn(
-            f"{names[run.name]} read", width="small", help="Sentences before it in the document"
-        )
-        for run in here.tested
+        f"{run.name} read": st.column_config.TextColumn(f"{names[run.name]} read", width="small", help=_help(run))
+        for run in of_context(here.tested)
     }
     st.dataframe(
         table,
@@ -85,6 +83,13 @@ def show_sentences(here: Frame, document: str) -> None:
         st.page_link(page_file("sentences"), label="Its differences", icon=":material/arrow_forward:")
 
 
+def _help(run: Run) -> str:
+    """What stands in the column of what a run read."""
+    where = "around" if reads_after(run) else "before"
+    translations = ", with the system's own translations of them" if reads_translations(run) else ""
+    return f"Sentences {where} this one in the document{translations}"
+
+
 def _picked(rows: Sequence[int]) -> None:
     chosen = st.session_state["document-sentences"]["selection"]["rows"]
     if chosen:
@@ -94,11 +99,9 @@ def _picked(rows: Sequence[int]) -> None:
 def _said(here: Frame, names: Mapping[str, str]) -> str:
     """What was read beside the chosen sentence, in words."""
     test, number = here.tested[0].translations(here.view.test).test_set, here.view.sentence
-    reading = []
-    for run in of_context(here.tested):
-        rows = sorted(row for row in rows_before(test, number, *reach_of(run)) if row is not None)
-        reading.append(f"{names[run.name]} {', '.join(map(str, rows)) or documents.NONE}")
-    others = [names[run.name] for run in here.tested if run not in of_context(here.tested)]
+    able = of_context(here.tested)
+    reading = [f"{names[run.name]} {documents.read_beside(run, test, number)}" for run in able]
+    others = [names[run.name] for run in here.tested if run not in able]
     said = f"Read beside sentence {number}: {'; '.join(reading)}." if reading else ""
     alone = f" {', '.join(others)}: no sentence but its own." if others else ""
     return f"{said}{alone} Select a row to look at its sentence.".lstrip()

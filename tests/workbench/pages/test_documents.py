@@ -1,12 +1,17 @@
 """Documents: translations side by side with what was read before them, and scores of documents beside sacreBLEU's."""
 
+import json
+import shutil
+
 import pytest
 from sacrebleu.metrics import BLEU
 
+import core_models
 from tests.workbench.pages.app_pages import codes, open_page, texts
 from workbench import documents
-from workbench.contexts import rows_before
+from workbench.contexts import reads_translations, rows_before
 from workbench.evaluation import Counting, prepared_of
+from workbench.papers.measured import place
 from workbench.runs import RunError, open_run
 from workbench.testsets import corpora_table
 
@@ -30,6 +35,19 @@ def test_a_document_is_told_sentence_by_sentence(context_runs, demo_runs, tested
     assert "demo/transformer read" not in table
     with pytest.raises(RunError, match="test has no document 'x'"):
         documents.sentences_table(runs, "test", "x")
+
+
+def test_whose_translations_were_read_is_told(context_runs, offline_run, tested):
+    """Of systems that read translations, their own; as their translators say."""
+    row = next(row for row in range(len(tested.sources)) if None not in rows_before(tested, row, 3, 2))
+    said = {run.name: documents.read_beside(run, tested, row) for run in (*context_runs, offline_run)}
+    qcn, han, document, offline = (run.name for run in (*context_runs, offline_run))
+    assert said[qcn] == said[document] == f"{row - 3} to {row - 1}"
+    assert said[han] == f"{row - 3} to {row - 1} with its own translations"
+    assert said[offline] == f"{row - 2} to {row - 1}, {row + 1} to {row + 2}"
+    assert documents.read_beside(context_runs[1], tested, 0) == documents.NONE
+    for run in (*context_runs, offline_run):
+        assert reads_translations(run) == core_models.load(run.folder).context.outputs
 
 
 def test_documents_are_scored_as_sacrebleu_does(context_runs, tested):
@@ -64,6 +82,9 @@ def test_corpora_are_told_as_table_1_tells_them(context_runs):
         table.loc["train", "sentences"] / table.loc["train", "documents"]
     )
     assert 6 <= table.loc["train", "length"] <= 14  # what the corpus is configured for
+    # The folder of all prepared data is called so: what it belongs to has the name.
+    assert prepared.folder.name == "data"
+    assert set(table["data"]) == {prepared.folder.parent.name} == {place(context_runs[0], "test")["data"]}
 
 
 def test_the_page_shows_the_document_of_the_sentence_and_its_scores(with_context, context_runs, tested):
@@ -76,13 +97,31 @@ def test_the_page_shows_the_document_of_the_sentence_and_its_scores(with_context
     levels = next(frame.value for frame in at.dataframe if "signature" in frame.value)
     wanted = documents.levels_table(context_runs[:1], "test", "bleu", Counting())
     assert levels["document"][0] == pytest.approx(wanted["document"][0])
-    before = ", ".join(str(place) for place in reversed(rows_before(tested, row, 3)) if place is not None)
-    assert any(f"qcn-reg {before or 'none'}" in caption.value.replace("\\", "") for caption in at.caption)
+    before = documents.read_beside(context_runs[0], tested, row)
+    assert any(f"qcn-reg {before}. " in caption.value.replace("\\", "") for caption in at.caption)
     at.button(key="Document before").click().run()
     assert not at.exception
     earlier = at.dataframe[0].value["sentence"].tolist()
     assert earlier[-1] == shown["sentence"][0] - 1
     assert at.session_state["sentence"] == earlier[0]
+
+
+def test_the_page_tells_what_each_run_read(with_context, context_runs, offline_run, tested):
+    shutil.copytree(offline_run.folder, with_context / "san")
+    row = next(row for row in range(len(tested.sources)) if None not in rows_before(tested, row, 3, 2))
+    at = open_page("documents", runs=["han", "san", "demo/transformer"], sentence=str(row))
+    (said,) = [caption.value for caption in at.caption if "Read beside" in caption.value]
+    assert said.replace("\\", "") == (
+        f"Read beside sentence {row}: han {row - 3} to {row - 1} with its own translations; "
+        f"san {row - 2} to {row - 1}, {row + 1} to {row + 2}. "
+        "transformer: no sentence but its own. Select a row to look at its sentence."
+    )
+    columns = json.loads(at.dataframe[0].proto.columns)
+    helps = {name: column["help"] for name, column in columns.items() if name.endswith(" read")}
+    assert helps == {
+        "han read": "Sentences before this one in the document, with the system's own translations of them",
+        "san read": "Sentences around this one in the document",
+    }
 
 
 def test_without_document_ids_the_page_says_so(with_context):
