@@ -57,6 +57,15 @@ def coverage_form(run: Run) -> str | None:
     return None if options is None else str(options.get("form", "additive"))
 
 
+def coverage_units(run: Run) -> int:
+    """How many units a word's neural coverage has; 0 where a run has none."""
+    if coverage_form(run) != "neural":
+        return 0
+    from core_models.mechanisms.coverage import CoverageOptions
+
+    return CoverageOptions(**(_options(run, "coverage") or {})).units
+
+
 def _counts_coverage(run: Run) -> bool:
     return coverage_form(run) not in (None, "neural")
 

@@ -13,6 +13,7 @@ from workbench import evaluation
 from workbench.drawing import Request, draw
 from workbench.drawing.alignment import error_table
 from workbench.drawing.past_future_truth import POSITION, against_truth
+from workbench.figures.content_states import MOST_COVERED
 from workbench.past_future import coverage_form, measured
 from workbench.runs import RunError, open_run
 from workbench.training import new_run, train
@@ -26,23 +27,19 @@ def run(layered_run, tmp_path_factory):
     return open_run(shutil.copytree(layered_run.folder, tmp_path_factory.mktemp("content") / "pfrnn-loss"))
 
 
+def covering_run(data, folder, form):
+    """A hardly trained run of a form of coverage, its test set translated."""
+    training = {"max_steps": 2, "warmup": 1, "batch_tokens": 256, "learning_rate": 0.01}
+    made = new_run(folder, f"coverage:preset=tiny,form={form}", data, training, {"max_length": 12})
+    train(made, device="cpu")
+    evaluation.translate_test(made, *evaluation.test_set(made, "test"))
+    return open_run(folder)
+
+
 @pytest.fixture(scope="module")
 def covering(demo_runs, tmp_path_factory):
-    """Hardly trained runs of coverage in two forms, their test set translated."""
-    folder, found = tmp_path_factory.mktemp("covering") / "demo", []
-    for form in ("additive", "subtractive"):
-        training = {"max_steps": 2, "warmup": 1, "batch_tokens": 256, "learning_rate": 0.01}
-        made = new_run(
-            folder / form,
-            f"coverage:preset=tiny,form={form}",
-            demo_runs / "demo" / "data",
-            training,
-            {"max_length": 12},
-        )
-        train(made, device="cpu")
-        evaluation.translate_test(made, *evaluation.test_set(made, "test"))
-        found.append(open_run(folder / form))
-    return found
+    folder = tmp_path_factory.mktemp("covering") / "demo"
+    return [covering_run(demo_runs / "demo" / "data", folder / form, form) for form in ("additive", "subtractive")]
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +107,28 @@ def test_maps_of_coverage_are_what_was_traced_and_attention_added_up(run, coveri
     marked = words.table[words.table.series == "gold, sure"]
     links = {(int(i), int(j)) for i, j in zip(marked.word, marked.step, strict=True)}
     assert links == truths(run, "test")[2].links
+
+
+def test_neural_coverage_is_drawn_by_unit_or_as_a_mean(demo_runs, covering, tmp_path):
+    neural = covering_run(demo_runs / "demo" / "data", tmp_path / "neural", "neural,units=3")
+    text = neural.translations("test").test_set
+    (passed,) = core_models.load(neural.reference).score([text.sources[2]], [text.references[2]], trace=["*"])
+    states = passed.trace["coverage.coverage"].values
+    assert states.shape[-1] == 3
+    options = {"target": "reference", "pieces": True}
+    for unit, wanted, said in (("mean", states.mean(-1), "mean of 3 units"), ("2", states[..., 1], "unit 2")):
+        figure = draw("coverage-map", Request((neural, covering[0]), "test", 2, options={**options, "unit": unit}))
+        heat, counted = (panel.marks[0] for panel in figure.panels)
+        np.testing.assert_allclose(heat.cells()[0], wanted.T, atol=1e-5)
+        assert (heat.role, heat.limits) == ("signed", (-1.0, 1.0))
+        assert counted.limits == (0.0, MOST_COVERED)
+        assert f"neural: neural coverage, {said}" in figure.caption
+        assert "additive: additive coverage" in figure.caption
+        assert f"the state of a source word is {wanted[-1].mean():.2f} on average" in figure.summary
+    with pytest.raises(RunError, match="unit '4': write mean, or a number from 1 to 3"):
+        draw("coverage-map", Request((neural,), "test", 2, options={**options, "unit": "4"}))
+    with pytest.raises(RunError, match="unit: none of the runs has neural coverage"):
+        draw("coverage-map", Request(tuple(covering), "test", 2, options={**options, "unit": "1"}))
 
 
 def test_coverage_and_attention_of_recurrent_systems_stand_beside_the_truth(run, covering):

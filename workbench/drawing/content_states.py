@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from workbench import content_states as states_of
 from workbench.drawing import Request, drawing, short_names
-from workbench.drawing.options import forced, is_on, sentence_count, spoken
+from workbench.drawing.options import forced, is_on, sentence_count, spoken, whole_number
 from workbench.drawing.past_future_measures import SENTENCES, target_of
 from workbench.inside import Looked, look
-from workbench.past_future import COVERAGE, CROSS, coverage_form
+from workbench.past_future import COVERAGE, CROSS, coverage_form, coverage_units
 from workbench.runs import Run, RunError
 from workbench.true_links import has_truth, truths
 
@@ -112,9 +112,9 @@ def _content_course(request: Request) -> Figure:
     return content_course(_ordered(pd.concat(tables, ignore_index=True), list(MEASURES)), MEASURES, caption)
 
 
-@drawing("coverage-map", of_a_sentence=True, options=("target", "text", "pieces"))
+@drawing("coverage-map", of_a_sentence=True, options=("target", "text", "pieces", "unit"))
 def _coverage_map(request: Request) -> Figure:
-    """Options besides: pieces (show pieces, not words)."""
+    """Options besides: pieces (show pieces, not words), unit (of neural coverage, from 1; mean unless told)."""
     import pandas as pd
 
     from analyses.attention import END, joined
@@ -123,11 +123,15 @@ def _coverage_map(request: Request) -> Figure:
 
     names, pieces = short_names(request.runs), is_on(request, "pieces")
     cells, marks, said = [], [], []
+    neural = {names[run.name]: coverage_units(run) for run in request.runs if coverage_units(run)}
+    if "unit" in request.options and not neural:
+        raise RunError("unit: none of the runs has neural coverage; leave it out")
+    unit = whole_number(request, "unit", 1, min(neural.values(), default=1), "mean")
     for run in request.runs:
         looked = _looked(request, run)
         if CROSS not in looked.trace:
             continue
-        values, how = _covered(run, looked, pieces)
+        values, how = _covered(run, looked, pieces, unit)
         sources, targets = list(looked.source), list(looked.target)
         if not pieces:
             sources, targets = joined(sources), joined(targets)
@@ -144,21 +148,26 @@ def _coverage_map(request: Request) -> Figure:
     counterparts = " Squares: true counterparts." if marks else ""
     caption = (
         f"How far each source word is covered after each step, shaded up to {MOST_COVERED:g}; {'; '.join(said)}."
-        f"{counterparts}"
+        f"{' States of units are from −1 to 1 and count nothing; white is 0.' * bool(neural)}{counterparts}"
     )
     links = pd.DataFrame(marks, columns=["system", "step", "word", "kind"])
-    return coverage_maps(pd.concat(cells, ignore_index=True), links, caption)
+    return coverage_maps(pd.concat(cells, ignore_index=True), links, caption, neural)
 
 
-def _covered(run: Run, looked: Looked, pieces: bool) -> tuple[np.ndarray, str]:
-    """Coverage [T, I] after each step, and what it is in words; what is taken from one is shown as what was taken."""
+def _covered(run: Run, looked: Looked, pieces: bool, unit: int | None) -> tuple[np.ndarray, str]:
+    """Coverage [T, I] after each step, and what it is in words; what is taken from one is shown as what was taken, of
+    neural coverage [T, I, units] a unit (None: their mean)."""
     import numpy as np
 
     from analyses.attention import average
     from analyses.content_states import covered_words
 
     form = coverage_form(run)
-    if form not in (None, "neural") and COVERAGE in looked.trace:
+    if form == "neural":
+        states = looked.array(COVERAGE)
+        values = states.mean(-1) if unit is None else states[..., unit - 1]
+        how = f"neural coverage, {f'mean of {states.shape[-1]} units' if unit is None else f'unit {unit}'}"
+    elif form is not None:
         values, how = looked.array(COVERAGE), f"{form} coverage"
         values = 1 - values if form == "subtractive" else values
     else:

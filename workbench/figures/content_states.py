@@ -5,7 +5,7 @@ A column of panels for each system, a row for each measure. Measures come as tid
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import pandas as pd
@@ -105,9 +105,14 @@ def _ends(system: str, rows: pd.DataFrame) -> str:
     return f"{system}: the states' length goes in {', in '.join(said)}."
 
 
-def coverage_maps(cells: pd.DataFrame, links: pd.DataFrame | None = None, caption: str = "") -> Figure:
+def coverage_maps(
+    cells: pd.DataFrame, links: pd.DataFrame | None = None, caption: str = "", neural: Collection[str] = ()
+) -> Figure:
     """Source words (downwards) by target words: how far each is covered after each step, a map a system, shaded from 0
-    to MOST_COVERED. links: system, step, word and `kind` (of `attention.LINKS`) of cells to be marked."""
+    to MOST_COVERED. links: system, step, word and `kind` (of `attention.LINKS`) of cells to be marked.
+
+    neural: systems whose cells are states of units, from -1 to 1, and white at 0.
+    """
     require_columns(cells, _CELLS, "cells")
     panels = []
     systems = list(dict.fromkeys(cells["system"]))
@@ -117,8 +122,7 @@ def coverage_maps(cells: pd.DataFrame, links: pd.DataFrame | None = None, captio
             [str(token) for token in own.drop_duplicates(side).sort_values(side)[f"{side}_token"]]
             for side in ("word", "step")
         )
-        limits, hover = (0.0, MOST_COVERED), ("word_token", "step_token")
-        marks: list[Mark] = [Heat(own, "step", "word", hover=hover, value="value", limits=limits, label="coverage")]
+        marks: list[Mark] = [_cells(own, system in neural)]
         if links is not None:
             there = links[links["system"] == system]
             marks += [
@@ -130,15 +134,26 @@ def coverage_maps(cells: pd.DataFrame, links: pd.DataFrame | None = None, captio
         panels.append(
             Panel(tuple(marks), token_axis(across, "target"), token_axis(down, "source", reversed=True), height, system)
         )
+    summary = said_of_each(cells, lambda system, own: _covered(system, own, system in neural))
     return Figure(
-        "coverage-map", "Coverage of source words", tuple(panels), caption, said_of_each(cells, _covered), "page",
+        "coverage-map", "Coverage of source words", tuple(panels), caption, summary, "page",
         columns=min(2, len(panels)),
     )  # fmt: skip
 
 
-def _covered(system: str, cells: pd.DataFrame) -> str:
+def _cells(own: pd.DataFrame, neural: bool) -> Heat:
+    """The cells of one system, shaded as its coverage is."""
+    hover = ("word_token", "step_token")
+    if neural:
+        return Heat(own, "step", "word", hover=hover, value="value", role="signed", limits=(-1.0, 1.0), label="state")
+    return Heat(own, "step", "word", hover=hover, value="value", limits=(0.0, MOST_COVERED), label="coverage")
+
+
+def _covered(system: str, cells: pd.DataFrame, neural: bool) -> str:
     last = cells[cells["step"] == cells["step"].max()].sort_values("value")
     least = last.iloc[0]
+    if neural:
+        return f"{system}: at the end the state of a source word is {last['value'].mean():.2f} on average."
     return (
         f"{system}: at the end a source word is covered {last['value'].mean():.2f} on average, least "
         f"{least['word_token']!r} ({least['value']:.2f})."

@@ -8,6 +8,7 @@ import streamlit as st
 
 from workbench import frame
 from workbench.drawing.past_future_measures import SENTENCES
+from workbench.past_future import coverage_units
 from workbench.runs import Run
 from workbench.widgets import figure_view, inside_controls, sentence_texts
 
@@ -31,6 +32,11 @@ def coverage(here: frame.Frame, able: Sequence[Run]) -> None:
     with_models = inside_controls.with_models(here)
     sentence_texts.show(here)
     translation = inside_controls.target()
-    pieces = st.toggle("Pieces", False, key="content-pieces", bind="query-params", help="Not joined to words")
-    figure_view.show("coverage-map", here.request(with_models, **translation, **({"pieces": True} if pieces else {})))
+    options: dict[str, object] = {}
+    if st.toggle("Pieces", False, key="content-pieces", bind="query-params", help="Not joined to words"):
+        options["pieces"] = True
+    if widths := [units for units in map(coverage_units, with_models) if units]:
+        units = ["mean", *map(str, range(1, min(widths) + 1))]
+        options["unit"] = st.selectbox("Unit of neural coverage", units, key="content-unit", bind="query-params")
+    figure_view.show("coverage-map", here.request(with_models, **translation, **options))
     st.caption("Against the truth of the controlled corpus: page Past and future, Against the truth.")

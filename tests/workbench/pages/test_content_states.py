@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, texts
+from tests.workbench.test_content_states import covering_run
 
 
 @pytest.fixture
@@ -33,6 +34,16 @@ def test_a_test_set_and_coverage(both):
     assert drawn(maps) == ["coverage-map"]
     assert len([trace for trace in charts(maps)[0]["data"] if trace["type"] == "heatmap"]) == 2
     assert not maps.error
+
+
+def test_a_unit_of_neural_coverage_is_chosen(both, with_demo):
+    covering_run(with_demo / "demo" / "data", with_demo / "demo" / "neural", "neural,units=3")
+    at = open_page("content_states", runs=["demo/pfrnn-loss", "demo/neural"], content="Coverage", sentence="2")
+    assert at.selectbox(key="content-unit").options == ["mean", "1", "2", "3"]
+    assert any("mean of 3 units" in one.value for one in at.caption)
+    at.selectbox(key="content-unit").select("2").run()
+    assert any("unit 2" in one.value for one in at.caption)
+    assert not at.error
 
 
 def test_without_such_a_run_the_page_says_how_to_train_one(with_demo):
