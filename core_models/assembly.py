@@ -8,6 +8,7 @@ Knows that there are mechanisms and what they may do, none by name; knows nothin
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from core_models.backbones.guests import Guests
-from core_models.config import ModelConfig
+from core_models.config import ModelConfig, TestLoss
 from core_models.context_states import context_states
 from core_models.heads import log_partition, logits, word_logits
 from core_models.mechanisms.base import Mechanism, Prediction, View
@@ -120,6 +121,26 @@ class System(nn.Module):
     @property
     def named_mechanisms(self) -> dict[str, Mechanism]:
         return dict(self.mechanisms.items())  # type: ignore[arg-type]
+
+    def with_test_loss(self, test_loss: TestLoss) -> System:
+        """This system with the same weights, not a copy of them, as `SearchConfig.test_loss` would have it.
+
+        Raises ConfigError where it has no losses whose distributions could be left out or averaged in.
+        """
+        if test_loss == "as_built":
+            return self
+        mechanisms = {name: copy.copy(one) for name, one in self.named_mechanisms.items()}
+        able = [one for one in mechanisms.values() if one.may_mix]
+        if not able:
+            raise ConfigError(
+                f"test_loss {test_loss}: this system has no losses of PAST or FUTURE layers that could take part in a "
+                "search, or not; leave test_loss out, or take a system such as pfrnn-loss"
+            )
+        for one in able:
+            one.mixes = test_loss != "none"
+        found = System(self.config, self.backbone, mechanisms)
+        found.search_head, found.training = self.search_head, self.training
+        return found
 
     @property
     def device(self) -> torch.device:

@@ -229,6 +229,11 @@ class TrainingConfig(Section):
         return steps and epochs and without_gain < self.early_stopping.patience
 
 
+# What becomes of the distributions of PAST and FUTURE losses (D8): what the system's own test_loss says; they are left
+# out; or they are averaged into the system's own at every step.
+TestLoss = Literal["as_built", "none", "step_mean_prob"]
+
+
 class SearchConfig(Section):
     beam: int = Field(4, gt=0)
     length_penalty: float = Field(0.6, ge=0)
@@ -243,6 +248,11 @@ class SearchConfig(Section):
     batch_tokens: int = Field(4096, gt=0, description="beam x length that are decoded together")
     precision: Literal["full", "bfloat16", "int8"] = Field(
         "full", description="of the products: as the weights are, bfloat16 autocast, or 8-bit integers (CPU)"
+    )
+    test_loss: TestLoss = Field(
+        "as_built",
+        description="distributions of PAST and FUTURE losses: left out, averaged into the system's own, or as its own "
+        "test_loss says",
     )
 
     @model_validator(mode="after")

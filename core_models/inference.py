@@ -13,7 +13,7 @@ import torch
 
 from core_models import lens
 from core_models.assembly import System
-from core_models.config import SearchConfig
+from core_models.config import SearchConfig, TestLoss
 from core_models.int8 import quantised
 from core_models.search import Ensemble, Exact, Found, Hypothesis, beam_search, exact_search, sample
 from core_models.search.limits import output_limits
@@ -45,7 +45,9 @@ class Inference:
             limits = torch.maximum(limits, torch.tensor([len(row) + 1 for row in prefixes], device=self.device))
         lower = torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bfloat16")
         with torch.inference_mode(), lower:
-            return beam_search(*self._encoded(batch, config.precision), limits, config, forced, record)
+            return beam_search(
+                *self._encoded(batch, config.test_loss, config.precision), limits, config, forced, record
+            )
 
     def sample(
         self,
@@ -60,17 +62,17 @@ class Inference:
         batch = batch.to(self.device)
         limits = output_limits(batch.source_mask, config)
         with torch.inference_mode():
-            return sample(*self._encoded(batch), limits, samples, temperature, top, generator)
+            return sample(*self._encoded(batch, config.test_loss), limits, samples, temperature, top, generator)
 
     def exact(self, batch: Batch, config: SearchConfig, bound: float, most_nodes: int) -> Exact:
         """Exact search for the only sentence of a batch, see `core_models.search.exact`."""
         batch = batch.to(self.device)
         limit = int(output_limits(batch.source_mask, config)[0])
         with torch.inference_mode():
-            return exact_search(*self._encoded(batch), limit, bound, most_nodes, self.device)
+            return exact_search(*self._encoded(batch, config.test_loss), limit, bound, most_nodes, self.device)
 
     def force(
-        self, batch: Batch, ends: Sequence[int | None], wanted: Sequence[str]
+        self, batch: Batch, ends: Sequence[int | None], wanted: Sequence[str], test_loss: TestLoss = "as_built"
     ) -> tuple[list[list[float]], list[Trace]]:
         """log P (nats) of each sentence's target, token by token with </s>, and the wanted arrays of its trace.
 
@@ -79,7 +81,7 @@ class Inference:
         batch = batch.to(self.device)
         writer = TraceWriter(wanted)
         with torch.inference_mode():
-            values = [_forced(system, batch, writer if wanted else None) for system in self.systems]
+            values = [_forced(system, batch, writer if wanted else None) for system in self._asked(test_loss)]
             log_probs = torch.logsumexp(torch.stack(values), dim=0) - torch.tensor(float(len(values))).log()
         lengths = {"source": batch.source_mask.sum(1).tolist(), "target": batch.target_mask.sum(1).tolist()}
         kept = [row[:length] for row, length in zip(log_probs.tolist(), lengths["target"], strict=True)]
@@ -90,9 +92,13 @@ class Inference:
     def _quantised(self) -> list[System]:
         return [quantised(system) for system in self.systems]
 
-    def _encoded(self, batch: Batch, precision: str = "full") -> tuple[Any, Any]:
-        """What the search steps, and the encoded batch it starts from."""
+    def _asked(self, test_loss: TestLoss, precision: str = "full") -> list[System]:
         systems = self._quantised if precision == "int8" else self.systems
+        return [system.with_test_loss(test_loss) for system in systems]
+
+    def _encoded(self, batch: Batch, test_loss: TestLoss, precision: str = "full") -> tuple[Any, Any]:
+        """What the search steps, and the encoded batch it starts from."""
+        systems = self._asked(test_loss, precision)
         if len(systems) == 1:
             return systems[0], systems[0].encode(batch)
         return Ensemble(systems), [system.encode(batch) for system in systems]

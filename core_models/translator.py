@@ -100,7 +100,7 @@ class Translator:
                     read.found(row, translation.ids)
         whole = [translation for translation in translations if translation is not None]
         if trace:  # as the search found them: text might be segmented otherwise
-            self._force_all(read, [translation.ids for translation in whole], whole, trace)
+            self._force_all(read, [translation.ids for translation in whole], whole, trace, config)
         return whole
 
     def batches(
@@ -160,7 +160,7 @@ class Translator:
         read = self._read(sources, documents, contexts, context_outputs)
         wanted = self.target_vocabulary.encode(list(targets))
         scored: list[Translation | None] = [None] * len(read)
-        self._force_all(read, wanted, scored, trace)
+        self._force_all(read, wanted, scored, trace, self.search)
         return [translation for translation in scored if translation is not None]
 
     def trace(
@@ -181,7 +181,7 @@ class Translator:
         )
         read = self._read(sources, documents, contexts, context_outputs)
         found = [self.wording.given(source, list(words)) for source, words in zip(read.pieces, tokens, strict=True)]
-        self._force_all(read, [one.ids for one in found], found, names)
+        self._force_all(read, [one.ids for one in found], found, names, self.search)
         return [one.trace or {} for one in found]
 
     def sample(
@@ -260,7 +260,9 @@ class Translator:
                 f"take a smaller beam or max_length, or a device with more memory: {text[:60]!r}"
             ) from None
 
-    def _force_all(self, read: Reading, targets: list[list[int]], into: list[Any], trace: Sequence[str]) -> None:
+    def _force_all(
+        self, read: Reading, targets: list[list[int]], into: list[Any], trace: Sequence[str], config: SearchConfig
+    ) -> None:
         """Force all targets; fill in missing translations, and hang the traces on all."""
         if trace and len(self.systems) > 1:
             raise TranslatorError("an ensemble has no trace; trace each system by itself")
@@ -268,17 +270,23 @@ class Translator:
             read.found(row, ids)
 
         def force(rows: list[int]) -> None:
-            self._force_rows(rows, read, targets, into, trace)
+            self._force_rows(rows, read, targets, into, trace, config)
 
         for _ in self._each("forcing", read, self.search, force):
             pass
 
     def _force_rows(
-        self, rows: list[int], read: Reading, targets: list[list[int]], into: list[Any], trace: Sequence[str]
+        self,
+        rows: list[int],
+        read: Reading,
+        targets: list[list[int]],
+        into: list[Any],
+        trace: Sequence[str],
+        config: SearchConfig,
     ) -> None:
         # A hypothesis that was cut at its length limit has no </s>: its trace ends with its tokens.
         ends = [len(into[row].tokens) if into[row] is not None else None for row in rows]
-        found = self._inference.force(read.batch(rows, [targets[row] for row in rows]), ends, trace)
+        found = self._inference.force(read.batch(rows, [targets[row] for row in rows]), ends, trace, config.test_loss)
         for row, log_probs, traced in zip(rows, *found, strict=True):
             if into[row] is None:
                 log_prob = sum(log_probs)

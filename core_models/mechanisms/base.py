@@ -225,6 +225,7 @@ class Mechanism(nn.Module):
     replaces: Sequence[Place] = ()
     context: ContextUse = ContextUse()  # what it reads of the sentences before
     mixes: bool = False  # its predictions enter the scores: asked for at every position, forced and stepping
+    may_mix: bool = False  # whether they do is for a search to say too: SearchConfig.test_loss
     main_weight: float = 1.0  # of the translation's own cross-entropy in training
     reads_summary: bool = False  # of the source: `Host.summary`, which else a decoder that begins with zeros leaves out
 

@@ -108,7 +108,8 @@ class PastFutureLayers(Mechanism):
         self.heads = nn.ModuleDict(
             {side: ChangeHead(host, width, options.delta, own) for side in self.sides if side in options.losses}
         )
-        self.mixes = bool(self.heads) and options.test_loss != "none"
+        self.may_mix = bool(self.heads)
+        self.mixes = self.may_mix and options.test_loss != "none"
         if options.objective == "mean":
             self.main_weight = 1 / (1 + len(self.heads))
         self.places = self._places()

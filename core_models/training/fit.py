@@ -151,6 +151,7 @@ def _check_decoding(config: RunConfig, system: System, score: Score | None, rewa
     if reward is None and (weight or metric == "adequacy"):
         option = "adequacy.weight" if weight else "early_stopping.metric: adequacy"
         raise ConfigError(f"{option} needs a reward function handed to fit(reward=...)")
+    system.with_test_loss(config.search.test_loss)  # which refuses what it cannot do
     if metric == "loss":
         return
     if score is None and metric != "adequacy":

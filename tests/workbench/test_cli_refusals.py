@@ -52,6 +52,8 @@ WRONG = [
     (("compare", "RUN", "RUN2", "--method", "t-test"), "choose bootstrap, randomization, sign"),
     (("compare", "RUN", "RUN2", "--baseline", "nobody"), "'nobody' is not among the runs compared"),
     (("translate", "RUN", "--test", "test", "--prefix", "der"), "--prefix would change nothing beside --test"),
+    (("translate", "RUN", "--input", "FILE", "--search", "test_loss=none"), "no losses of PAST or FUTURE layers"),
+    (("evaluate", "RUN", "--search", "test_loss=nbest"), "input should be 'as_built', 'none' or 'step_mean_prob'"),
     (("translate", "RUN", "--input", "FILE", "--trees"), "--trees would change nothing beside --input"),
     (
         ("translate", "RUN", "--input", "FILE", "--samples", "2", "--beam", "3", "--n-best", "2"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +22,7 @@ from workbench.cli.shared import (
     print_table,
     refuse,
 )
-from workbench.cli.translating import translate_test_set
+from workbench.cli.translating import Search, search_changes, translate_test_set
 from workbench.ranks import rank
 
 if TYPE_CHECKING:
@@ -68,21 +68,33 @@ def evaluate(
     processes: Annotated[int, typer.Option(help="That share the scoring of a large test set", min=1)] = 1,
     preset: Preset = "default",
     reference: Reference = 0,
+    search: Search = None,
     device: Device = "cpu",
 ) -> None:
-    """Score translations of test sets, translating first where that is still to do. Intervals: 95 % bootstrap."""
+    """Score translations of test sets, translating first where that is still to do, or was done with other settings
+    than --search asks for. Intervals: 95 % bootstrap."""
     from workbench.across_tests import score_table
     from workbench.evaluation import Counting
     from workbench.runs import open_runs
 
-    wanted = known_metrics(metrics)
+    wanted, changes = known_metrics(metrics), search_changes(search)
     opened, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
     for name in tests:
-        missing = [Path(run.reference) for run in opened if name not in run.tests()]
+        missing = [Path(run.reference) for run in opened if not _searched_so(run, name, changes)]
         if missing:
-            translate_test_set(missing, name, False, device)
+            translate_test_set(missing, name, False, device, **changes)
     if rank() == 0:
         print_table(_of(tests, score_table(opened, tests, wanted, samples, processes, Counting(preset, reference))))
+
+
+def _searched_so(run: Run, test: str, changes: dict[str, Any]) -> bool:
+    """Has a run translated a test set, by a search with these settings?"""
+    from core_models.config import SearchConfig
+
+    if test not in run.tests():
+        return False
+    settings = {**SearchConfig().model_dump(), **run.translations(test).meta.get("search", {})}
+    return all(settings[key] == value for key, value in changes.items())
 
 
 def _of(tests: list[str], table: pd.DataFrame) -> pd.DataFrame:

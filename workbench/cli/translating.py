@@ -29,6 +29,11 @@ DocIds = Annotated[
     Path | None, typer.Option(help="The document of each line, an id a line; else NAME.docids beside the file")
 ]
 
+Search = Annotated[
+    list[str] | None,
+    typer.Option(help="key=value of the search, e.g. penalty=power, batch_tokens=16384 or test_loss=none"),
+]
+
 
 @app.command()
 def translate(
@@ -54,9 +59,7 @@ def translate(
     seed: Annotated[int, typer.Option(help="Of the draws")] = 1,
     trees: Annotated[bool, typer.Option(help="Record beam-search trees (with --test)")] = False,
     ensemble: Annotated[bool, typer.Option(help="Decode --input with all the runs together")] = False,
-    search: Annotated[
-        list[str] | None, typer.Option(help="key=value of the search, e.g. penalty=power or batch_tokens=16384")
-    ] = None,
+    search: Search = None,
     device: Device = "cpu",
 ) -> None:
     """Translate a test set into each run's folder, or a file of sentences; under torchrun the processes share it.
@@ -68,7 +71,7 @@ def translate(
         refuse("give either --test NAME or --input FILE")
     if samples and (samples < 0 or temperature <= 0):
         refuse(f"--samples {samples} --temperature {temperature}: draw at least one, at a temperature above 0")
-    changes = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, **_search_changes(search)}
+    changes = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, **search_changes(search)}
     if test is not None:
         ahead = {"docids": docids, "context": context, "context_output": context_output}
         _refuse_beside("--test", output=output, prefix=prefix, samples=samples, ensemble=ensemble, **ahead)
@@ -203,7 +206,8 @@ def _require_models(references: list[Path]) -> None:
         Run(folder, folder.name).require_model()
 
 
-def _search_changes(settings: list[str] | None) -> dict[str, Any]:
+def search_changes(settings: list[str] | None) -> dict[str, Any]:
+    """What --search changes, by the search's own names; refuses others."""
     from core_models.config import SearchConfig
     from core_models.settings import nearest
 

@@ -11,6 +11,8 @@ N_BEST = {
     "log_prob": Number("log P (nats)", format="%.3f", width=100),
     "text": st.column_config.TextColumn("Translation", width="large"),
 }
+OWN = "own"
+TEST_LOSS = {OWN: "the run's own way", "none": "left out", "step_mean_prob": "averaged in"}
 TOKENS = {
     "step": Number("Step", width=60),
     "token": "Token",
@@ -36,23 +38,31 @@ typed = wide.text_area(
 name = narrow.selectbox(
     "Run", [run.name for run in here.chosen], format_func=names.__getitem__, key="with", bind="query-params"
 )
+run = next(run for run in here.chosen if run.name == name)
 before = sentences_before.field(here, here.chosen, typed)
-columns = st.columns([4, 2, 2, 2])
+losses = live.has_test_losses(run)
+columns = st.columns([4, 2, 2, 2, *([2] if losses else [])])
 prefix = columns[0].text_input(
     "Forced prefix", key="prefix", bind="query-params", placeholder="what the translation must begin with"
 )
 beam = columns[1].number_input("Beam", 1, live.MOST_BEAMS, 5, key="beam", bind=frame.whole_number_bind("beam"))
 penalty = columns[2].number_input("Length penalty", 0.0, 2.0, 0.6, 0.1, key="penalty", bind="query-params")
 n_best = columns[3].number_input("n-best", 1, live.MOST_BEAMS, 5, key="best", bind=frame.whole_number_bind("best"))
+test_loss = OWN
+if losses:
+    test_loss = columns[4].selectbox(
+        "PAST and FUTURE losses", list(TEST_LOSS), format_func=TEST_LOSS.__getitem__, key="losses", bind="query-params",
+        help="Whether what they say of the next word is averaged into the probabilities that are searched by.",
+    )  # fmt: skip
 
 source = (typed or line).strip()
 if not source:
     frame.empty("Type a sentence above.")
     st.stop()
-run = next(run for run in here.chosen if run.name == name)
 with frame.sentences_for_errors():
     read = live.completed(run, sentences_before.read_by(here, run, typed, before))
-    asked = live.Asked(source, prefix.strip(), int(beam), float(penalty), int(n_best), read)
+    search = int(beam), float(penalty), int(n_best)
+    asked = live.Asked(source, prefix.strip(), *search, read, None if test_loss == OWN else test_loss)
     found = live.translate(run, asked)
     with st.container(border=True):
         sentences_before.say({names[run.name]: read})

@@ -25,7 +25,7 @@ MOST_BEAMS = 16
 @dataclass(frozen=True)
 class Asked:
     """One request: what is translated, what the translation must begin with, how it is searched, and what stands before
-    it (`completed`)."""
+    it (`completed`). test_loss: what the losses of its layers do in the search; None: what the run itself says."""
 
     source: str
     prefix: str = ""
@@ -33,6 +33,14 @@ class Asked:
     length_penalty: float = 0.6
     n_best: int = 5
     before: Before | None = None
+    test_loss: str | None = None
+
+
+def has_test_losses(run: Run) -> bool:
+    """Has a run losses of PAST or FUTURE layers, which may take part in a search?"""
+    entries = () if run.outside else run.config.model.mechanisms
+    layers = [entry["past_future_layers"] or {} for entry in entries if "past_future_layers" in entry]
+    return any(options.get("losses") for options in layers)
 
 
 def completed(run: Run, before: Before | None) -> Before | None:
@@ -77,6 +85,7 @@ def _translated(folder: str, weights: tuple[float, int], asked: Asked) -> Transl
         "beam": asked.beam,
         "length_penalty": asked.length_penalty,
         "n_best": min(asked.n_best, asked.beam),
+        "test_loss": asked.test_loss,
     }
     with lock:
         prefix = [asked.prefix] if asked.prefix else None
@@ -116,6 +125,7 @@ def command(run: Run, asked: Asked) -> str:
         str(min(asked.n_best, asked.beam)),
     ]
     words += ["--prefix", asked.prefix] if asked.prefix else []
+    words += ["--search", f"test_loss={asked.test_loss}"] if asked.test_loss else []
     if after:
         return f"{shlex.join(words)} --docids FILE"
     for option, lines in (("--context", before.sources), ("--context-output", before.outputs or ())):
