@@ -193,10 +193,13 @@ def initialise_from(
 ) -> list[str]:
     """Copy every tensor of another run whose name and shape match; returns the names that were not matched.
 
-    vocabularies: this system's, source and target. only: patterns of the names that are taken; the code of Zheng 2019
+    vocabularies: this system's, source and target. only: patterns of the names that are taken. The code of Zheng 2019
     takes backbone.encoder*, backbone.*_table* and, where it is no table, backbone.vocabulary*: the decoder's blocks
-    begin anew. Refuses another architecture: where backbone, norm placement, positions, tying or heads differ, or the
-    vocabularies, names would match and the weights would be wrong; and patterns that no tensor has. Raises ConfigError.
+    begin anew. That of Zheng 2018 takes of its baseline all but the decoder's units and attention (D9):
+    backbone.*_table*, backbone.vocabulary*, backbone.forward_unit*, backbone.backward_unit*, backbone.first_state* and
+    backbone.read_*. Refuses another architecture: where backbone, norm placement, positions, tying or heads differ, or
+    the vocabularies, names would match and the weights would be wrong; and patterns that no tensor has. Raises
+    ConfigError.
     """
     folder, weights = resolve(reference)
     other = read_config(folder).model

@@ -191,17 +191,31 @@ def test_init_from_copies_what_fits_and_names_the_rest(prepared, tmp_path):
         assert torch.equal(parameter, before[name] if name in unmatched else stored[name]), name
 
 
-def test_only_what_is_asked_for_is_taken_from_another_run(prepared, tmp_path):
-    """What the code of Zheng 2019 takes: encoder, embeddings and output matrix, here one with them."""
-    baseline = lay_down(prepared, tmp_path / "baseline", "transformer")
-    system = build("gdr:preset=tiny", len(prepared.source_vocabulary))
+# What the codes of the papers take of a baseline, and how the names begin of what is drawn anew in its backbone.
+RELEASED = {
+    "Zheng 2018": (
+        "rnnsearch",
+        "pfrnn-loss",
+        ("*_table*", "vocabulary*", "forward_unit*", "backward_unit*", "first_state*", "read_*"),
+        ("word_unit.", "context_unit.", "attention."),
+    ),
+    "Zheng 2019": ("transformer", "gdr", ("encoder*", "*_table*"), ("decoder",)),  # the output matrix is a table
+}
+
+
+@pytest.mark.parametrize("paper", RELEASED)
+def test_only_what_is_asked_for_is_taken_from_another_run(prepared, tmp_path, paper):
+    first, second, taken, anew = RELEASED[paper]
+    baseline = lay_down(prepared, tmp_path / "baseline", first)
+    system = build(f"{second}:preset=tiny", len(prepared.source_vocabulary))
     before = {name: parameter.clone() for name, parameter in system.named_parameters()}
-    only = ("backbone.encoder*", "backbone.*_table*")
+    only = [f"backbone.{pattern}" for pattern in taken]
     unmatched, stored = (
         initialise_from(system, baseline, vocabularies(prepared), only),
         read_tensors(baseline / WEIGHTS),
     )
-    assert set(unmatched) == {name for name in before if name.startswith(("mechanisms.", "backbone.decoder"))}
+    expected = "mechanisms.", *(f"backbone.{part}" for part in anew)
+    assert set(unmatched) == {name for name in before if name.startswith(expected)}
     for name, parameter in system.named_parameters():
         assert torch.equal(parameter, before[name] if name in unmatched else stored[name]), name
     with pytest.raises(ConfigError, match=r"init_only: no tensor of .* is called decoder\.\*"):
