@@ -64,6 +64,11 @@ def traces(chart: dict, name: str) -> list[dict]:
     return [trace for trace in chart["data"] if trace.get("name") == name]
 
 
+def heat_maps(chart: dict) -> list[np.ndarray]:
+    """The cells of the heat maps of a figure, in their order."""
+    return [np.array(trace["z"]) for trace in chart["data"] if trace["type"] == "heatmap"]
+
+
 def axis_titles(chart: dict) -> set[str]:
     axes = [value for key, value in chart["layout"].items() if key.startswith(("xaxis", "yaxis"))]
     return {axis["title"]["text"] for axis in axes if axis.get("title", {}).get("text")}

@@ -5,20 +5,24 @@ import shutil
 
 import numpy as np
 import pytest
+from sacrebleu.metrics import BLEU, CHRF
 
 import core_models
 from analyses import context_routing
 from analyses.documents import how_far
-from tests.workbench.pages.app_pages import charts, codes, open_page, texts
+from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, texts, traces
 from tests.workbench.test_drawing_files import check_printed_command
+from workbench import contrastive
 from workbench.attribution import explain
 from workbench.context_routing import measured
 from workbench.contexts import before, of_another_document, rows_before
+from workbench.contrastive_items import controlled_items
 from workbench.drawing import Request, draw
 from workbench.drawing.context_measures import measures_table
 from workbench.inside import look
 from workbench.runs import RunError, open_run
 from workbench.translations import TestSet
+from workbench.true_choices import MAJORITY, choices_table
 
 TEST = TestSet("test", list("abcdef"), list("ABCDEF"), ["x", "x", "x", "y", "y", "y"])
 
@@ -299,6 +303,53 @@ def test_the_other_parts_of_the_page(with_context, context_runs):
     at = open_page("context", runs=["qcn-reg", "demo/transformer"], context="Test set")
     assert len(charts(at)) == 2
     assert any("Without context: transformer" in caption.value.replace("\\", "") for caption in at.caption)
+
+
+def test_pronouns_are_told_as_written_and_as_scored(with_context, context_runs):
+    """One run writes the references and has scored its pronouns, another babbles and has not."""
+    run, test = open_run("qcn-reg", with_context), run_test(context_runs[0])
+    folder = run.folder / "translations" / "test"
+    (folder / "hypotheses.txt").write_text("".join(f"{line}\n" for line in test.references), encoding="utf-8")
+    contrastive.measure(run, controlled_items(run), "controlled-test", "the truth of test")
+    at = open_page("context", runs=["qcn-reg", "demo/transformer"], context="Pronouns")
+    written, scored = charts(at)
+    right = np.concatenate([trace["y"] for trace in traces(written, "qcn-reg")])
+    assert len(right)
+    assert (right == 100).all()
+    known = choices_table([run], "test", "reach").query("choice == 'pronoun'")
+    (majority,) = [trace["y"] for trace in traces(written, MAJORITY)]
+    assert majority == pytest.approx(100 * known.loc[known["system"] == MAJORITY, "share"])
+    wanted = contrastive.accuracy_table({"qcn-reg": contrastive.read(run, "controlled-test")}, "distance")
+    (shown,) = [trace for trace in traces(scored, "qcn-reg") if trace["type"] == "scatter"]
+    assert shown["y"] == pytest.approx(100 * wanted["share"])
+    names = scored["layout"]["xaxis"]["ticktext"]
+    assert names == [f"{row.tag} (n = {row.n})" for row in wanted.itertuples()]
+    assert "Not scored yet: demo/transformer. Score the pronouns of its test set:" in texts(at)
+    (command,) = [code for code in codes(at) if code.startswith("workbench contrast --controlled test --run ")]
+    assert command.endswith("demo/transformer")
+
+
+def test_pronouns_need_a_test_set_that_knows_which_is_right(with_context):
+    (with_context / "qcn-reg" / "translations" / "test" / "truth.jsonl").unlink()
+    at = open_page("context", runs=["qcn-reg"], context="Pronouns")
+    assert any("does not say which pronoun is right" in text for text in texts(at))
+    assert "workbench data controlled --out DIR" in codes(at)
+    assert not charts(at)
+
+
+def test_scope_and_capsules_are_scores_over_the_values_of_an_option(capsule_runs):
+    """BLEU and chrF of the runs beside the chosen one, as sacreBLEU counts them, one below the other."""
+    at = open_page("context", runs=["scope/capsules-4"], context="Scope and capsules")
+    assert at.selectbox(key="option").options == ["capsules"]
+    chart = charts(at)[0]
+    lines = [trace for trace in traces(chart, "query-capsules") if trace["mode"] == "lines+markers"]
+    assert [trace["x"].tolist() for trace in lines] == [[2, 4, 8]] * 2
+    assert {"capsules", "BLEU", "chrF"} <= axis_titles(chart)
+    for trace, metric in zip(lines, (BLEU(), CHRF()), strict=True):
+        opened = [run.translations("test") for run in capsule_runs]
+        scores = [metric.corpus_score(one.hypotheses, [one.test_set.references]).score for one in opened]
+        assert trace["y"] == pytest.approx(scores, abs=1e-4)
+    assert any("ablation-stacked" in code and 'option="capsules"' in code for code in codes(at))
 
 
 def test_the_page_says_what_it_needs(with_context):

@@ -3,10 +3,13 @@
 import html
 import re
 
+import numpy as np
 import pytest
 
-from tests.workbench.pages.app_pages import charts, codes, open_page, texts, traces
+from tests.workbench.pages.app_pages import axis_titles, charts, codes, heat_maps, open_page, texts, traces
 from tests.workbench.papers.written_runs import written_run
+from workbench.contexts import rows_before
+from workbench.inside import look
 from workbench.papers import beside, presets
 from workbench.papers.ours import ours
 from workbench.papers.reading import library
@@ -120,3 +123,49 @@ def test_a_case_shows_what_it_is_about_and_leads_to_our_sentences(with_runs):
         link.proto.query_string for link in at.main.get("page_link")[:2]
     )  # runs and sentence are kept anyway
     assert any("no search was recorded" in error.value for error in at.error)
+
+
+def test_figure_4_of_yang_2019_prints_which_numbers_of_sentences_are_best(runs_root):
+    at = open_page("gallery", paper="yang-2019", table="Figure 4")
+    assert _printed(at).set_index("row")["K"].to_dict() == {"best Meteor": "1", "best BLEU": "2", "chosen": "3"}
+    (chart,) = charts(at)
+    assert traces(chart, "printed")[0]["x"].tolist() == [1, 2, 3]
+    assert "There is no run here yet, so nothing of ours can be drawn." in " ".join(texts(at))
+
+
+def test_figure_5_of_yang_2019_stands_beside_our_numbers_of_capsules(capsule_runs):
+    at = open_page("gallery", paper="yang-2019", table="Figure 5", runs=[run.name for run in capsule_runs])
+    assert _printed(at).set_index("row")["m"].to_dict() == {"best Meteor": "2", "best BLEU": "4", "chosen": "4"}
+    stacked = charts(at)[-1]
+    lines = [trace for trace in stacked["data"] if trace.get("mode") == "lines+markers"]
+    assert [trace["x"].tolist() for trace in lines] == [[2, 4, 8]] * 2
+    assert [trace["y"].argmax() for trace in lines] == [1, 1]
+    assert {"BLEU", "chrF"} <= axis_titles(stacked)
+    assert not at.error
+
+
+@pytest.mark.parametrize(
+    ("table", "array", "printed"),
+    [
+        ("Figure 6", "couplings", {"words": "26", "capsules": "4", "first": "0", "last": "3", "fullest": "2"}),
+        ("Figure 7", "correlations", {"words": "17", "queries": "4", "first": "0", "last": "3"}),
+    ],
+)
+def test_figures_6_and_7_of_yang_2019_are_all_iterations_of_a_sentence(
+    table, array, printed, with_context, context_runs
+):
+    run = context_runs[0]
+    test = run.translations("test").test_set
+    row = next(row for row in range(len(test.sources)) if None not in rows_before(test, row, 2))
+    at = open_page("gallery", paper="yang-2019", table=table, runs=[run.name], sentence=str(row))
+    (shown,) = _printed(at).to_dict("records")
+    assert {name: shown[name] for name in printed} == printed
+    values = look(run, "test", row).array(f"query_capsules.{array}")
+    (chart,) = charts(at)
+    drawn = heat_maps(chart)
+    assert len(drawn) == len(values) == int(printed["last"]) - int(printed["first"]) + 1
+    if array == "couplings":  # shaded by the logarithm of their ratio to an even share
+        values = np.log2(values * values.shape[-1])
+    for found, wanted in zip(drawn, values, strict=True):
+        np.testing.assert_allclose(found, wanted.T, atol=1e-4)
+    assert not at.error
