@@ -6,7 +6,8 @@ Works on log-probabilities; knows neither the system that gave them nor the file
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -111,15 +112,13 @@ def judged(scored: Sequence[Scored], tags: Sequence[Mapping[str, str]]) -> pd.Da
 
 def accuracy(table: pd.DataFrame, by: str | None = None, level: float = 0.95) -> pd.DataFrame:
     """The share of right items of each value of a tag, a tie being wrong: tag, n, right, ties, share, low, high
-    (Wilson), chance, margin, margin_per_token (means). `by` None: one row, "all". Numbers come by size, then the rest.
+    (Wilson), chance, margin, margin_per_token (means). `by` None: one row, "all"; of several tags with commas between:
+    what values of theirs occur together, such as "1, no". Numbers come by size, then the rest.
 
     table: of `judged`. Raises ValueError for a tag that no item has.
     """
-    if by is not None and by not in tag_names(table):
-        raise ValueError(f"No item has the tag {by!r}; there is {', '.join(tag_names(table)) or 'none'}.")
-    groups = [(_ALL, table)] if by is None else [(tag, table[table[by] == tag]) for tag in ordered(table[by])]
     rows = []
-    for tag, own in groups:
+    for tag, own in [(_ALL, table)] if by is None else _by_tags(table, by.split(",")):
         right, ties = int((own["outcome"] == RIGHT).sum()), int((own["outcome"] == TIE).sum())
         share = right / len(own) if len(own) else float("nan")
         means = [float(own[name].mean()) for name in ("chance", "margin", "margin_per_token")]
@@ -128,18 +127,31 @@ def accuracy(table: pd.DataFrame, by: str | None = None, level: float = 0.95) ->
     return pd.DataFrame(rows, columns=columns)
 
 
+def _by_tags(table: pd.DataFrame, tags: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
+    if unknown := [tag for tag in tags if tag not in tag_names(table)]:
+        raise ValueError(f"No item has the tag {unknown[0]!r}; there is {', '.join(tag_names(table)) or 'none'}.")
+    values = _together(table, tags)
+    for said in map(", ".join, itertools.product(*(ordered(table[tag]) for tag in tags))):
+        if (values == said).any():
+            yield said, table[values == said]
+
+
+def _together(table: pd.DataFrame, tags: Sequence[str]) -> pd.Series:
+    """The values of some tags in every row, with commas between."""
+    return table[list(tags)].fillna(_NO_TAG).astype(str).agg(", ".join, axis="columns")
+
+
 def majority(tags: Sequence[Mapping[str, str]], by: str | None = None, of: str = "pronoun") -> dict[str, float]:
     """What a system reaches that takes the commonest right value of a tag throughout: the share of each value of `by`
-    (None: "all") whose items are of it. Empty where no item has the tag.
+    (None: "all"; several tags as in `accuracy`) whose items are of it. Empty where no item has the tag.
 
     A system that reads no sentence but its own cannot know better where only the sentences before decide.
     """
-    known = pd.DataFrame([{_ALL: _ALL, **own} for own in tags])
-    if of not in known or (by is not None and by not in known):
+    known, asked = pd.DataFrame([{_ALL: _ALL, **own} for own in tags]), (by or _ALL).split(",")
+    if not {of, *asked} <= set(known):
         return {}
     commonest = known[of].mode()[0]
-    groups = known[_ALL] if by is None else known[by].fillna(_NO_TAG).astype(str)
-    shares = known[of].eq(commonest).groupby(groups).mean()
+    shares = known[of].eq(commonest).groupby(_together(known, asked)).mean()
     return {str(tag): float(share) for tag, share in shares.items()}
 
 

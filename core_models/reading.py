@@ -104,7 +104,7 @@ class Reading:
             ids = None if earlier is None else self._translations[earlier]
             if earlier is not None and ids is None:
                 raise ValueError(f"row {row} reads the translation of row {earlier}, which is not there yet")
-            # An output has a limit of its own, which may be above what is read of it.
+            # An output has a limit of its own, which may be above what is read of it; forced again, as in the search.
             found.append(None if ids is None else ids[: self.use.longest])
         return found
 

@@ -79,7 +79,7 @@ def sweeps(settings: Mapping[str, Settings], option: str) -> dict[str, tuple[str
         raise RunError(
             f"no two of these systems differ in {option} alone; {nearest(option, varying(settings) or ['none'])}"
         )
-    labels = _labels([{k: v for k, v in having[names[0]].items() if k != option} for names in groups])
+    labels = _labels([_without(option, having[names[0]]) for names in groups])
     return {name: (label, having[name][option]) for names, label in zip(groups, labels, strict=True) for name in names}
 
 
@@ -96,9 +96,15 @@ def varying(settings: Mapping[str, Settings]) -> list[str]:
 def _alike_but_for(option: str, settings: Mapping[str, Settings]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for name, own in settings.items():
-        rest = {key: value for key, value in own.items() if key not in (_APART - {"mechanisms"}) | {option}}
+        rest = {key: value for key, value in _without(option, own).items() if key not in _APART - {"mechanisms"}}
         groups.setdefault(json.dumps(rest, sort_keys=True, default=str), []).append(name)
     return groups
+
+
+def _without(option: str, own: Settings) -> Settings:
+    """What a system is made of beside an option, in whatever mechanisms it has one value."""
+    value = own.get(option)
+    return {k: v for k, v in own.items() if k != option and not (k.endswith(f".{option}") and v == value)}
 
 
 def _values(names: Sequence[str], settings: Mapping[str, Settings], option: str) -> int:
@@ -126,7 +132,10 @@ def base_of(settings: Mapping[str, Settings], option: str, wanted: str | None = 
 def settings_of_runs(runs: Sequence[Run]) -> dict[str, Settings]:
     """The settings of runs by their short names."""
     names = short_names(runs)
-    return {names[run.name]: settings_of(run.config.model, run.config.training.model_dump()) for run in runs}
+    checked = {"context_sentences"}  # of training: it says again what a mechanism has to read
+    return {
+        names[run.name]: settings_of(run.config.model, run.config.training.model_dump(exclude=checked)) for run in runs
+    }
 
 
 def of_runs(runs: Sequence[Run], test: str, metric: str) -> Scored:
@@ -163,6 +172,11 @@ def experiments(folder: Path | None = None) -> list[str]:
     folder = folder or _folder()
     names = (path.name.removesuffix(".scores.csv") for path in sorted((folder / "results").glob("*.scores.csv")))
     return [name for name in names if (folder / f"{name}.yaml").is_file()]
+
+
+def experiment_varying(option: str, folder: Path | None = None) -> str | None:
+    """The first experiment that has results of systems that differ in this option alone."""
+    return next((name for name in experiments(folder) if option in varying(settings_of_experiment(name, folder))), None)
 
 
 def settings_of_experiment(name: str, folder: Path | None = None) -> dict[str, Settings]:

@@ -85,7 +85,7 @@ def reach_of(run: Run) -> tuple[int, int]:
 
 
 def reads_after(run: Run) -> bool:
-    """Does a run read the sentences after one too?"""
+    """Does a run read the sentences after one too? As `reach_of` says, without loading torch."""
     return any(options.get("memory") == "offline" for options in readers(run).values())
 
 

@@ -83,6 +83,17 @@ def test_who_knows_the_truth_is_right_by_every_tag_and_who_inverts_it_by_none(co
     assert dict(zip(table["tag"], table["n"], strict=True)) == distances.to_dict()
 
 
+def test_several_tags_are_crossed_and_what_does_not_occur_is_left_out():
+    scored = [Scored(-1.0, (-2.0,), 1, (1,)), Scored(-3.0, (-2.0,), 1, (1,)), Scored(-1.0, (-2.0,), 1, (1,))]
+    tags = [{"distance": "2", "order": "no"}, {"distance": "2", "order": "yes"}, {"distance": "1", "order": "no"}]
+    table = contrastive.accuracy(contrastive.judged(scored, tags), "distance,order")
+    assert table[["tag", "n", "right"]].to_numpy().tolist() == [["1, no", 1, 1], ["2, no", 1, 1], ["2, yes", 1, 0]]
+    named = [{**own, "pronoun": form} for own, form in zip(tags, ("es", "er", "er"), strict=True)]
+    assert contrastive.majority(named, "distance,order") == {"1, no": 1.0, "2, no": 0.0, "2, yes": 1.0}
+    with pytest.raises(ValueError, match="No item has the tag 'gender'"):
+        contrastive.accuracy(contrastive.judged(scored, tags), "distance,gender")
+
+
 def test_the_majority_is_the_commonest_right_form_throughout():
     tags = [
         {"distance": "1", "pronoun": "er"},

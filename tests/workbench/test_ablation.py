@@ -76,6 +76,14 @@ def test_series_of_one_mechanism_are_told_apart_by_what_differs():
     }  # fmt: skip
 
 
+def test_an_option_that_two_mechanisms_share_is_varied_in_both():
+    systems = ["qcn-reg", "qcn-reg:capsules=2", "qcn-reg:iterations=2", "qcn-reg:query_capsules.iterations=3"]
+    settings = {system: ablation.of_description(system) for system in systems}
+    assert ablation.varying(settings) == ["capsules", "iterations"]
+    name = "query-capsules+capsule-regularisation"
+    assert ablation.sweeps(settings, "iterations") == {"qcn-reg": (name, 4), "qcn-reg:iterations=2": (name, 2)}
+
+
 def test_an_option_that_nothing_varies_is_answered_with_those_that_do(grid):
     settings = ablation.settings_of_experiment("grid", grid)
     with pytest.raises(RunError, match="no two of these systems differ in inputs alone"):
@@ -84,6 +92,17 @@ def test_an_option_that_nothing_varies_is_answered_with_those_that_do(grid):
         ablation.sweeps(settings, "capsule")
     with pytest.raises(RunError, match="no results of an experiment 'gird'; did you mean 'grid'"):
         ablation.of_experiment("gird", "test", "bleu", grid)
+
+
+def test_an_option_of_a_run_is_not_what_its_training_says_of_it_again(context_runs):
+    for own in ablation.settings_of_runs(context_runs).values():
+        assert "context_sentences" in own
+        assert not any(name.endswith(".context_sentences") for name in own)
+
+
+def test_an_experiment_is_found_by_what_it_varies(grid):
+    assert ablation.experiment_varying("iterations", grid) == "grid"
+    assert ablation.experiment_varying("width", grid) is None
 
 
 def test_systems_that_are_still_to_be_trained_offer_no_option(grid):
@@ -219,7 +238,7 @@ def test_several_metrics_stand_one_below_the_other(grid, monkeypatch):
 
 
 def test_best_values_without_scores_are_told_in_words():
-    systems = ["qcn:context_sentences=1", "qcn:context_sentences=2", "qcn"]
+    systems = ["qcn-reg:context_sentences=1", "qcn-reg:context_sentences=2", "qcn-reg"]  # and the regularisation
     settings = {system: ablation.of_description(system) for system in systems}
     assert printed_notes("context_sentences", "bleu", settings) == [
         "Yang et al. 2019, Figure 4: best Meteor, 1", "Yang et al. 2019, Figure 4: best BLEU, 2",

@@ -17,7 +17,9 @@ def contrast(
         Path | None, typer.Argument(help="Items: TSV or JSON lines (source, right, wrong, tags), or ContraPro's JSON")
     ] = None,
     run: Annotated[list[Path] | None, typer.Option(help="Run folders")] = None,
-    tag: Annotated[str | None, typer.Option(help="Split the accuracy by this tag, such as distance")] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="Split the accuracy by this tag, such as distance, or by several: distance,order")
+    ] = None,
     controlled: Annotated[
         str | None, typer.Option(help="Instead of a file: the pronouns of this controlled test set, such as test")
     ] = None,
@@ -56,9 +58,9 @@ def contrast(
             refuse("--contexts another: one item has no other")
         items, name = with_contexts(items, contexts), f"{name}+{contexts}"
         origin += f"; around the items {CONTEXTS[contexts]}"
-    if tag is not None and not any(tag in item.tags for item in items):
-        known = ", ".join(dict.fromkeys(own for item in items for own in item.tags)) or "none"
-        refuse(f"--tag {tag}: no item has this tag; there is {known}")
+    known = dict.fromkeys(own for item in items for own in item.tags)
+    if tag is not None and (unknown := [one for one in tag.split(",") if one not in known]):
+        refuse(f"--tag {tag}: no item has the tag {unknown[0]!r}; there is {', '.join(known) or 'none'}")
     for one in opened:
         with bar(f"scoring with {one.name}") as show:
             path = contrastive.measure(

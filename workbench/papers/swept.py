@@ -34,7 +34,7 @@ class Printed:
 def printed_scores(option: str, metric: str, settings: Mapping[str, Settings]) -> Printed | None:
     """What the first paper that sweeps this option of these systems prints, two values at least; None where none does.
 
-    settings: of our systems; a paper's row counts if it has the mechanisms of one of them.
+    settings: of our systems; a paper's row counts if all its mechanisms are among those of one of them.
     """
     import pandas as pd
 
@@ -95,7 +95,8 @@ def _value(row: Row, option: str, settings: Mapping[str, Settings]) -> Any:
     """
     with suppress(ConfigError):  # a system that is not in the catalogue
         own = of_description(_system(row), resolved=False)
-        if own["mechanisms"] in {other["mechanisms"] for other in settings.values() if option in other}:
+        having = [set(other["mechanisms"]) for other in settings.values() if option in other]
+        if any(set(own["mechanisms"]) <= other if own["mechanisms"] else not other for other in having):
             return own.get(option)
     return None
 

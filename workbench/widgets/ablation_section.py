@@ -13,21 +13,30 @@ from workbench.length_costs import length_benches
 from workbench.runs import Run
 from workbench.widgets import figure_view
 
-HERE = "runs"
+HERE, SCOPE = "runs", "context_sentences"
 
 
 def ablations(here: frame.Frame, stacked: bool = False) -> None:
-    """Of the runs beside the chosen ones, or of an experiment whose results are here; stacked: BLEU and chrF, one below
-    the other, instead of one metric, and no cost by length."""
+    """Of the runs beside the chosen ones, or of an experiment whose results are here.
+
+    stacked: BLEU and chrF, one below the other, instead of one metric, no cost by length, and only systems that read
+    the sentences before.
+    """
     beside = _beside(here)
     with frame.sentences_for_errors():
-        options = {HERE: ablation.varying(ablation.settings_of_runs(beside))}
-        options |= {name: ablation.varying(ablation.settings_of_experiment(name)) for name in ablation.experiments()}
+        settings = {HERE: ablation.settings_of_runs(beside)}
+        settings |= {name: ablation.settings_of_experiment(name) for name in ablation.experiments()}
+        if stacked:
+            settings = {
+                name: {system: own for system, own in found.items() if SCOPE in own} for name, found in settings.items()
+            }
+        options = {name: ablation.varying(found) for name, found in settings.items()}
         known = [name for name, varied in options.items() if varied]
         if not known:
             frame.empty(
                 "No two runs here differ in one option alone. A grid of systems in a file makes such runs:",
-                "workbench experiment run FILE",
+                "workbench experiment run "
+                + ("data/experiments/controlled-documents-sweeps.yaml" if stacked else "FILE"),
             )
             return
         columns = st.columns([3, 3, 2])

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from analyses.sentences import REFERENCE, SOURCE
+from workbench import ablation
 from workbench import frame as frames
 from workbench.drawing import Request, draw
 from workbench.evaluation import METRIC_NAMES
@@ -212,7 +213,13 @@ def show_drawing(table: Table, here: Frame) -> None:
     elif not here.tested:
         empty("Choose runs that have translated a test set in the sidebar; the same kind of figure is drawn of them.")
     else:
-        figure_view.show(table.drawing, here.request(presets.in_row_order(table, here.tested), **table.options))
+        runs, option = presets.in_row_order(table, here.tested), str(table.options.get("option", ""))
+        if option and option not in ablation.varying(ablation.settings_of_runs(runs)):
+            experiment = ablation.experiment_varying(option)
+            if experiment is not None:
+                figure_view.show(table.drawing, here.request((), experiment=experiment, **table.options))
+                return
+        figure_view.show(table.drawing, here.request(runs, **table.options))
 
 
 def show_cases(preset: Preset, here: Frame) -> None:

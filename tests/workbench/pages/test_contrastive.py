@@ -187,7 +187,10 @@ def test_versions_are_told_apart_by_all_that_is_scored_and_all_around_it():
     [
         ((), "give either a FILE of items or --controlled TEST"),
         (("--controlled", "test"), "name at least one run"),
-        (("--controlled", "test", "--run", "RUN", "--tag", "size"), "no item has this tag; there is distance, gender"),
+        (
+            ("--controlled", "test", "--run", "RUN", "--tag", "size"),
+            "no item has the tag 'size'; there is distance, gender",
+        ),
         (("FILE", "--run", "RUN", "--contexts", "another"), "--contexts another: one item has no other"),
     ],
 )
