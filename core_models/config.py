@@ -81,7 +81,9 @@ class ModelConfig(Section):
     dropout: float = Field(0.1, ge=0, lt=1)
     attention_dropout: float = Field(0.1, ge=0, lt=1)
     activation_dropout: float = Field(0.0, ge=0, lt=1)
-    cell: Literal["gru", "lstm"] = Field("gru", description="of a recurrent system's encoder and decoder")
+    cell: Literal["gru", "lstm"] = Field(
+        "gru", description="of a recurrent system's encoder and decoder; PAST and FUTURE layers are GRUs with either"
+    )
     encoder: Literal["recurrent", "transformer"] = Field("recurrent", description="of a recurrent decoder")
     deep_layers: int = Field(0, ge=0, description="layers above a recurrent decoder's first, without attention")
     attention_width: int | None = Field(None, gt=0, description="of a recurrent system's attention; its width")

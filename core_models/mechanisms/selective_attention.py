@@ -42,7 +42,9 @@ Distribution = Literal["sparsemax", "softmax"]
 
 
 class SelectiveOptions(SidedOptions):
-    context_sentences: int = Field(10, gt=0, description="of the document, the nearest before; offline as many after")
+    context_sentences: int = Field(
+        10, gt=0, description="the nearest before, all of a document that is as long; offline as many after"
+    )
     memory: Literal["online", "offline"] = "online"
     over_sentences: Distribution = "sparsemax"
     over_words: Distribution = "softmax"
