@@ -174,9 +174,15 @@ def experiments(folder: Path | None = None) -> list[str]:
     return [name for name in names if (folder / f"{name}.yaml").is_file()]
 
 
-def experiment_varying(option: str, folder: Path | None = None) -> str | None:
-    """The first experiment that has results of systems that differ in this option alone."""
-    return next((name for name in experiments(folder) if option in varying(settings_of_experiment(name, folder))), None)
+def experiment_varying(option: str, system: str, folder: Path | None = None) -> str | None:
+    """The first experiment that has results of systems that differ in this option alone and have all mechanisms of a
+    system of the catalogue."""
+    wanted = set(of_description(system)["mechanisms"])
+    for name in experiments(folder):
+        settings = settings_of_experiment(name, folder)
+        if option in varying({one: own for one, own in settings.items() if wanted <= set(own["mechanisms"])}):
+            return name
+    return None
 
 
 def settings_of_experiment(name: str, folder: Path | None = None) -> dict[str, Settings]:

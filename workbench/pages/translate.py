@@ -12,7 +12,7 @@ N_BEST = {
     "text": st.column_config.TextColumn("Translation", width="large"),
 }
 OWN = "own"
-TEST_LOSS = {OWN: "the run's own way", "none": "left out", "step_mean_prob": "averaged in"}
+TEST_LOSS = {OWN: "as trained", "none": "left out", "step_mean_prob": "averaged in"}
 TOKENS = {
     "step": Number("Step", width=60),
     "token": "Token",
@@ -51,8 +51,8 @@ n_best = columns[3].number_input("n-best", 1, live.MOST_BEAMS, 5, key="best", bi
 test_loss = OWN
 if losses:
     test_loss = columns[4].selectbox(
-        "PAST and FUTURE losses", list(TEST_LOSS), format_func=TEST_LOSS.__getitem__, key="losses", bind="query-params",
-        help="Whether what they say of the next word is averaged into the probabilities that are searched by.",
+        "Losses", list(TEST_LOSS), format_func=TEST_LOSS.__getitem__, key="losses", bind="query-params",
+        help="Is what the losses of PAST and FUTURE say of the next word averaged into what is searched by?",
     )  # fmt: skip
 
 source = (typed or line).strip()

@@ -215,7 +215,7 @@ def show_drawing(table: Table, here: Frame) -> None:
     else:
         runs, option = presets.in_row_order(table, here.tested), str(table.options.get("option", ""))
         if option and option not in ablation.varying(ablation.settings_of_runs(runs)):
-            experiment = ablation.experiment_varying(option)
+            experiment = ablation.experiment_varying(option, table.rows[0].system)
             if experiment is not None:
                 figure_view.show(table.drawing, here.request((), experiment=experiment, **table.options))
                 return
