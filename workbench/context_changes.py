@@ -100,8 +100,8 @@ def changes(run: Run, test: str, sentence: int, target: str = "own", text: str =
     """A row a variant: what, side, distance, place, word, log_prob (of the translation), change (nats), routing.
 
     The first row is the context as it is. routing: how far the couplings of the words that are left moved in the last
-    iteration (`analyses.context_routing.moved`); NaN where there are none, or other words. Raises RunError where the
-    run reads no context, or nothing of what it reads is there.
+    iteration (`analyses.context_routing.moved`), each word beside itself where the order is another; NaN where there
+    are none, or other words. Raises RunError where the run reads no context, or nothing of what it reads is there.
     """
     import pandas as pd
 
@@ -152,33 +152,42 @@ def _rows(tried: Sequence[Variant], traces: Sequence[Trace]) -> Iterator[Row]:
         log_prob = float(trace["log_prob"].values.sum())
         yield (
             ("what", one.what), ("side", one.side), ("distance", one.distance), ("place", one.place),
-            ("word", one.word), ("log_prob", log_prob), ("change", log_prob - as_is), ("routing", _moved(base, trace)),
+            ("word", one.word), ("log_prob", log_prob), ("change", log_prob - as_is),
+            ("routing", _moved(base, trace, swapped=one.what == SWAPPED)),
         )  # fmt: skip
 
 
-def _moved(base: Trace, trace: Trace) -> float:
-    """How far the last couplings of the pieces moved that both have: one stretch of the base's may be left out."""
+def _moved(base: Trace, trace: Trace, swapped: bool) -> float:
+    """How far the last couplings of the pieces moved that both have: the base's without one stretch, or reordered."""
     from analyses.context_routing import moved
 
     if _COUPLINGS not in base:
         return float("nan")
-    kept = _kept(_pieces(base), _pieces(trace))
+    kept = _kept(_pieces(base), _pieces(trace, swapped))
     if kept is None:
         return float("nan")
     return moved(base[_COUPLINGS].values[-1][kept], trace[_COUPLINGS].values[-1])
 
 
-def _pieces(trace: Trace) -> list[tuple[int, int]]:
-    """Each context piece with its distance."""
-    return list(zip(trace[_DISTANCES].values.tolist(), trace[_WORDS].values.tolist(), strict=True))
+def _pieces(trace: Trace, swapped: bool = False) -> list[tuple[int, int]]:
+    """Each context piece with its distance; of swapped sentences with the distance that these have in the document."""
+    distances = trace[_DISTANCES].values.tolist()
+    there = sorted(set(distances))
+    own = dict(zip(there, reversed(there) if swapped else there, strict=True))
+    return list(zip(map(own.__getitem__, distances), trace[_WORDS].values.tolist(), strict=True))
 
 
 def _kept(whole: Sequence[tuple[int, int]], part: Sequence[tuple[int, int]]) -> np.ndarray | None:
-    """Places of the whole that make the part, if that is the whole without one stretch (or all of it); else None."""
+    """Places of the whole that make the part, if that is the whole without one stretch (or all of it) or has the same
+    pieces in another order; else None."""
     missing = len(whole) - len(part)
     if missing < 0:
         return None
     first = next((place for place, (a, b) in enumerate(zip(whole, part, strict=False)) if a != b), len(part))
-    if list(whole[first + missing :]) != list(part[first:]):
+    if list(whole[first + missing :]) == list(part[first:]):
+        return np.r_[:first, first + missing : len(whole)].astype(int)
+    if sorted(whole) != sorted(part):
         return None
-    return np.r_[:first, first + missing : len(whole)].astype(int)
+    kept = np.empty(len(part), dtype=int)
+    kept[sorted(range(len(part)), key=part.__getitem__)] = sorted(range(len(whole)), key=whole.__getitem__)
+    return kept

@@ -76,7 +76,9 @@ def test_changes_are_differences_of_log_p(context_runs, row):
 def test_capsules_cannot_see_the_order_of_words_but_that_of_sentences(context_runs, row):
     table = changes(context_runs[0], "test", row, "reference").set_index("what")
     assert table.loc[BACKWARDS, "change"] == pytest.approx(0, abs=1e-4)
+    assert table.loc[BACKWARDS, "routing"] == pytest.approx(0, abs=1e-5)
     assert abs(table.loc[SWAPPED, "change"]) > 1e-5
+    assert table.loc[SWAPPED, "routing"] > 1e-5
     ordered = changes(context_runs[2], "test", row, "reference").set_index("what")
     assert abs(ordered.loc[BACKWARDS, "change"]) > 1e-5
     assert np.isnan(ordered["routing"]).all()
@@ -93,6 +95,10 @@ def test_couplings_of_the_other_words_move(context_runs, row):
     table = changes(run, "test", row, "reference").set_index(["what", "distance"])
     assert table.loc[(SENTENCE, 2), "routing"] == pytest.approx(moved(last[0][own], last[1]), abs=1e-5)
     assert np.isnan(table.loc[(NONE, 0), "routing"])
+    other_way = scored(run, row, [far, near], names).trace
+    mirrored, couplings = (other_way[name].values for name in reversed(names))
+    back = np.concatenate([couplings[-1][mirrored == distance] for distance in (1, 2)])  # as they stand in the document
+    assert table.loc[(SWAPPED, 0), "routing"] == pytest.approx(moved(last[0], back), abs=1e-5)
 
 
 def test_the_figure_is_the_table(context_runs, demo_runs, row):

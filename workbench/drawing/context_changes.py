@@ -45,6 +45,6 @@ def _changes(request: Request) -> Figure:
         "them), a whole sentence, all of them; with as many sentences of another document; with the words of each "
         "sentence backwards, with the sentences in the other order. Couplings moved: half the sum of absolute "
         "differences of c in the last iteration, a mean over the words that are left; not known of a context with "
-        "other words, or with these in another order. To leave a word out of a set is to mask it; a system that reads "
-        "the order sees a sentence without it.",
+        "other words. To leave a word out of a set is to mask it; a system that reads the order sees a sentence "
+        "without it.",
     )

@@ -76,7 +76,13 @@ if demo.complete(here.root):
             there = {run.name for run in here.runs if "test" in run.tests()}
             absent = [name for name in catalogue() if f"demo/{name}" not in there]
             left, right = st.columns(2)
-            listed = left.selectbox("System", absent, key="another")
+            listed = left.selectbox(
+                "System",
+                absent,
+                key="another",
+                help="One that reads the sentences before fills its batches with them too, and so sees fewer sentences "
+                "in as many updates.",
+            )
             described = right.text_input(
                 "Or any other, with options or of several systems",
                 key="described",

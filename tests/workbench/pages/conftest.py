@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,10 +37,14 @@ def with_context(with_demo, context_runs) -> Path:
 
 
 @pytest.fixture
-def capsule_runs(runs_root, demo_runs) -> list[Run]:
-    """Runs of qcn with two, four and eight capsules below the runs folder, the second of which translates best."""
+def runs_by(runs_root, demo_runs) -> Callable[..., list[Run]]:
+    """`runs_by(option, *values)`: runs of qcn with three values of an option, the second of which translates best."""
     prepared = Prepared.open(demo_runs / "demo" / "data")
-    return [
-        written_run(runs_root, f"scope/capsules-{count}", f"qcn:preset=tiny,capsules={count}", prepared, spoiled)
-        for count, spoiled in ((2, 8), (4, 2), (8, 5))
-    ]
+
+    def runs(option: str, *values: int) -> list[Run]:
+        return [
+            written_run(runs_root, f"scope/{option}-{value}", f"qcn:preset=tiny,{option}={value}", prepared, spoiled)
+            for value, spoiled in zip(values, (8, 2, 5), strict=True)
+        ]
+
+    return runs

@@ -337,8 +337,9 @@ def test_pronouns_need_a_test_set_that_knows_which_is_right(with_context):
     assert not charts(at)
 
 
-def test_scope_and_capsules_are_scores_over_the_values_of_an_option(capsule_runs):
+def test_scope_and_capsules_are_scores_over_the_values_of_an_option(runs_by):
     """BLEU and chrF of the runs beside the chosen one, as sacreBLEU counts them, one below the other."""
+    runs = runs_by("capsules", 2, 4, 8)
     at = open_page("context", runs=["scope/capsules-4"], context="Scope and capsules")
     assert at.selectbox(key="option").options == ["capsules"]
     chart = charts(at)[0]
@@ -346,7 +347,7 @@ def test_scope_and_capsules_are_scores_over_the_values_of_an_option(capsule_runs
     assert [trace["x"].tolist() for trace in lines] == [[2, 4, 8]] * 2
     assert {"capsules", "BLEU", "chrF"} <= axis_titles(chart)
     for trace, metric in zip(lines, (BLEU(), CHRF()), strict=True):
-        opened = [run.translations("test") for run in capsule_runs]
+        opened = [run.translations("test") for run in runs]
         scores = [metric.corpus_score(one.hypotheses, [one.test_set.references]).score for one in opened]
         assert trace["y"] == pytest.approx(scores, abs=1e-4)
     assert any("ablation-stacked" in code and 'option="capsules"' in code for code in codes(at))

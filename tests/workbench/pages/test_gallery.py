@@ -133,12 +133,20 @@ def test_figure_4_of_yang_2019_prints_which_numbers_of_sentences_are_best(runs_r
     assert "There is no run here yet, so nothing of ours can be drawn." in " ".join(texts(at))
 
 
-def test_figure_5_of_yang_2019_stands_beside_our_numbers_of_capsules(capsule_runs):
-    at = open_page("gallery", paper="yang-2019", table="Figure 5", runs=[run.name for run in capsule_runs])
-    assert _printed(at).set_index("row")["m"].to_dict() == {"best Meteor": "2", "best BLEU": "4", "chosen": "4"}
+@pytest.mark.parametrize(
+    ("table", "option", "values", "printed"),
+    [
+        ("Figure 4", "context_sentences", (1, 2, 4), {"best Meteor": "1", "best BLEU": "2", "chosen": "3"}),
+        ("Figure 5", "capsules", (2, 4, 8), {"best Meteor": "2", "best BLEU": "4", "chosen": "4"}),
+    ],
+)
+def test_figures_4_and_5_of_yang_2019_stand_beside_our_numbers(runs_by, table, option, values, printed):
+    runs = runs_by(option, *values)
+    at = open_page("gallery", paper="yang-2019", table=table, runs=[run.name for run in runs])
+    assert _printed(at).set_index("row")[{"Figure 4": "K", "Figure 5": "m"}[table]].to_dict() == printed
     stacked = charts(at)[-1]
     lines = [trace for trace in stacked["data"] if trace.get("mode") == "lines+markers"]
-    assert [trace["x"].tolist() for trace in lines] == [[2, 4, 8]] * 2
+    assert [trace["x"].tolist() for trace in lines] == [list(values)] * 2
     assert [trace["y"].argmax() for trace in lines] == [1, 1]
     assert {"BLEU", "chrF"} <= axis_titles(stacked)
     assert not at.error

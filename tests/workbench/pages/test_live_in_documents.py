@@ -65,7 +65,7 @@ def second(run):
 
 @pytest.mark.parametrize("name", ["qcn-reg", "han"])
 def test_translate_puts_a_chosen_sentence_into_its_document_and_a_typed_one_where_it_is_told(here, name):
-    run, options = here[name], {"beam": "2", "with": f"demo/{name}", "runs": [f"demo/{name}"]}
+    run, options = here[name], {"beam": "2", "with": name, "runs": [f"demo/{name}"]}
     row, test = second(run), run.translations("test").test_set
     at = open_page("translate", sentence=str(row), **options)
     assert shown(at) == said(in_document(run, row))
@@ -128,7 +128,7 @@ def test_sentences_before_that_would_keep_the_page_waiting_are_refused_before_th
 
 
 def test_a_run_trained_without_refuses_what_is_typed(here):
-    options = {"runs": ["demo/qcn-reg", "demo/transformer"], "with": "demo/transformer"}
+    options = {"runs": ["demo/qcn-reg", "demo/transformer"], "with": "transformer"}
     at = open_page("translate", source=SOURCE, before="\n".join(LINES), **options)
     assert "trained without: it reads single sentences; leave them out" in at.error[0].value.replace("\\", "")
     with pytest.raises(TranslatorError, match="trained without"):
