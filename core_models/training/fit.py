@@ -93,20 +93,9 @@ def _prepared_loop(
 ) -> tuple[Loop, bool]:
     """The loop where the run's last state left it, and whether that was the end until more was asked for."""
     training = config.training
-    state = latest_state(folder / "state")
-    begins = training.init_from is not None and state is None
-    given = training.init_from, vocabularies, training.init_only
-    unmatched = initialise_from(system, *given) if begins else []  # type: ignore[arg-type]
     optimizer = _optimizer(system, training)
     rank, processes = accelerator.process_index, accelerator.num_processes
-    progress = Progress(unmatched=unmatched, processes=processes)
-    if state is not None:
-        progress = load_state(state, system, optimizer, rank)
-    _check_same_state(accelerator, folder, progress.step)
-    going_on = progress.reopen(training)
-    if state is None or progress.processes != processes:
-        torch.manual_seed(training.seed + progress.step + rank)
-        progress.adopt(processes)
+    progress, going_on = _progress(folder, training, accelerator, system, vocabularies, optimizer)
     loader = BatchLoader(
         prepared.split("train"),
         training.batch_tokens,
@@ -143,6 +132,32 @@ def _prepared_loop(
         reinforcement=reinforcement,
     )
     return loop, going_on
+
+
+def _progress(
+    folder: Path,
+    training: TrainingConfig,
+    accelerator: Accelerator,
+    system: System,
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    optimizer: torch.optim.Optimizer,
+) -> tuple[Progress, bool]:
+    """How far the run is, weights and optimizer put there; and whether that was the end until more was asked for.
+
+    A run that begins takes its weights from `init_from`, where that is named.
+    """
+    rank, processes = accelerator.process_index, accelerator.num_processes
+    progress, state = Progress(processes=processes), latest_state(folder / "state")
+    if state is not None:
+        progress = load_state(state, system, optimizer, rank)
+    elif training.init_from is not None:
+        progress.unmatched = initialise_from(system, training.init_from, vocabularies, training.init_only)
+    _check_same_state(accelerator, folder, progress.step)
+    going_on = progress.reopen(training)
+    if state is None or progress.processes != processes:
+        torch.manual_seed(training.seed + progress.step + rank)
+        progress.adopt(processes)
+    return progress, going_on
 
 
 def _check_decoding(config: RunConfig, system: System, score: Score | None, reward: Reward | None) -> None:
