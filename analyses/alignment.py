@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from analyses.scores import Statistics
+from analyses.scores import Shares
 
 Link = tuple[int, int]
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -28,17 +27,8 @@ def alignment_error_rate(
     Each argument holds one set of links (i, j) a sentence. Sure links are possible ones too, listed there or not;
     without `possible` all gold links are sure. NaN where there are neither predicted nor sure links.
     """
-    possible = sure if possible is None else possible
-    if not len(predicted) == len(sure) == len(possible):
-        raise ValueError(
-            f"Alignments of {len(predicted)} (predicted), {len(sure)} (sure) and {len(possible)} (possible) sentences "
-            "cannot be compared: give one set of links for each sentence."
-        )
-    agreed = linked = 0
-    for ours, certain, allowed in zip(predicted, sure, possible, strict=True):
-        agreed += len(ours & certain) + len(ours & (allowed | certain))
-        linked += len(ours) + len(certain)
-    return 1.0 - agreed / linked if linked else float("nan")
+    agreed, linked = error_statistics(predicted, sure, possible).values.sum(axis=0)
+    return float(1.0 - agreed / linked) if linked else float("nan")
 
 
 def from_attention(weights: np.ndarray) -> set[Link]:
@@ -91,7 +81,7 @@ def to_words(links: Iterable[Link], source_words: Sequence[int], target_words: S
     return {(source_words[i], target_words[j]) for i, j in links}
 
 
-class ErrorStatistics(Statistics):
+class ErrorStatistics(Shares):
     """What the error rate of any part of a corpus is made of, to be bucketed and resampled as scores are:
     values[sentences, 2], the agreeing links |A ∩ S| + |A ∩ P| and all of them |A| + |S|. Scores are percent."""
 
@@ -99,16 +89,8 @@ class ErrorStatistics(Statistics):
     def higher_is_better(self) -> bool:
         return False
 
-    def score(self, sums: np.ndarray) -> float:
-        return float(self.scores(sums))
-
     def scores(self, sums: np.ndarray) -> np.ndarray:
-        sums = np.asarray(sums, dtype=float)
-        agreed = np.divide(sums[..., 0], sums[..., 1], out=np.full(sums.shape[:-1], np.nan), where=sums[..., 1] > 0)
-        return 100 * (1 - agreed)
-
-    def subset(self, rows: np.ndarray) -> ErrorStatistics:
-        return replace(self, values=self.values[rows])
+        return 100 * (1 - super().scores(sums))
 
 
 def error_statistics(
@@ -118,6 +100,11 @@ def error_statistics(
 ) -> ErrorStatistics:
     """The statistics of `alignment_error_rate`, a row a sentence; the arguments are the same."""
     possible = sure if possible is None else possible
+    if not len(predicted) == len(sure) == len(possible):
+        raise ValueError(
+            f"Alignments of {len(predicted)} (predicted), {len(sure)} (sure) and {len(possible)} (possible) sentences "
+            "cannot be compared: give one set of links for each sentence."
+        )
     rows = [
         (len(ours & certain) + len(ours & (allowed | certain)), len(ours) + len(certain))
         for ours, certain, allowed in zip(predicted, sure, possible, strict=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from analyses.scores import Statistics
+from analyses.scores import Shares, Statistics
 from analyses.significance import DEFAULT_SEED, holm, paired_bootstraps, percentile_interval, resampled_together
 from analyses.words import bucket_labels
 
@@ -29,19 +29,9 @@ LENGTH_METRICS = ("length-ratio", "output-length")
 _OTHER, _NO_LABEL = "(other)", "(none)"
 
 
-class LengthStatistics(Statistics):
+class LengthStatistics(Shares):
     """Lengths as statistics, to be bucketed and compared as scores are: values[segments, 2], the words written and
     what they are divided by. `length-ratio`: by the reference's words; `output-length`: by one a segment, a mean."""
-
-    def score(self, sums: np.ndarray) -> float:
-        return float(self.scores(sums))
-
-    def scores(self, sums: np.ndarray) -> np.ndarray:
-        sums = np.asarray(sums, dtype=float)
-        return np.divide(sums[..., 0], sums[..., 1], out=np.full(sums.shape[:-1], np.nan), where=sums[..., 1] > 0)
-
-    def subset(self, rows: np.ndarray) -> LengthStatistics:
-        return replace(self, values=self.values[rows])
 
 
 def length_statistics(

@@ -53,15 +53,17 @@ def share_table(
 
     outcomes has a column `outcome`: success, failure or "undecidable". Columns: by, n, the two counts under their
     names, undecidable, share, low, high (NaN where nothing was decided). by None: one row, without the first column.
+    Rows without a value of `by` are the last group, "(none)".
     """
-    groups = outcomes.groupby(by, sort=True) if by else [("", outcomes)]
+    groups = outcomes.groupby(by, sort=True, dropna=False) if by else [("", outcomes)]
     rows = []
     for name, group in groups:
         counts = group.outcome.value_counts()
         won, lost = int(counts.get(success, 0)), int(counts.get(failure, 0))
         share = won / (won + lost) if won + lost else math.nan
         interval = wilson(won, won + lost, level)
-        rows.append((name, len(group), won, lost, len(group) - won - lost, share, *interval))
+        label = "(none)" if pd.isna(name) else name
+        rows.append((label, len(group), won, lost, len(group) - won - lost, share, *interval))
     table = pd.DataFrame(rows, columns=[by or "", "n", success, failure, "undecidable", "share", "low", "high"])
     return table if by else table.drop(columns="")
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyses.choices import check_lines, share_table, taken
+from analyses.choices import check_lines, taken
 
 Tokens = Sequence[str]
 _COLUMNS = ["sentence", "target", "chosen", "taken", "position", "distance", "outcome", "missing", "rivals", "reason"]
@@ -97,14 +97,6 @@ def outcomes(
             }
             rows.append({**about, **verdict})
     return pd.DataFrame(rows, columns=_COLUMNS)
-
-
-def broken_share(judged: pd.DataFrame, by: str | None = "distance") -> pd.DataFrame:
-    """Share of broken commitments among the decided ones: by, n, broken, kept, undecidable, share, low, high.
-
-    judged: from `outcomes`; by: any of its columns, None for one row over all.
-    """
-    return share_table(judged, by, "broken", "kept")
 
 
 def _read(hypothesis: Tokens, reference: Tokens, record: Mapping[str, Any]) -> _Reading:

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from analyses.alignment import Link
-from analyses.scores import Statistics
+from analyses.scores import Shares
 
 Words = Sequence[str]
 MEASURES = {"left out": "source words without a counterpart", "repeated": "words written too often"}
@@ -117,7 +117,7 @@ class _Pairing:
         return pair in self.forms.together.get(self.hypothesis[j], ())
 
 
-class ShareStatistics(Statistics):
+class ShareStatistics(Shares):
     """Counts that are a share of others, to be bucketed and compared as scores are: values[sentences, 2], the counted
     and what they are a share of. Scores are percent; less is better."""
 
@@ -125,15 +125,8 @@ class ShareStatistics(Statistics):
     def higher_is_better(self) -> bool:
         return False
 
-    def score(self, sums: np.ndarray) -> float:
-        return float(self.scores(sums))
-
     def scores(self, sums: np.ndarray) -> np.ndarray:
-        sums = np.asarray(sums, dtype=float)
-        return 100 * np.divide(sums[..., 0], sums[..., 1], out=np.full(sums.shape[:-1], np.nan), where=sums[..., 1] > 0)
-
-    def subset(self, rows: np.ndarray) -> ShareStatistics:
-        return replace(self, values=self.values[rows])
+        return 100 * super().scores(sums)
 
 
 def shares(found: Sequence[Counted]) -> dict[str, ShareStatistics]:

@@ -34,14 +34,15 @@ def table(rounds: Sequence[Sequence[Record]], peer: str = "marian") -> pd.DataFr
                 continue
             work = speed.partition("_")[0]
             row[speed] = statistics.median(one[place][speed] for one in rounds)
-            row[f"{work}_ratio"] = statistics.median(one[place][speed] / one[0][speed] for one in rounds)
+            if speed in rounds[0][0]:  # the first engine may only decode
+                row[f"{work}_ratio"] = statistics.median(one[place][speed] / one[0][speed] for one in rounds)
             known = [{other["engine"]: other for other in one} for one in rounds]
-            if peer in known[0]:
+            if speed in known[0].get(peer, ()):
                 row[f"{work}_peer"] = statistics.median(
                     one[record["engine"]][speed] / one[peer][speed] for one in known
                 )
             count = f"{work}_multiply_adds"
-            if count in record:
+            if count in record and f"{work}_ratio" in row:
                 row[f"{work}_ceiling"] = rounds[0][0][count] / record[count]
                 row[f"{work}_share"] = row[f"{work}_ratio"] / row[f"{work}_ceiling"]
         rows.append(row)

@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import secrets
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-DAMAGED = (ValueError, KeyError, EOFError, zipfile.BadZipFile)  # what NumPy raises for a file that is none of its own
+# What NumPy and zipfile raise for a file that is none of their own; RuntimeError: one that says it is encrypted, or
+# packed by a method that is not known.
+DAMAGED = (ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def write_arrays(path: Path, **arrays: Any) -> None:

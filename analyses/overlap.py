@@ -41,14 +41,6 @@ def overlaps(
     return past, future
 
 
-def overlap_rate(
-    past_ranks: np.ndarray, future_ranks: np.ndarray, words: Sequence[object], types: bool = True
-) -> tuple[float, float]:
-    """A sentence's mean over its steps of both rates (`overlaps`); NaN of the future of one word."""
-    past, future = overlaps(past_ranks, future_ranks, words, types)
-    return float(past.mean()), float(future.mean()) if len(future) else float("nan")
-
-
 def rates(
     past: Sequence[np.ndarray], future: Sequence[np.ndarray], samples: int = 1000, seed: int = DEFAULT_SEED
 ) -> pd.DataFrame:

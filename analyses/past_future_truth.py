@@ -98,7 +98,7 @@ class Areas:
         found = self.table.set_index(["system", "words"])["auc"]
         apart = self.drawn[system, words] - self.drawn[other, words]
         delta = float(found[system, words] - found[other, words])
-        return delta, *_interval(apart)
+        return delta, *percentile_interval(apart)
 
 
 def areas(
@@ -120,15 +120,9 @@ def areas(
             ranked = _Ranked(np.asarray(values)[kept], past)
             value, resampled = ranked.area(np.ones(len(past))), np.array([ranked.area(one[own]) for one in counts])
             drawn[system, words] = resampled
-            rows.append((system, words, value, *_interval(resampled), len(past)))
+            rows.append((system, words, value, *percentile_interval(resampled), len(past)))
     table = pd.DataFrame(rows, columns=["system", "words", "auc", "low", "high", "n"])
     return Areas(table, drawn)
-
-
-def _interval(resampled: np.ndarray) -> tuple[float, float]:
-    """The 95 % interval of what is a number; NaN where nothing is."""
-    known = resampled[~np.isnan(resampled)]
-    return percentile_interval(known) if len(known) else (float("nan"), float("nan"))
 
 
 def calibration(
@@ -188,5 +182,5 @@ def redundancy(
         count = total[place + 2]
         there = drawn[drawn[:, place + 2] > 0]
         mean = total[place] / count if count else float("nan")
-        rows.append((kind, mean, *_interval(there[:, place] / there[:, place + 2]), int(count), auc))
+        rows.append((kind, mean, *percentile_interval(there[:, place] / there[:, place + 2]), int(count), auc))
     return pd.DataFrame(rows, columns=["kind", "mass", "low", "high", "n", "auc"])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from analyses.choices import check_lines, share_table, taken
+from analyses.choices import check_lines, taken
 
 Tokens = Sequence[str]
 _OUTCOME_COLUMNS = ["sentence", "target", "distance", "gender", "needs_order", "right", "taken", "outcome", "reason"]
@@ -37,14 +37,6 @@ def outcomes(
     return pd.DataFrame(rows, columns=_OUTCOME_COLUMNS)
 
 
-def accuracy(judged: pd.DataFrame, by: str | None = "distance") -> pd.DataFrame:
-    """Share of right forms among the decided ones: by, n, right, wrong, undecidable, share, low, high.
-
-    judged: from `outcomes` or `contrastive_outcomes`; by: any of its columns, None for one row over all.
-    """
-    return share_table(judged, by, "right", "wrong")
-
-
 def variants(references: Sequence[Tokens], truths: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """The reference with each form a pronoun could take: what a model scores for the contrastive test.
 
@@ -59,18 +51,6 @@ def variants(references: Sequence[Tokens], truths: Sequence[Mapping[str, Any]]) 
                 tokens = (*reference[:position], form, *reference[position + 1 :])
                 rows.append((*_about(sentence, pronoun, truth), form, form == right, tokens))
     return pd.DataFrame(rows, columns=[*_OUTCOME_COLUMNS[:5], "form", "correct", "tokens"])
-
-
-def contrastive_outcomes(scored: pd.DataFrame) -> pd.DataFrame:
-    """Is the right form scored above every alternative: `variants` with a column `score` (log-probability) added.
-
-    One row a pronoun: sentence, target, distance, gender, needs_order, margin (right minus best alternative, nats),
-    outcome ("right", "wrong"). A tie is wrong: the model does not prefer the right form.
-    """
-    keys = _OUTCOME_COLUMNS[:5]
-    best = scored.groupby([*keys, "correct"]).score.max().unstack("correct")
-    judged = (best[True] - best[False]).rename("margin").reset_index()
-    return judged.assign(outcome=["right" if margin > 0 else "wrong" for margin in judged.margin])
 
 
 def _about(sentence: int, pronoun: Mapping[str, Any], truth: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -116,7 +116,18 @@ class Statistics:
 
     def subset(self, rows: np.ndarray) -> Statistics:
         """The statistics of some segments (indices or a boolean mask)."""
-        return Statistics(self.metric, self.values[rows], self.signature, self.options)
+        return replace(self, values=self.values[rows])
+
+
+class Shares(Statistics):
+    """Counts that are a share of others, to be bucketed, compared and resampled as scores are: values[segments, 2], the
+    counted and what they are a share of. NaN where that is nothing."""
+
+    def score(self, sums: np.ndarray) -> float:
+        return float(self.scores(sums))
+
+    def scores(self, sums: np.ndarray) -> np.ndarray:
+        return metric_formulas.mean(np.asarray(sums, dtype=np.float64))
 
 
 def extract(hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any) -> Statistics:

@@ -25,8 +25,8 @@ from scipy.stats import norm, t
 from analyses.scores import Statistics
 from analyses.significance import (
     DEFAULT_SEED,
+    bootstrap_p,
     check_pair,
-    exceeding_share,
     holm,
     identical,
     percentile_interval,
@@ -107,15 +107,14 @@ def compare_over_seeds(
     )
     differences = of_system - of_baseline
     delta = float(np.mean([one.total - base.total for base, one in pairs]))
-    distances = np.abs(differences)
-    p_value = exceeding_share(distances - distances.mean(), abs(delta))
     low, high = percentile_interval(differences, level)
+    same = all(identical(*pair) for pair in pairs)
     return SeedComparison(
         score=float(np.mean([one.total for _, one in pairs])),
         delta=delta,
         low=low,
         high=high,
-        p_value=1.0 if all(identical(*pair) for pair in pairs) else p_value,
+        p_value=1.0 if same else bootstrap_p(differences, delta),
         seeds=len(common),
     )
 

@@ -97,8 +97,7 @@ def _paired(baseline: Statistics, system: Statistics, baseline_sums: np.ndarray,
     of_baseline = baseline.scores(baseline_sums.astype(np.float32))
     of_system = system.scores(system_sums.astype(np.float32))
     baseline_score, system_score = baseline.total, system.total
-    distances = np.abs(of_system - of_baseline)
-    p_value = exceeding_share(distances - distances.mean(), abs(baseline_score - system_score))
+    delta = system_score - baseline_score
     low, high = percentile_interval(of_system.astype(np.float64) - of_baseline)
     baseline_low, baseline_high = percentile_interval(of_baseline)
     system_low, system_high = percentile_interval(of_system)
@@ -107,15 +106,15 @@ def _paired(baseline: Statistics, system: Statistics, baseline_sums: np.ndarray,
         metric=system.metric,
         baseline_score=baseline_score,
         system_score=system_score,
-        delta=system_score - baseline_score,
-        p_value=1.0 if identical(baseline, system) else p_value,
+        delta=delta,
+        p_value=1.0 if identical(baseline, system) else bootstrap_p(of_system - of_baseline, delta),
         samples=len(system_sums),
         low=low,
         high=high,
-        baseline_mean=float(np.sort(of_baseline).mean()),
+        baseline_mean=_mean(of_baseline),
         baseline_low=baseline_low,
         baseline_high=baseline_high,
-        system_mean=float(np.sort(of_system).mean()),
+        system_mean=_mean(of_system),
         system_low=system_low,
         system_high=system_high,
     )
@@ -189,7 +188,7 @@ def bootstrap_intervals(
     found = {}
     for (name, own), sums in zip(statistics.items(), together, strict=True):
         resampled = own.scores(sums)
-        found[name] = Interval(own.total, float(resampled.mean()), *percentile_interval(resampled, level), level)
+        found[name] = Interval(own.total, _mean(resampled), *percentile_interval(resampled, level), level)
     return found
 
 
@@ -249,22 +248,45 @@ def resampled_together(
 
 
 def percentile_interval(resampled: np.ndarray, level: float = 0.95) -> tuple[float, float]:
-    """Cut the same number of resampled scores [samples] off both ends, as sacreBLEU's `estimate_ci` does."""
-    ordered = np.sort(resampled)
+    """Cut the same number of resampled scores [samples] off both ends, as sacreBLEU's `estimate_ci` does. Resamples
+    without a score (NaN: nothing that it is a share of was drawn) are left out; NaN where none has one."""
+    ordered = _known(resampled)
+    if not len(ordered):
+        return np.nan, np.nan
     cut = int(round(len(ordered) * (1.0 - level) / 2.0, 9))
     return float(ordered[cut]), float(ordered[len(ordered) - cut - 1])
 
 
+def _known(resampled: np.ndarray) -> np.ndarray:
+    """Resampled scores in ascending order, without those that are none (NaN)."""
+    return np.sort(resampled[~np.isnan(resampled)])
+
+
+def _mean(resampled: np.ndarray) -> float:
+    known = _known(resampled)
+    return float(known.mean()) if len(known) else np.nan
+
+
+def bootstrap_p(differences: np.ndarray, difference: float) -> float:
+    """The p-value of a paired bootstrap, from the resampled differences [samples] and the one that was found; as in
+    `percentile_interval` resamples without a difference are left out."""
+    distances = np.abs(differences[~np.isnan(differences)])
+    return exceeding_share(distances - distances.mean(), abs(difference)) if len(distances) else np.nan
+
+
 def exceeding_share(statistics: np.ndarray, difference: float) -> float:
     """The probability of a resampling test: how many of the statistics exceed the difference that was found,
-    (exceeding + 1) / (samples + 1), as in multeval and sacreBLEU; a tie does not exceed."""
+    (exceeding + 1) / (samples + 1), as in multeval and sacreBLEU; a tie does not exceed. NaN, no test, where there is
+    no difference."""
+    if np.isnan(difference):
+        return np.nan
     return (int((statistics > difference + _TIE).sum()) + 1) / (len(statistics) + 1)
 
 
 def identical(baseline: Statistics, system: Statistics) -> bool:
-    """Have two systems the same statistics? Their p is 1: sacreBLEU's rule would give p = 1 / (samples + 1),
-    since nothing exceeds a difference of zero."""
-    return bool(np.array_equal(baseline.values, system.values))
+    """Have two systems the same statistics, and these a score? Their p is 1: sacreBLEU's rule would give
+    p = 1 / (samples + 1), since nothing exceeds a difference of zero."""
+    return np.array_equal(baseline.values, system.values) and not np.isnan(system.total)
 
 
 def _blocks(total: int, width: int, multiple: int = 1) -> Iterator[int]:

@@ -120,7 +120,7 @@ def by_frequency(
                 precision = matched / written if written else np.nan
                 score = float(f_measure(totals[bucket]))
                 scores = f_measure(resampled[:, bucket])
-                band = percentile_interval(scores[~np.isnan(scores)])
+                band = percentile_interval(scores)
                 whole = (int(expected), int(written), int(matched))
                 rows.append((system, labels[bucket], *whole, precision, matched / expected, score, *band))
     columns = ["system", "bucket", "n", "written", "matched", "precision", "recall", "score", "low", "high"]

@@ -84,3 +84,16 @@ def test_a_corpus_adds_words_up():
         assert found.loc[adequacy.MACRO, "high"] == 1.0
         assert found.loc["under (proxy, %)", "score"] == pytest.approx(200 / 6)
         assert found.loc["over (proxy, %)", "score"] == pytest.approx(100 / 9), "one repeated word of 5 + 3 + 1"
+
+
+def test_resamples_that_cover_nothing_are_left_out():
+    """One sentence of half coverage, one whose reference covers nothing: every resample with a ratio has that half."""
+    table = adequacy.by_sentence(
+        [[REFERENCE[0], set()]],
+        [HYPOTHESIS[0], {(0, 0)}],
+        [list("abcde"), ["x"]],
+        [[list("ABC"), []]],
+        [list("ABC"), ["X"]],
+    )
+    found = adequacy.intervals(table, samples=100).set_index("measure")
+    assert found.loc[["CDR", adequacy.MACRO], ["score", "low", "high"]].to_numpy().ravel().tolist() == [0.5] * 6

@@ -92,6 +92,20 @@ def test_paired_differences_are_the_subsets_tests_under_one_correction(statistic
     np.testing.assert_array_equal(table.p_holm, significance.holm(table.p_value))
 
 
+def test_a_bucket_without_a_score_is_no_test_of_the_family():
+    """References of nothing have no length ratio: Holm's correction is over the other two buckets."""
+    made = buckets.by_label(["a", "a", "b", "b", "none"])
+    ratios = {
+        name: buckets.length_statistics(written, [4, 6, 5, 5, 0])
+        for name, written in (("old", [4, 6, 5, 5, 1]), ("new", [5, 6, 4, 6, 2]))
+    }
+    table = buckets.paired_differences(ratios, made, "old", samples=100).set_index("bucket")
+    assert table.loc["none", ["delta", "low", "high", "p_value", "p_holm"]].isna().all()
+    others = table.loc[["a", "b"]]
+    np.testing.assert_array_equal(others.p_holm, significance.holm(others.p_value))
+    assert others.p_holm.min() > others.p_value.min()
+
+
 def test_bands_of_a_whole_test_set_are_quick():
     """Six buckets, three systems, 3,003 segments, 1,000 resamples: a second at most, and room for a busy machine."""
     draw = np.random.default_rng(0)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from analyses import commitment
+from analyses import choices, commitment
 
 REFERENCE = ["heute", "trifft", "der", "Mann", "eine", "Entscheidung", "."]
 BOTH = ("Entscheidung", "eine")
@@ -130,7 +130,7 @@ def test_share_of_broken_commitments():
         "heute isst der Mann .",
     ]
     judged = commitment.outcomes([line.split() for line in lines], [REFERENCE] * 3, [{"commitments": [RECORD]}] * 3)
-    [row] = commitment.broken_share(judged).itertuples()
+    [row] = choices.share_table(judged, "distance", "broken", "kept").itertuples()
     assert (row.distance, row.n, row.broken, row.kept, row.undecidable, row.share) == (4, 3, 1, 1, 1, 0.5)
 
 

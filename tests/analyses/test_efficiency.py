@@ -38,6 +38,20 @@ def test_what_was_not_measured_is_not_there():
     assert "decode_ratio" not in found
 
 
+def test_the_first_engine_may_only_decode():
+    decoding = {"engine": "int8", "decode_sentences_per_second": 8.0}
+    rounds = [[decoding, *one] for one in ROUNDS]
+    rounds = [[*one[:-1], {**one[-1], "decode_sentences_per_second": 2.0}] for one in rounds]
+    found = efficiency.table(rounds).set_index("engine")
+    assert found.decode_ratio["marian"] == pytest.approx(0.25)
+    assert found.train_tokens_per_second["b"] == 14.0
+    assert found.train_peer["b"] == pytest.approx(1.2)  # of 1.25, 1.2, 0.875
+    assert "train_ratio" not in found
+    beside = efficiency.table(rounds, peer="int8").set_index("engine")
+    assert beside.decode_peer["marian"] == pytest.approx(0.25)
+    assert "train_peer" not in beside
+
+
 @pytest.mark.parametrize("rounds", [[], [ROUNDS[0], ROUNDS[1][:2]], [[ROUNDS[0][0], ROUNDS[0][0]]]])
 def test_rounds_that_do_not_match_are_refused(rounds):
     with pytest.raises(ValueError, match="the same engines"):

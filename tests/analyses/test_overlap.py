@@ -54,9 +54,6 @@ def test_rates_are_those_of_sets(seed):
     found = overlap.overlaps(*ranks, words)
     for one, wanted in zip(found, by_sets(*ranks, words), strict=True):
         np.testing.assert_allclose(one, wanted)
-    past, future = overlap.overlap_rate(*ranks, words)
-    assert past == pytest.approx(np.mean(found[0]))
-    assert future == pytest.approx(np.mean(found[1])) if len(words) > 1 else np.isnan(future)
 
 
 def test_of_tokens_a_repeated_word_counts_each_time():

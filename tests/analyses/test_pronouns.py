@@ -61,11 +61,11 @@ def test_accuracy_by_distance_leaves_out_the_undecided():
     near = {**TRUTH, "pronouns": [{**TRUTH["pronouns"][0], "antecedent": {"sentence": -1, "word": 0}}]}
     right, wrong, missing = (f"die Frau isst {form} heute .".split() for form in ("ihn", "es", "alles"))
     judged = pronouns.outcomes([right, wrong, right, missing], [REFERENCE] * 4, [near, TRUTH, TRUTH, TRUTH])
-    table = pronouns.accuracy(judged)
+    table = choices.share_table(judged, "distance", "right", "wrong")
     assert table.distance.tolist() == [1, 2]
     assert table[["n", "right", "wrong", "undecidable"]].to_numpy().tolist() == [[1, 1, 0, 0], [3, 1, 1, 1]]
     assert table.share.tolist() == [1.0, 0.5]
-    overall = pronouns.accuracy(judged, by=None).iloc[0]
+    overall = choices.share_table(judged, None, "right", "wrong").iloc[0]
     assert overall.share == pytest.approx(2 / 3)
     z, n, p = 1.959963985, 3, 2 / 3  # Wilson 1927
     centre, reach = p + z**2 / (2 * n), z * (p * (1 - p) / n + z**2 / (4 * n**2)) ** 0.5
@@ -73,19 +73,22 @@ def test_accuracy_by_distance_leaves_out_the_undecided():
     assert overall.high == pytest.approx((centre + reach) / (1 + z**2 / n))
 
 
-def test_contrastive_variants_differ_in_the_form_alone_and_a_tie_is_wrong():
+def test_what_has_no_value_is_a_group_of_its_own():
+    hypotheses = [f"die Frau isst {form} heute .".split() for form in ("alles", "ihn", "es", "alles")]
+    judged = pronouns.outcomes(hypotheses, [REFERENCE] * 4, [TRUTH] * 4)
+    table = choices.share_table(judged, "taken", "right", "wrong")
+    assert table[["taken", "n", "right", "wrong", "undecidable"]].to_numpy().tolist() == [
+        ["es", 1, 0, 1, 0],
+        ["ihn", 1, 1, 0, 0],
+        ["(none)", 2, 0, 0, 2],
+    ]
+
+
+def test_contrastive_variants_differ_in_the_form_alone():
     made = pronouns.variants([REFERENCE], [TRUTH])
     assert made.form.tolist() == ["ihn", "sie", "es"]
     assert made.correct.tolist() == [True, False, False]
     assert made.tokens[1] == ("die", "Frau", "isst", "sie", "heute", ".")
-    for scores, margin, outcome in (
-        ([-1.0, -2.0, -1.5], 0.5, "right"),
-        ([-1.0, -0.5, -2.0], -0.5, "wrong"),
-        ([-1.0, -1.0, -2.0], 0.0, "wrong"),
-    ):
-        judged = pronouns.contrastive_outcomes(made.assign(score=scores))
-        assert judged[["distance", "margin", "outcome"]].to_numpy().tolist() == [[2, margin, outcome]]
-        assert pronouns.accuracy(judged).share.tolist() == [float(outcome == "right")]
 
 
 def test_truth_of_another_corpus_is_refused():

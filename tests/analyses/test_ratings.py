@@ -54,6 +54,23 @@ def test_intervals_of_two_sentences_reach_from_one_to_the_other():
     assert found.loc[("old", "under-translated (%)"), ["low", "high"]].tolist() == pytest.approx([20.0, 20.0])
 
 
+def test_differences_that_are_equal_are_ties_however_they_were_rounded():
+    """13/3 - 4 and 10/3 - 3 are a third both; floats have them apart in the last digits, which are no rank."""
+    sizes = [(13, 12), (10, 9), (12, 13), (13, 12), (10, 9), (9, 10), (13, 11), (10, 8)]  # sums over three raters
+
+    def rated(times):
+        return _table(*[
+            (rater, s, system, times * share, 0, 0, 10)
+            for s, pair in enumerate(sizes)
+            for system, total in zip(("new", "old"), pair, strict=True)
+            for rater, share in zip("abc", (total - 6, 3, 3), strict=True)
+        ])  # fmt: skip
+
+    thirds, wholes = (differences(rated(times), "old").set_index("measure") for times in (1, 3))
+    assert wholes.loc["quality", "difference"] == pytest.approx(3 * thirds.loc["quality", "difference"])
+    assert thirds.loc["quality", "p_value"] == wholes.loc["quality", "p_value"]
+
+
 def test_differences_are_paired_with_the_p_value_of_the_signed_rank_test():
     rows = [
         ("ann", s, system, q, 0, u, 100) for s in range(8) for system, q, u in (("old", 3, 9 + s), ("new", 3, 8 - s))

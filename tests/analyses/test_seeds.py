@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from analyses import seeds, significance
+from analyses.buckets import length_statistics
 from analyses.scores import Statistics, extract
 
 TRIALS = 300  # synthetic test sets for each measured coverage
@@ -142,6 +143,20 @@ def test_seeds_that_only_one_of_them_has_do_not_enter_the_difference():
         seeds.compare_over_seeds({1: base}, {2: system})
     table = seeds.comparison_table({"base": {1: base}, "system": {1: system}, "late": {2: system}}, "base", 100)
     assert table[["system", "method", "seeds"]].values.tolist() == [["system", "paired bootstrap", 1]]
+
+
+def test_resamples_without_a_score_are_left_out():
+    """Length ratios of three sentences, one with an empty reference: a resample in 27 draws nothing else."""
+    base, system = (length_statistics(written, [0, 2, 5]) for written in ([3, 2, 5], [4, 2, 5]))
+    one = seeds.compare_over_seeds({3: base}, {3: system}, 300)
+    plain = significance.paired_bootstrap(base, system, 300)
+    assert (one.low, one.high) == pytest.approx((plain.low, plain.high), abs=1e-5)
+    assert one.p_value == plain.p_value > 2 / 301
+    three = seeds.over_seeds(dict.fromkeys((1, 2, 3), system), 300)
+    assert 1 <= three.low < three.score < three.high
+    nothing = length_statistics([3, 1], [0, 0])
+    none = seeds.compare_over_seeds({1: nothing}, {1: nothing}, 20)
+    assert np.isnan([none.delta, none.low, none.high, none.p_value]).all()
 
 
 def test_outputs_of_other_sentences_or_metrics_are_refused():

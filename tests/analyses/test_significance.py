@@ -1,6 +1,8 @@
 """The tests agree with sacreBLEU's own, to the last digit, and with cases worked by hand."""
 
+import itertools
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
 from analyses import scores, significance
+from analyses.buckets import length_statistics
 from tests.analyses.corpora import noisy_copy, reference_lines
 
 REFERENCES = reference_lines(70)
@@ -168,6 +171,28 @@ def test_interval_covers_and_cuts_both_ends():
     assert wide.low < narrow.low < statistics.total < narrow.high < wide.high
     assert significance.percentile_interval(np.arange(1000.0)) == (25.0, 974.0)
     assert significance.percentile_interval(np.arange(1000.0), level=0.9) == (50.0, 949.0)
+
+
+def test_resamples_without_a_score_are_left_out():
+    """Three sentences, one with an empty reference: of all 27 resamples that which draws it alone has no ratio."""
+    baseline, system = (length_statistics(written, [0, 2, 5]) for written in ([3, 2, 5], [4, 2, 5]))
+    rows = np.array(list(itertools.product(range(3), repeat=3)))
+    found = significance.paired_bootstrap(baseline, system, indices=rows)
+    with_ratio = significance.paired_bootstrap(baseline, system, indices=rows[1:])
+    assert found == replace(with_ratio, p_value=found.p_value, samples=27)
+    assert found.p_value == with_ratio.p_value > 1 / 27, "what exceeds, of the 26 that can"
+    alone = significance.bootstrap_interval(system, samples=200)
+    assert 1 <= alone.low < alone.mean < alone.high
+    assert significance.percentile_interval(np.array([np.nan, 3, 1, np.nan])) == (1, 3)
+
+
+def test_what_has_no_score_is_no_test():
+    """Not even of an output against itself: p is NaN, which Holm's correction leaves out."""
+    nothing = length_statistics([3, 1], [0, 0])
+    for other in (nothing, length_statistics([2, 1], [0, 0])):
+        found = significance.paired_bootstrap(nothing, other, samples=20)
+        assert np.isnan([found.delta, found.p_value, found.low, found.high, found.system_mean]).all()
+        assert np.isnan(significance.approximate_randomization(nothing, other, trials=20).p_value)
 
 
 def test_unlike_statistics_are_refused():

@@ -143,11 +143,11 @@ def test_overlap_rates_stand_beside_printed_ones(run, forced):
     for side, printed in (("PAST", 0.72), ("FUTURE", 0.70)):
         assert table[table.series == f"{side}, printed"].value.tolist() == [printed]
         rates = [
-            overlap.overlap_rate(*(one.trace[f"{s}_bag.rank"].values for s in ("past", "future")), one.tokens)
+            overlap.overlaps(*(one.trace[f"{s}_bag.rank"].values for s in ("past", "future")), one.tokens)
             for one in forced
         ]
         mean = table[(table.series == side) & (table.mark == "points")].value.tolist()
-        assert mean == pytest.approx([np.mean([rate[side == "FUTURE"] for rate in rates])], abs=1e-6)
+        assert mean == pytest.approx([np.mean([rate[side == "FUTURE"].mean() for rate in rates])], abs=1e-6)
     assert "printed" not in " ".join(draw("overlap", Request((run,), "test", options={"printed": False})).table.series)
 
 
