@@ -241,5 +241,7 @@ def items_table(found: Mapping[str, Contrast]) -> pd.DataFrame:
         }
     )
     margins = {name: judged(one)["margin"].to_numpy() for name, one in found.items()}
+    table = table.assign(**margins)
     tags = pd.DataFrame([item.tags for item in first.items], index=table.index)
-    return pd.concat([table.assign(**margins), tags], axis="columns")
+    tags = tags.rename(columns={name: f"tag {name}" for name in tags if name in table})  # "item", or a system's name
+    return pd.concat([table, tags], axis="columns")

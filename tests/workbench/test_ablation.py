@@ -13,6 +13,7 @@ from workbench.figures.ablation import ablation_cost
 from workbench.figures.grammar import Line, Points, Rule
 from workbench.papers.swept import printed_costs, printed_notes, printed_scores
 from workbench.runs import RunError, open_run
+from workbench.widgets import figure_view
 
 GRID = """name: grid
 data: {controlled: {sentences: 10, dev: 2, test: 2}}
@@ -236,6 +237,44 @@ def test_several_metrics_stand_one_below_the_other(grid, monkeypatch):
             pd.testing.assert_frame_equal(mark.rows(), other.rows())
     with pytest.raises(RunError, match="metric 'blue': choose"):
         draw("ablation-stacked", Request((), options={**options, "metrics": "blue"}))
+
+
+@pytest.fixture
+def with_sides(grid, monkeypatch):
+    """The grid among the experiments of the workbench, with a system that differs in its side, as a paper prints it."""
+    for path in (grid / "grid.yaml", *(grid / "results").iterdir()):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("capsules=32,iterations=1", "capsules=32,side=encoder"), encoding="utf-8")
+    data = grid.parent / f"{grid.name}-data"
+    shutil.copytree(grid, data / "experiments")
+    for module in (ablation, figure_view):
+        monkeypatch.setattr(module, "data_folder", lambda: data)
+    return data / "experiments" / "results"
+
+
+def test_what_papers_print_stands_between_the_metrics(with_sides):
+    options = {"experiment": "grid", "option": "side"}
+    stacked = draw("ablation-stacked", Request((), options={**options, "metrics": "bleu"}))
+    alone = draw("ablation", Request((), options={**options, "metric": "bleu"}))
+    assert "Hollow: printed in Dou et al. 2019" in stacked.caption
+    own, theirs = stacked.panels
+    assert [panel.y for panel in stacked.panels] == [panel.y for panel in alone.panels]
+    assert not any(mark.style.hollow for mark in own.marks)
+    assert any(mark.style.hollow for mark in theirs.marks)
+
+
+def test_a_page_draws_an_experiment_anew_when_its_results_are_others(with_sides):
+    request = Request((), options={"experiment": "grid", "option": "capsules", "metric": "bleu"})
+
+    def scores():
+        table = figure_view.drawn("ablation", request).table
+        return table.loc[(table["series"] == "em-routing") & (table["mark"] == "line"), "score"].tolist()
+
+    before, file = scores(), with_sides / "grid.scores.csv"
+    table = pd.read_csv(file)
+    table.assign(**{name: table[name] + 10 for name in ("score", "low", "high")}).to_csv(file, index=False)
+    assert scores() == pytest.approx([score + 10 for score in before])
+    assert before
 
 
 def test_best_values_without_scores_are_told_in_words():

@@ -198,6 +198,15 @@ def test_the_page_of_test_sets_shows_counts_findings_and_documents(in_the_app):
     assert documents["online-a"][0] == pytest.approx(wanted)
 
 
+def test_systems_may_be_called_as_the_columns_of_the_documents(files, tmp_path, monkeypatch):
+    named = [f"{name}={files / system}.en" for name, system in zip(("document", "n"), SYSTEMS, strict=True)]
+    assert _bring(files, tmp_path / "runs" / "outside", *named).exit_code == 0
+    monkeypatch.setenv("WORKBENCH_RUNS", str(tmp_path / "runs"))
+    at = open_page("testsets", metric="chrF")
+    assert not at.error
+    assert list(at.dataframe[-1].value) == ["document", "n", "outside/document", "outside/n"]
+
+
 @pytest.mark.parametrize(
     ("page", "sentence"),
     [

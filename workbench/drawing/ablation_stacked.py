@@ -30,7 +30,7 @@ def _stacked(request: Request) -> Figure:
         each[0],
         name="ablation-stacked",
         title="One option at several values, several metrics",
-        panels=tuple(replace(figure.panels[0], title="") for figure in each),
+        panels=tuple(panel for figure in each for panel in figure.panels),  # ours, then what is printed, if anything
         caption=" ".join(figure.caption for figure in each),
         summary=" ".join(figure.summary for figure in each),
         width="column",

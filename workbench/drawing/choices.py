@@ -52,7 +52,7 @@ def _true_adequacy(request: Request) -> Figure:
         else "Words that could translate a source word of the sentence, beyond as many as the reference has"
     )
     caption = (
-        f"{rule}, by counting words against the truth of the controlled corpus, in percent of source words with a "
-        f"counterpart; 95 % intervals; lower is better. All lengths: {whole}."
+        f"{figure.caption} {rule}, by counting words against the truth of the controlled corpus, in percent of source "
+        f"words with a counterpart; lower is better. All lengths: {whole}."
     )
     return replace(figure, name="true-adequacy", title=f"Words {measure}, by the truth", caption=caption)

@@ -15,12 +15,14 @@ from workbench.routing import kind_of, routed, routings
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     import pandas as pd
 
     from workbench.figures.grammar import Figure
+
+    Pass = tuple[Run, str, Looked, np.ndarray]  # with its short name, what was forced, what it assigns
 
 __all__ = ["assignments", "layer_names", "printed_curve", "routed", "rows_of"]
 _WHICH = ("target", "text", "side", "position", "iteration")
@@ -46,21 +48,29 @@ def side_of(request: Request) -> str:
     return str(request.options.get("side", "encoder"))
 
 
-def _passes(request: Request) -> Iterator[tuple[Run, str, Looked, np.ndarray]]:
-    names = short_names(request.runs)
+def _passes(request: Request) -> list[Pass]:
+    """Every run with its short name, its pass and what it assigns."""
+    names, side, found = short_names(request.runs), side_of(request), []
     for run in request.runs:
-        kind_of(run, side_of(request))
+        kind_of(run, side)
         looked = look(run, request.test, request.sentence, *forced(request))
-        yield run, names[run.name], looked, assignments(run, looked, side_of(request))
+        found.append((run, names[run.name], looked, assignments(run, looked, side)))
+    return found
+
+
+def _reaching(passes: Sequence[Pass], request: Request, place: int | None) -> list[Pass]:
+    """The passes whose sentence reaches to a position: own translations are of different lengths."""
+    return [one for one in passes if place is None or place < len(_tokens(one[2], request))]
 
 
 def _tokens(looked: Looked, request: Request) -> tuple[str, ...]:
     return looked.source if side_of(request) == "encoder" else looked.target
 
 
-def _position(looked: Looked, request: Request) -> int | None:
-    """The position that is looked at; None for the mean over all."""
-    return whole_number(request, "position", 0, len(_tokens(looked, request)) - 1, "mean")
+def _position(passes: Sequence[Pass], request: Request) -> int | None:
+    """The position that is looked at, up to the last one of the longest sentence; None for the mean over all."""
+    longest = max(len(_tokens(looked, request)) for _, _, looked, _ in passes)
+    return whole_number(request, "position", 0, longest - 1, "mean")
 
 
 def _iteration(array: np.ndarray, request: Request) -> int | None:
@@ -68,16 +78,21 @@ def _iteration(array: np.ndarray, request: Request) -> int | None:
     return whole_number(request, "iteration", 1, len(array), "all")
 
 
-def _said(looked: Looked, request: Request) -> str:
-    """Which position it is, in words; in the decoder with what stands before it."""
-    place = _position(looked, request)
+def _said(passes: Sequence[Pass], request: Request, place: int | None) -> str:
+    """Which position it is, in words, by system where they have other words there."""
     if place is None:
         return "mean over the positions of the sentence"
-    tokens = _tokens(looked, request)
-    if side_of(request) == "encoder":
-        return f"at position {place} ({tokens[place]})"
-    before = " ".join(tokens[:place]) or "the beginning"
-    return f"at position {place}, where {tokens[place]} is predicted after {before}"
+    encoder = side_of(request) == "encoder"
+    told: dict[str, list[str]] = {}
+    for _, name, looked, _ in _reaching(passes, request, place):
+        tokens = _tokens(looked, request)
+        before = " ".join(tokens[:place]) or "the beginning"
+        said = tokens[place] if encoder else f"where {tokens[place]} is predicted after {before}"
+        told.setdefault(said, []).append(name)
+    by_system = [f"{', '.join(names)}: {said}" for said, names in told.items()]
+    if len(by_system) > 1:
+        return f"at position {place} ({'; '.join(by_system)})"
+    return f"at position {place} ({said})" if encoder else f"at position {place}, {said}"
 
 
 def _at(array: np.ndarray, place: int | None) -> np.ndarray:
@@ -124,12 +139,12 @@ def _routing_maps(request: Request) -> Figure:
     limit = number_of(request, "limit", 8.0)
     if not limit > 1:
         raise RunError(f"limit {limit:g}: write a number above 1, of even shares")
-    made: list[tuple[list[str], list[pd.DataFrame]]] = []
-    said = ""
-    for run, name, looked, array in _passes(request):
-        said = _said(looked, request)
-        tables = _maps(request, name, array, _position(looked, request), difference)
-        made.append((layer_names(run, array.shape[2]), tables))
+    passes = _passes(request)
+    place = _position(passes, request)
+    made = [
+        (layer_names(run, array.shape[2]), _maps(request, name, array, place, difference))
+        for run, name, _, array in _reaching(passes, request, place)
+    ]
     layers = rows_of([own for own, _ in made])
     placed = [table.assign(layer=table["layer"] + layers.index(own[0])) for own, tables in made for table in tables]
     what = "growth of the share since the iteration before" if difference else "share of a layer's vote"
@@ -140,7 +155,8 @@ def _routing_maps(request: Request) -> Figure:
         layers,
         limit,
         difference,
-        f"Layers of the {side_of(request)}, {said}: {what}, times the number of capsules (1: even). Capsules by "
+        f"Layers of the {side_of(request)}, {_said(passes, request, place)}: {what}, times the number of capsules (1: "
+        "even). Capsules by "
         f"{sorting}.",
     )
 
@@ -153,11 +169,12 @@ def _routing_curves(request: Request) -> Figure:
 
     from workbench.figures.routing import routing_curves
 
-    tables, ceilings, marked, said = [], set(), None, ""
-    for run, name, looked, array in _passes(request):
-        place = _position(looked, request)
+    tables, ceilings, marked = [], set(), None
+    passes = _passes(request)
+    place = _position(passes, request)
+    for run, name, _, array in _reaching(passes, request, place):
         ceilings.add(float(np.log(array.shape[-1])))
-        marked, said = _iteration(array, request), _said(looked, request)
+        marked = _iteration(array, request)
         chosen = _at(array, place)
         tables.append(_curve(chosen, name))
         if is_on(request, "layers"):
@@ -171,7 +188,8 @@ def _routing_curves(request: Request) -> Figure:
         styles(request),
         printed_curve(),
         sorted(ceilings),
-        f"Layers of the {side_of(request)}, {said}. Entropy of where a layer's votes go (dotted: "
+        f"Layers of the {side_of(request)}, {_said(passes, request, place)}. Entropy of where a layer's votes go "
+        "(dotted: "
         "even shares); diversity: one minus the mean cosine of what two capsules get. Hollow: printed by Dou 2019, of "
         "six layers and 512 capsules on other text. Its Equations 17 and 18 do not give its numbers; these forms do.",
         marked,
@@ -204,10 +222,11 @@ def _routing_along(request: Request) -> Figure:
     from analyses import routing
     from workbench.figures.routing import routing_along
 
-    tables, iteration, at, said = [], 1, None, ""
-    for _, name, looked, array in _passes(request):
-        iteration, at = _iteration(array, request) or len(array), _position(looked, request)
-        said = _said(looked, request)
+    tables, iteration = [], 1
+    passes = _passes(request)
+    at = _position(passes, request)
+    for _, name, looked, array in passes:
+        iteration = _iteration(array, request) or len(array)
         each = routing.entropy(array[iteration - 1][:, None])  # a mean for each position, not over them
         tables.append(
             pd.DataFrame(
@@ -220,7 +239,7 @@ def _routing_along(request: Request) -> Figure:
                 }
             )
         )
-    marked = "" if at is None else f" Marked: {said}."
+    marked = "" if at is None else f" Marked: {_said(passes, request, at)}."
     return routing_along(
         pd.concat(tables, ignore_index=True),
         iteration,

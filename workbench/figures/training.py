@@ -48,7 +48,10 @@ def training_curves(
                 marks += _curve(rows, run, x, smoothing, chosen[run])
         axis = Axis(name.replace("_", " "), log=name in log_y)
         panels.append(Panel(tuple(marks), Axis(_PLACES.get(x, x)), axis, height=1.2))
-    note = f" Dark: exponential mean, weight {smoothing:g} on the past; pale: as logged." if smoothing else ""
+    smoothed = any(mark.y == "smoothed" for panel in panels for mark in panel.marks)
+    mean = f" Dark: exponential mean, weight {smoothing:g} on the past; pale: as logged."
+    few = f" Lines of fewer than {FEWEST_SMOOTHED} values are as logged." if smoothing else ""
+    note = f"{mean if smoothed else ''}{few}"
     return Figure(
         "training-curves",
         "Training curves",

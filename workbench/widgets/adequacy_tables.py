@@ -11,6 +11,7 @@ from workbench.frame import Frame
 from workbench.runs import Run
 from workbench.widgets import sentence_texts
 from workbench.widgets.figure_view import Stamps, stamps
+from workbench.widgets.picked import look_at
 
 MOST_SENTENCES = 500  # shown
 _COLUMNS = {
@@ -53,16 +54,10 @@ def show_sentences(frame: Frame, towards: str = adequacy.TOWARDS[0]) -> None:
         column_config=_COLUMNS,
         height=300 if len(shown) > 7 else "content",
         key="inadequate",
-        on_select=lambda: _look_at(numbers),
+        on_select=lambda: look_at("inadequate", numbers),
         selection_mode="single-row",
         alt="Sentences that leave out or repeat source words",
     )
     more = f", the first {MOST_SENTENCES} shown" if len(table) > MOST_SENTENCES else ""
     st.caption(f"{len(table)} translations leave out or repeat something{more}; select a row to look at its sentence.")
     sentence_texts.show(frame)
-
-
-def _look_at(sentences: list[int]) -> None:
-    rows = st.session_state["inadequate"]["selection"]["rows"]
-    if rows:
-        st.session_state["sentence"] = sentences[rows[0]]

@@ -9,7 +9,7 @@ import hashlib
 import json
 import shlex
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +25,7 @@ from workbench.figures.fonts import MissingGlyphs, missing_glyphs
 from workbench.figures.grammar import Figure
 from workbench.frame import Frame, as_typed, empty, sentences_for_errors
 from workbench.recipe import Drawn, Recipe, on_paper, request_of
+from workbench.runs import Run
 from workbench.widgets import figure_view
 
 SEEN = {"paper": "On paper", "grey": "Printed in grey", "deuteranopia": "Without green (deuteranopia)"}
@@ -157,10 +158,9 @@ def _downloads(drawn: list[Drawn], some_fail: bool, venue: str, frame: Frame) ->
         if some_fail or unprintable
         else "One zip: PDF, SVG, PNG, CSV, JSON and TeX of every figure, and a manifest",
     )
-    runs = frame.tested or runs_of(drawn)
     st.download_button(
         "Download report",
-        lambda: report("NMT workbench report", runs, frame.view.test, drawn).encode(),
+        lambda: report("NMT workbench report", *reported(drawn, frame), drawn).encode(),
         "report.html",
         "text/html",
         on_click="ignore",
@@ -168,6 +168,14 @@ def _downloads(drawn: list[Drawn], some_fail: bool, venue: str, frame: Frame) ->
         disabled=not drawn,
         help="One HTML file: runs and scores of the sidebar, and these figures; it opens without a network",
     )
+
+
+def reported(drawn: Sequence[Drawn], frame: Frame) -> tuple[Sequence[Run], str]:
+    """The runs and the test set of the report: those of the sidebar, or of the figures where nothing there has
+    translated any."""
+    if frame.tested:
+        return frame.tested, frame.view.test
+    return runs_of(drawn), next((one.request.test for one in drawn if one.request.runs), frame.view.test)
 
 
 def _bundle(drawn: list[Drawn], venue: str) -> bytes:

@@ -14,6 +14,7 @@ from workbench.evaluation import METRIC_NAMES, Counting
 from workbench.frame import Frame, as_typed, page_file
 from workbench.runs import Run
 from workbench.widgets.figure_view import Stamps, stamps
+from workbench.widgets.picked import look_at
 
 Number = st.column_config.NumberColumn
 
@@ -36,12 +37,12 @@ def choose(known: Mapping[str, Sequence[int]], sentence: int) -> str:
         for label, other in (("Document before", place - 1), ("Next document", place + 1)):
             there = 0 <= other < len(ids)
             st.button(
-                label, key=label, disabled=not there, on_click=_look_at, args=(known[ids[other]][0] if there else 0,)
+                label, key=label, disabled=not there, on_click=_go_to, args=(known[ids[other]][0] if there else 0,)
             )
     return own
 
 
-def _look_at(sentence: int) -> None:
+def _go_to(sentence: int) -> None:
     st.session_state["sentence"] = sentence
 
 
@@ -73,7 +74,7 @@ def show_sentences(here: Frame, document: str) -> None:
         height=420 if len(table) > 11 else "content",
         row_height=56,
         key="document-sentences",
-        on_select=lambda: _picked(rows),
+        on_select=lambda: look_at("document-sentences", rows),
         selection_mode="single-row",
         alt=f"Document {document}, sentence by sentence",
     )
@@ -88,12 +89,6 @@ def _help(run: Run) -> str:
     where = "around" if reads_after(run) else "before"
     translations = ", with the system's own translations of them" if reads_translations(run) else ""
     return f"Sentences {where} this one in the document{translations}"
-
-
-def _picked(rows: Sequence[int]) -> None:
-    chosen = st.session_state["document-sentences"]["selection"]["rows"]
-    if chosen:
-        _look_at(rows[chosen[0]])
 
 
 def _said(here: Frame, names: Mapping[str, str]) -> str:

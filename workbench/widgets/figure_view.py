@@ -12,7 +12,7 @@ import re
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 import plotly.graph_objects as go
 import streamlit as st
 
+from core_models.resources import data_folder
 from workbench import basket, drawing
 from workbench.drawing import Request
 from workbench.export.files import save
@@ -29,6 +30,7 @@ from workbench.figures.grammar import Figure
 from workbench.figures.plotly_renderer import to_plotly
 from workbench.figures.screen_layout import least_width
 from workbench.frame import as_typed, current, sentences_for_errors
+from workbench.kept_results import paths
 from workbench.recipe import Recipe, figure_command, recipe_of
 from workbench.runs import Run
 from workbench.widgets.page_width import page_width
@@ -114,14 +116,23 @@ def _mark_selected(chart: go.Figure) -> None:
 def drawn(name: str, request: Request) -> Figure:
     """The figure, from the cache where runs and request are the same."""
     options, among = json.dumps(request.options, sort_keys=True), tuple(run.name for run in request.among)
-    asked = (request.test, request.sentence, request.baseline, among, options, *_named_files(request.options))
+    asked = (request.test, request.sentence, request.baseline, among, options, *_files_read(name, request))
     return _drawn(name, stamps(request.runs, *request.tests), asked, request)
 
 
-def _named_files(options: Mapping[str, object]) -> list[tuple[str, int, int]]:
-    """Changes whenever a file that an option names does: labels, gold links, an aligner."""
-    named = [Path(value) for value in options.values() if isinstance(value, str) and os.path.isfile(value)]
-    return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in named]
+def _files_read(name: str, request: Request) -> list[tuple[str, int, int]]:
+    """Changes whenever a file does that a drawing reads besides what its runs wrote: those that options name (labels,
+    gold links, an aligner), ratings of a study, results kept beside runs, tables of experiments and benches."""
+    read = [Path(value) for value in request.options.values() if isinstance(value, str) and os.path.isfile(value)]
+    if name == "human-rating" and request.runs and "study" in request.options:
+        from workbench.rating import find_study  # which takes pandas
+
+        read += sorted(find_study(request.runs, str(request.options["study"]))[1].folder.glob("*.csv"))
+    if name == "paper-table":
+        read += [path for run in request.runs for path in paths(run, request.test)]
+    if name in drawing.load() and name in drawing.WITHOUT_RUNS:
+        read += sorted((data_folder() / "experiments" / "results").glob("*.csv"))
+    return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in read if path.is_file()]
 
 
 def stamps(runs: Sequence[Run], *tests: str) -> Stamps:

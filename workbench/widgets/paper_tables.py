@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 
@@ -12,17 +11,14 @@ import streamlit as st
 from analyses.sentences import REFERENCE, SOURCE
 from workbench import ablation
 from workbench import frame as frames
-from workbench.drawing import Request, draw
 from workbench.evaluation import METRIC_NAMES
 from workbench.export.latex import beside_latex
-from workbench.figures.grammar import Figure
 from workbench.frame import Frame, as_typed, empty, empty_runs, sentences_for_errors
 from workbench.kept_results import paths
 from workbench.papers import beside, presets
 from workbench.papers.contents import Paper, Table
 from workbench.papers.ours import OURS, SPEEDS, ours, to_make
 from workbench.papers.presets import Preset
-from workbench.recipe import figure_command, recipe_of
 from workbench.runs import Run
 from workbench.widgets import figure_view, sentence_texts, translation_case
 
@@ -166,24 +162,9 @@ def show_dots(preset: Preset, table: Table, here: Frame) -> None:
         if any(column.measure in SPEEDS for column in table.columns if column.key in columns):
             options["relative"] = True
         runs = [run for run in presets.in_row_order(table, here.tested) if presets.rows_of(table, run.system)]
-        _show_dots(here.request(runs, **options))
+        figure_view.show("paper-table", here.request(runs, **options))
     else:
         empty("Choose a column above.")
-
-
-@st.cache_resource(max_entries=16, show_spinner="Drawing")
-def _dots(key: tuple[object, ...], _request: Request) -> Figure:
-    return draw("paper-table", _request)
-
-
-def _show_dots(request: Request) -> None:
-    """Drawn anew also when results that are kept beside a run are new, which other figures do not show."""
-    asked = json.dumps([request.test, request.options], sort_keys=True)
-    with sentences_for_errors():
-        figure = _dots((asked, *_stamps(request.runs, request.test)), request)
-        figure_view.show_figure(
-            figure, figure_command("paper-table", request), recipe=recipe_of("paper-table", request)
-        )
 
 
 def show_checks(checks: pd.DataFrame) -> None:
@@ -214,6 +195,7 @@ def show_drawing(table: Table, here: Frame) -> None:
         empty("Choose runs that have translated a test set in the sidebar; the same kind of figure is drawn of them.")
     else:
         runs, option = presets.in_row_order(table, here.tested), str(table.options.get("option", ""))
+        runs = [run for run in runs if not (option and run.outside)]  # translated elsewhere: without any option
         if option and option not in ablation.varying(ablation.settings_of_runs(runs)):
             experiment = ablation.experiment_varying(option, table.rows[0].system)
             if experiment is not None:

@@ -20,6 +20,7 @@ from workbench.past_future import guided, has_bags, options_of
 from workbench.runs import Run
 from workbench.true_links import has_truth
 from workbench.widgets import figure_view, inside_controls, sentence_texts
+from workbench.widgets.picked import look_at
 
 PRESENT = {"out": "Left out", "future": "FUTURE"}
 MOST_SENTENCES = 500  # shown
@@ -163,7 +164,7 @@ def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
             column_order=list(_COLUMNS),
             height=300 if len(table) > 7 else "content",
             key="remainders",
-            on_select=lambda: _look_at(numbers),
+            on_select=lambda: look_at("remainders", numbers),
             selection_mode="single-row",
             alt="Sentences by the FUTURE mass that is left at the end",
         )
@@ -176,9 +177,3 @@ def lengths(here: frame.Frame, able: Sequence[Run]) -> None:
     """All chosen runs, those without PAST and FUTURE among them: output lengths and scores by source length, scores."""
     for name in ("output-lengths", "length-scores", "scores"):  # Figures 5a, 5b and 6 of the paper
         figure_view.show(name, here.request(here.tested, **({"metrics": "bleu"} if name == "scores" else {})))
-
-
-def _look_at(sentences: list[int]) -> None:
-    rows = st.session_state["remainders"]["selection"]["rows"]
-    if rows:
-        st.session_state["sentence"] = sentences[rows[0]]

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from workbench import drawing, frame, rating, rating_tables
+from workbench import frame, rating, rating_tables
 from workbench.drawing import Request
 from workbench.rating import Study
-from workbench.recipe import figure_command, recipe_of
 from workbench.widgets import figure_view, uploads
 
 if TYPE_CHECKING:
@@ -93,10 +92,7 @@ def _unblinded(here: frame.Frame, study: Study) -> None:
     if runs:
         runs.sort(key=lambda run: rating.system_name(here.root, run) != baseline)
         request = Request(tuple(runs), study.test, options={"study": study.name}, among=here.chosen)
-        name = "human-rating"  # drawn at once, past the cache: ratings come in while the runs stay the same
-        figure_view.show_figure(
-            drawing.draw(name, request), figure_command(name, request), recipe=recipe_of(name, request)
-        )
+        figure_view.show("human-rating", request)
     st.subheader("Results")
     st.dataframe(found.intervals, hide_index=True, column_config=_SCORES, alt="Mean ratings with intervals")
     st.caption(frame.as_typed(f"{found.counted}. Intervals: 95 % bootstrap over sentences."))

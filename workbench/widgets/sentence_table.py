@@ -19,6 +19,7 @@ from workbench import segment_annotations, segments
 from workbench.drawing import Request
 from workbench.frame import whole_number_bind
 from workbench.widgets import figure_view, uploads
+from workbench.widgets.picked import look_at
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -117,7 +118,7 @@ def show(sentences: Sentences, rows: np.ndarray, columns: Sequence[str]) -> None
         column_config={**texts, **numbers, SENTENCE: st.column_config.NumberColumn(width=80, pinned=True)},
         placeholder="",
         key=key,
-        on_select=lambda: pick(key, part),
+        on_select=lambda: look_at(key, part),
         selection_mode="single-row",
         alt="Sentences beside their scores; select one to look at it",
     )
@@ -144,13 +145,6 @@ def shown(sentences: Sentences, rows: np.ndarray, columns: Sequence[str]) -> pd.
     found = pd.concat([part.iloc[rows] for part in parts], axis="columns")
     found.insert(0, SENTENCE, rows)
     return found.reset_index(drop=True)
-
-
-def pick(key: str, rows: np.ndarray) -> None:
-    """Make the selected row the chosen sentence."""
-    chosen = st.session_state[key]["selection"]["rows"]
-    if chosen:
-        st.session_state["sentence"] = int(rows[chosen[0]])
 
 
 def _small(column: pd.Series) -> bool:

@@ -8,6 +8,7 @@ from analyses.sentences import REFERENCE, SOURCE
 from workbench.drawing import short_names
 from workbench.frame import Frame, as_typed
 from workbench.translations import Translations
+from workbench.widgets.picked import look_at
 
 MOST_FOUND = 50
 
@@ -61,7 +62,7 @@ def _search(translations: Translations) -> None:
         hide_index=True,
         height=180,
         key="found",
-        on_select=lambda: _pick(shown),
+        on_select=lambda: look_at("found", shown),
         selection_mode="single-row",
         alt="Sentences found; select one to look at it",
     )
@@ -70,9 +71,3 @@ def _search(translations: Translations) -> None:
         + (f", the first {MOST_FOUND} shown" if len(lines) > MOST_FOUND else "")
         + "; select a row to look at it."
     )
-
-
-def _pick(shown: list[int]) -> None:
-    rows = st.session_state["found"]["selection"]["rows"]
-    if rows:
-        st.session_state["sentence"] = shown[rows[0]]

@@ -41,9 +41,12 @@ def read_by(here: Frame, run: Run, typed_source: str, typed: str) -> Before | No
         return None
     if typed_source.strip() or not here.tested:
         return Before(())
+    shown = here.tested[0].translations(here.view.test).test_set  # whose sentence the page translates
     if run in here.tested:
-        return standing_before(run, run.translations(here.view.test), here.view.sentence)
-    return before(here.tested[0].translations(here.view.test).test_set, here.view.sentence, reach, after=after)
+        own = run.translations(here.view.test)
+        if (own.test_set.sources, own.test_set.documents) == (shown.sources, shown.documents):
+            return standing_before(run, own, here.view.sentence)
+    return before(shown, here.view.sentence, reach, after=after)
 
 
 def around(read: Iterable[Before]) -> dict[int, str]:

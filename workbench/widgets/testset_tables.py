@@ -11,6 +11,7 @@ from workbench.evaluation import METRIC_NAMES, Counting
 from workbench.frame import Frame
 from workbench.runs import Run
 from workbench.widgets.figure_view import Stamps, stamps
+from workbench.widgets.picked import look_at
 
 Number = st.column_config.NumberColumn
 MOST_LINES = 500  # shown; a test set with more of them is not a matter of single lines
@@ -132,7 +133,7 @@ def show_findings(frame: Frame) -> None:
         column_config=_FINDINGS,
         height=300 if len(shown) > 7 else "content",
         key="odd-lines",
-        on_select=lambda: _look_at("odd-lines", numbers),
+        on_select=lambda: look_at("odd-lines", numbers),
         selection_mode="single-row",
         alt="Odd lines",
     )
@@ -144,7 +145,8 @@ def show_findings(frame: Frame) -> None:
 def show_documents(frame: Frame, metric: str, counting: Counting) -> None:
     """The score of each document, a column a run; a click on a row looks at its first sentence."""
     test = frame.view.test
-    names = short_names(frame.tested)
+    short = short_names(frame.tested)
+    names = {name: name if own in ("document", "n") else own for name, own in short.items()}  # columns of the table
     table = _documents(stamps(frame.tested, test), test, metric, counting, frame.tested).rename(columns=names)
     documents = frame.tested[0].translations(test).test_set.documents or []
     firsts = [documents.index(document) for document in table["document"]]
@@ -156,14 +158,8 @@ def show_documents(frame: Frame, metric: str, counting: Counting) -> None:
         column_config={**columns, **scores},
         height=400 if len(table) > 10 else "content",
         key="documents",
-        on_select=lambda: _look_at("documents", firsts),
+        on_select=lambda: look_at("documents", firsts),
         selection_mode="single-row",
         alt=f"{METRIC_NAMES[metric]} of each document",
     )
     st.caption(f"{METRIC_NAMES[metric]} of {len(table)} documents; select a row to look at its first sentence.")
-
-
-def _look_at(key: str, sentences: list[int]) -> None:
-    rows = st.session_state[key]["selection"]["rows"]
-    if rows:
-        st.session_state["sentence"] = sentences[rows[0]]

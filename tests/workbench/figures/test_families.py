@@ -108,6 +108,10 @@ def test_training_curves_smooth_only_when_told():
     assert pale.style.opacity < smooth.style.opacity
     weights = 0.5 ** np.arange(40)[::-1]  # exponential mean of all 40 values, by its definition
     assert smooth.table["smoothed"].iloc[-1] == pytest.approx((weights * values).sum() / weights.sum())
+    assert "Dark: exponential mean" in training.training_curves(table, smoothing=0.5).caption
+    few = training.training_curves(table[:12], smoothing=0.5)  # too few to be smoothed
+    assert [mark.y for mark in marks_of(few, Line)] == ["value"]
+    assert few.caption.endswith("against update. Lines of fewer than 30 values are as logged.")
     with pytest.raises(ValueError, match="no run logged 'dev_los'; logged are train_loss"):
         training.training_curves(table, ["dev_los"])
 

@@ -8,8 +8,12 @@ import pytest
 
 from tests.workbench.pages.app_pages import codes, open_page, texts
 from workbench import basket
-from workbench.frame import as_typed
-from workbench.recipe import Recipe
+from workbench.drawing import draw
+from workbench.frame import Frame, as_typed
+from workbench.recipe import Drawn, Recipe, request_of
+from workbench.runs import list_runs
+from workbench.view import ViewState
+from workbench.widgets.basket_view import reported
 
 BLEU = Recipe(drawing="scores", runs=("demo/transformer",), options={"metrics": ["bleu"]})
 TER = Recipe(drawing="scores", runs=("demo/future-cost-1",), options={"metrics": ["ter"]}, width="page")
@@ -72,6 +76,18 @@ def test_figures_are_shown_as_on_paper_in_their_order(path):
     at.segmented_control(key=f"width-{TER.key}").set_value("column").run()
     assert [one.width for one in basket.read(path)] == ["column"]
     assert not at.exception
+
+
+def test_the_report_is_of_the_figures_where_no_chosen_run_has_translated_anything(with_demo):
+    by_name = {run.name: run for run in list_runs(with_demo)}
+    request = request_of(BLEU, with_demo)
+    drawn = [Drawn(BLEU, request, draw(BLEU.drawing, request))]
+    runs = (by_name["demo/future-cost-2"],)
+    chosen = Frame(with_demo, runs, (), ViewState(("demo/future-cost-2",), "test"))
+    assert reported(drawn, chosen) == (runs, "test")
+    nothing = Frame(with_demo, runs, (), ViewState(("demo/future-cost-2",), ""))
+    found, test = reported(drawn, nothing)
+    assert ([run.name for run in found], test) == (["demo/transformer"], "test")
 
 
 def test_a_figure_that_cannot_be_drawn_any_more_says_why_and_keeps_the_bundle_back(path, with_demo):

@@ -149,6 +149,20 @@ def test_figure_and_page_show_the_same_shares(scored, monkeypatch):
     assert any(code.startswith("workbench contrast --controlled test") for code in codes(at))
 
 
+def test_tags_of_a_file_may_be_called_as_the_columns_of_the_table(scored):
+    runs, _ = scored
+    tags = {"item": "17", "source": "it", runs[0].name: "x", "gender": "f"}
+    found = {
+        name: replace(one, items=[replace(item, tags=tags) for item in one.items])
+        for name, one in contrastive.read_all(runs, "controlled-test").items()
+    }
+    table = contrastive.items_table(found)
+    own = ["item", "source", "right", "wrong", *(run.name for run in runs)]
+    assert list(table) == [*own, "tag item", "tag source", f"tag {runs[0].name}", "gender"]
+    assert table["item"].tolist() == list(range(len(table)))
+    assert set(table["tag item"]) == {"17"}
+
+
 def test_without_a_scored_set_the_page_gives_the_commands(with_demo):
     at = open_page("contrast", runs=["demo/transformer"])
     assert any("workbench contrast --controlled test --run" in code for code in codes(at))

@@ -8,11 +8,15 @@ import pytest
 
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, heat_maps, open_page, texts, traces
 from tests.workbench.papers.written_runs import written_run
+from workbench import outside
 from workbench.contexts import rows_before
+from workbench.drawing import Request
 from workbench.inside import look
+from workbench.kept_results import ALIGNMENT_ERROR, digests, keep
 from workbench.papers import beside, presets
 from workbench.papers.ours import ours
 from workbench.papers.reading import library
+from workbench.widgets import figure_view
 
 
 @pytest.fixture
@@ -72,6 +76,17 @@ def test_ours_stands_beside_with_run_data_test_set_and_metric(with_runs):
     assert any("paper-table" in code and "paper=" in code and "table-1" in code for code in commands)
     assert any(code.startswith("workbench figure scores") for code in commands)  # the same kind of figure, of our runs
     assert not at.error
+
+
+def test_dots_are_drawn_anew_when_a_result_is_kept_beside_a_run(runs_root, prepared):
+    run = written_run(runs_root, "rnn", "rnnsearch:preset=tiny", prepared)
+    run.weights.write_bytes(b"weights")
+    request = Request((run,), "test", options={"paper": "zheng-2018", "table": "table-4", "columns": ["aer"]})
+    for error in (0.25, 0.5):
+        result = {"aer": error, "sentences": 15, "layer": "mean", "head": "mean", "links": "gold.txt"}
+        keep(run, "test", ALIGNMENT_ERROR, digests(run, "test", ALIGNMENT_ERROR), result)
+        table = figure_view.drawn("paper-table", request).table
+        assert 100 * error in table.select_dtypes("number").to_numpy()
 
 
 @pytest.mark.parametrize(("paper", "left_out"), [("zheng-2019", True), ("duan-2020", False)])
@@ -149,6 +164,18 @@ def test_figures_4_and_5_of_yang_2019_stand_beside_our_numbers(runs_by, table, o
     assert [trace["x"].tolist() for trace in lines] == [list(values)] * 2
     assert [trace["y"].argmax() for trace in lines] == [1, 1]
     assert {"BLEU", "chrF"} <= axis_titles(stacked)
+    assert not at.error
+
+
+def test_a_run_from_elsewhere_does_not_hinder_figures_of_an_option(runs_by, runs_root):
+    runs = runs_by("capsules", 2, 4, 8)
+    folder = runs[0].folder / "translations" / "test"
+    test = outside.read_test_set("test", folder / "sources.txt", [folder / "references.txt"])
+    outside.bring_in(runs_root / "outside", test, folder / "sources.txt", {"online": folder / "hypotheses.txt"})
+    chosen = ["outside/online", *(run.name for run in runs)]
+    at = open_page("gallery", paper="yang-2019", table="Figure 5", runs=chosen)
+    stacked = charts(at)[-1]
+    assert [trace["x"].tolist() for trace in stacked["data"] if trace.get("mode") == "lines+markers"] == [[2, 4, 8]] * 2
     assert not at.error
 
 

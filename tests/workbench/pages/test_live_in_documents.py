@@ -15,8 +15,10 @@ from core_models.translator import TranslatorError
 from tests.workbench.pages.app_pages import codes, open_page, texts
 from workbench import cli, what_if
 from workbench.contexts import given, rows_before, typed_before
+from workbench.frame import Frame
 from workbench.runs import Run, RunError, list_runs
-from workbench.widgets import live
+from workbench.view import ViewState
+from workbench.widgets import live, sentences_before
 
 SOURCE, LINES = "it sleeps .", ["the dog sees the cat .", "the cat is old ."]
 SEARCH = {"beam": 2, "length_penalty": 0.6}
@@ -80,6 +82,22 @@ def test_translate_puts_a_chosen_sentence_into_its_document_and_a_typed_one_wher
     assert shown(alone) == said(core_models.load(run.folder).translate([SOURCE], **SEARCH)[0])
     assert shown(alone)[0] != shown(typed)[0]
     assert any("No sentence stands before it" in caption.value for caption in alone.caption)
+
+
+def test_a_run_of_another_version_reads_what_stands_before_the_shown_sentence(context_runs, tmp_path):
+    """Not what stands before the sentence of that number in its own test set."""
+    shown, other = context_runs[0], shutil.copytree(context_runs[1].folder, tmp_path / "han")
+    row, path = second(shown), other / "translations" / "test" / "sources.txt"
+    path.write_text("a cat sleeps .\n" * len(shown.translations("test").test_set.sources), encoding="utf-8")
+    (known,) = (run for run in list_runs(tmp_path) if run.folder == other)
+    view = ViewState((shown.name, known.name), "test", row)
+    here, alike = (Frame(tmp_path, (shown, run), (), view) for run in (known, context_runs[1]))
+    assert here.tested == (shown, known)
+    test = shown.translations("test").test_set
+    read = sentences_before.read_by(here, known, "", "")
+    assert read.sources[:2] == (test.sources[row - 1], test.sources[row - 2])
+    assert read.outputs is None  # its own translations are of other sentences
+    assert sentences_before.read_by(alike, context_runs[1], "", "").outputs is not None
 
 
 def test_what_if_hands_each_run_what_it_reads(here):

@@ -5,6 +5,8 @@ import pytest
 from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, texts
 from workbench import rating, rating_tables
 from workbench.rating import Mark
+from workbench.recipe import Recipe, request_of
+from workbench.widgets import figure_view
 from workbench.widgets.rating_form import word_labels
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
@@ -87,6 +89,16 @@ def test_results_come_on_asking(study, with_demo):
     scores = next(table.value for table in at.main.dataframe if "measure" in table.value)
     assert set(scores["system"]) == {f"demo/{name}" for name in NAMES}
     assert (scores.loc[scores["measure"] == "quality", "score"] == 3).all()
+
+
+def test_whatever_page_draws_a_study_draws_it_anew_when_ratings_come_in(study, with_demo):
+    entered = rating.enter(study, "ann")
+    runs = tuple(f"demo/{name}" for name in NAMES)
+    request = request_of(Recipe(drawing="human-rating", runs=runs, options={"study": "blind"}), with_demo)
+    for quality in (2, 5):
+        given = {letter: Mark(quality) for letter in entered.shown("ann", entered.items[0])}
+        rating.save(entered, "ann", {entered.items[0].sentence: given})
+        assert f"{quality}.00" in figure_view.drawn("human-rating", request).summary
 
 
 def test_a_file_of_ratings_is_brought_in_once(study):

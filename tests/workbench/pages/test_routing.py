@@ -1,5 +1,6 @@
 """Routing: figures and page show what the layers of a forced pass sent, and the measures of analyses.routing."""
 
+import json
 import shutil
 
 import numpy as np
@@ -117,6 +118,31 @@ def test_in_the_decoder_a_position_is_named_by_its_prefix(routed):
     tokens = [*draw("routing-along", request(routed, side="decoder")).panels[0].x.texts]
     caption = draw("routing-curves", request(routed, side="decoder", position=2)).caption
     assert f"where {tokens[2]} is predicted after {tokens[0]} {tokens[1]}" in caption
+
+
+def test_runs_of_other_words_are_named_apart_and_each_is_drawn_as_far_as_it_reaches(routed, tmp_path):
+    folder = shutil.copytree(routed.folder, tmp_path / "shorter")
+    path = folder / "translations" / "test" / "details.jsonl"
+    details = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    longer = details[2]["tokens"]
+    word = next(piece for one in details for piece in one["tokens"] if piece not in (longer[0], "</s>"))
+    details[2]["tokens"] = [word, "</s>"]
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in details), encoding="utf-8")
+    assert len(longer) > 3
+
+    def drawn_at(name, position):
+        options = {"side": "decoder", "position": position}
+        return draw(name, Request((routed, open_run(folder)), "test", 2, options=options))
+
+    first, last = f"where {longer[0]} is predicted", f"where {longer[-1]} is predicted"
+    for name in ("routing-maps", "routing-curves", "routing-along"):
+        caption = drawn_at(name, 0).caption
+        assert f"(em-routing: {first} after the beginning; shorter: where {word} is predicted" in caption
+        assert last in drawn_at(name, len(longer) - 1).caption
+        with pytest.raises(RunError, match=f"write mean, or a number from 0 to {len(longer) - 1}"):
+            drawn_at(name, len(longer))
+    assert {"em-routing", "shorter"} <= set(drawn_at("routing-curves", 0).table.series)
+    assert "shorter" not in set(drawn_at("routing-curves", len(longer) - 1).table.series)
 
 
 @pytest.fixture
