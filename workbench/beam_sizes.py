@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analyses.lines import digest
 from workbench.contexts import given, read_before
 from workbench.evaluation import Step
 from workbench.runs import Run, RunError
@@ -71,7 +72,8 @@ def measure(
     path = run.results / "beam_sizes" / f"{test.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = json.loads(table.to_json(orient="records", double_precision=12))
-    kept = {"test": test.name, "weights": weights, **about, "sizes": rows}
+    texts = digest(test.sources, *test.all_references, test.documents or [])
+    kept = {"test": test.name, "weights": weights, "texts": texts, **about, "sizes": rows}
     write_whole(path, json.dumps(kept, indent=1))
     if step is not None:
         step(len(wanted) + 1, len(wanted) + 1)
@@ -130,6 +132,18 @@ def read(run: Run, test: str) -> dict[str, Any]:
         raise RunError(f"{path}: not readable ({error}); measure again: {command}") from None
     if not run.is_of(found.get("weights")):
         raise RunError(f"{run.name}: beam sizes on {test!r} are of other weights than it has now; try them: {command}")
+    return found
+
+
+def read_all(runs: Sequence[Run], test: str) -> dict[str, dict[str, Any]]:
+    """`read` of every run, by its name; RunError where they were measured on different versions of the test set."""
+    found = {run.name: read(run, test) for run in runs}
+    if len({one.get("texts") for one in found.values()}) > 1:
+        typed = " ".join(run.typed for run in runs)
+        raise RunError(
+            f"{', '.join(found)} tried beam sizes on different versions of {test!r}; measure all of them again: "
+            f"workbench beam-sizes {typed} --test {shlex.quote(test)}"
+        )
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,16 +34,9 @@ AT_ONCE = 32  # sentences that are forced together
 
 def sides_of(run: Run) -> tuple[str, ...]:
     """The layers that a run has, past before future; none where it has no such layers."""
-    for kind, options in _mechanisms(run):
-        if kind == LAYERS:
-            layers = (options or {}).get("layers", ("past", "future"))
-            return tuple(side for side in ("past", "future") if side in layers)
-    return ()
-
-
-def _mechanisms(run: Run) -> list[tuple[str, Any]]:
-    entries = [] if run.outside else run.config.model.mechanisms
-    return [(kind, options) for entry in entries for kind, options in entry.items()]
+    options = run.mechanism_options.get(LAYERS)
+    layers = () if options is None else options.get("layers", ("past", "future"))
+    return tuple(side for side in ("past", "future") if side in layers)
 
 
 def layered(runs: Sequence[Run]) -> list[Run]:

@@ -64,8 +64,7 @@ class Before:
 
 def readers(run: Run) -> dict[str, dict[str, Any]]:
     """The options of what reads the sentences before in a run, by its kind."""
-    entries = [] if run.outside else run.config.model.mechanisms
-    return {kind: options or {} for entry in entries for kind, options in entry.items() if kind in READERS}
+    return {kind: options for kind, options in run.mechanism_options.items() if kind in READERS}
 
 
 def of_context(runs: Sequence[Run]) -> list[Run]:

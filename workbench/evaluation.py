@@ -179,20 +179,27 @@ class Counting:
 
 
 def references(runs: Mapping[str, Translations], which: int = 0) -> list[list[str]]:
-    """The references that all of them translated towards, or one of them (from 1); raises RunError where they differ
-    or lack it."""
+    """The references that all of them translated towards, or one of them (from 1); raises RunError where they or the
+    sources differ or lack it."""
     first_name, first = next(iter(runs.items()))
     if first.test_set.references is None:
         raise RunError(f"{first_name}: the test set {first.test} has no references; scores need them")
-    for name, translations in runs.items():
-        if translations.test_set.all_references != first.test_set.all_references:
-            raise RunError(
-                f"{name} and {first_name} were tested on different versions of {first.test}; translate again"
-            )
+    check_alike(runs)
     found = first.test_set.all_references
     if not 0 <= which <= len(found):
         raise RunError(f"{first.test} has {len(found)} references, from 1; there is no reference {which}")
     return [found[which - 1]] if which else found
+
+
+def check_alike(runs: Mapping[str, Translations]) -> None:
+    """Raises RunError where runs were tested on different versions of a test set."""
+    first_name, first = next(iter(runs.items()))
+    for name, translations in runs.items():
+        own, other = translations.test_set, first.test_set
+        if (own.sources, own.all_references) != (other.sources, other.all_references):
+            raise RunError(
+                f"{name} and {first_name} were tested on different versions of {first.test}; translate again"
+            )
 
 
 def statistics(run: Run, translations: Translations, metric: str, counting: Counting = Counting()) -> Statistics:
@@ -290,11 +297,12 @@ def comparison_table(
     for metric in metrics:
         extracted = statistics_of_all(runs, opened, metric, counting=counting)
         base = extracted[baseline]
-        found = [
-            getattr(significance, TESTS[method])(base, extracted[run.name]) for run in runs if run.name != baseline
-        ]
-        adjusted = significance.holm([comparison.p_value for comparison in found])
-        others = [run.name for run in runs if run.name != baseline]
+        others = {run.name: extracted[run.name] for run in runs if run.name != baseline}
+        if method == "bootstrap":  # all on resamples drawn once
+            found = significance.paired_bootstraps(base, others)
+        else:
+            found = {name: getattr(significance, TESTS[method])(base, own) for name, own in others.items()}
+        adjusted = significance.holm([comparison.p_value for comparison in found.values()])
         rows += [
             {
                 "system": name,
@@ -308,6 +316,6 @@ def comparison_table(
                 "p_holm": float(p),
                 "method": comparison.method,
             }
-            for name, comparison, p in zip(others, found, adjusted, strict=True)
+            for (name, comparison), p in zip(found.items(), adjusted, strict=True)
         ]
     return pd.DataFrame(rows)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from workbench.contexts import readers
 from workbench.runs import Run
 from workbench.whole_files import write_whole
 
@@ -47,14 +48,15 @@ def paths(run: Run, test: str) -> list[Path]:
 
 def digests(run: Run, test: str, kind: str) -> dict[str, str]:
     """What a result is of: adequacy and counterparts of translations; an alignment error, a probe of weights and forced
-    references."""
+    references, in their documents where the run reads these."""
     from analyses import lines
 
     found = run.translations(test)
     texts = [found.test_set.sources, *found.test_set.all_references]
     if kind in (ADEQUACY, COUNTERPARTS):
         return {"texts": lines.digest(*texts, found.hypotheses)}
-    return {"texts": lines.digest(*texts), "weights": run.digest}
+    documents = [found.test_set.documents] if found.test_set.documents is not None and readers(run) else []
+    return {"texts": lines.digest(*texts, *documents), "weights": run.digest}
 
 
 def _path(run: Run, test: str, kind: str) -> Path:

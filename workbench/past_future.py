@@ -23,7 +23,7 @@ from analyses.content_states import covered_words
 from analyses.kept_arrays import read_arrays, write_arrays
 from workbench.contexts import beside, own_pieces, own_source, texts_before
 from workbench.runs import Run, RunError
-from workbench.traced import forced_as
+from workbench.traced import stored
 
 if TYPE_CHECKING:
     from core_models.traces import Trace, TraceStore
@@ -43,17 +43,12 @@ _ARRAYS = ("mass", "attention", "past_overlap", "future_overlap", "coverage")
 
 def options_of(run: Run) -> dict[str, Any] | None:
     """The options of a run's guided capsules, as its configuration has them; None where it has none."""
-    return _options(run, MECHANISM)
-
-
-def _options(run: Run, mechanism: str) -> dict[str, Any] | None:
-    entries = [] if run.outside else run.config.model.mechanisms
-    return next((options or {} for entry in entries for kind, options in entry.items() if kind == mechanism), None)
+    return run.mechanism_options.get(MECHANISM)
 
 
 def coverage_form(run: Run) -> str | None:
     """The form of a run's coverage (Tu 2016): a number a word, where it is not neural; None where it has none."""
-    options = _options(run, "coverage")
+    options = run.mechanism_options.get("coverage")
     return None if options is None else str(options.get("form", "additive"))
 
 
@@ -63,7 +58,7 @@ def coverage_units(run: Run) -> int:
         return 0
     from core_models.mechanisms.coverage import CoverageOptions
 
-    return CoverageOptions(**(_options(run, "coverage") or {})).units
+    return CoverageOptions(**run.mechanism_options["coverage"]).units
 
 
 def _counts_coverage(run: Run) -> bool:
@@ -269,18 +264,10 @@ def _overlaps(past: np.ndarray, future: np.ndarray, targets: Sequence[str]) -> t
 
 
 def _stored(run: Run, test: str, given: Sequence[Given]) -> TraceStore | None:
-    """The run's own stored trace, if it has all that is needed of all the sentences and is not of earlier weights."""
-    try:
-        store = run.traces(test)
-    except RunError:
-        return None
+    """The run's own stored trace, if it has all that is needed."""
     masses, covered = [MASS] * (options_of(run) is not None), [COVERAGE] * _counts_coverage(run)
     needed = [CROSS, *masses, *covered, *(RANKS if has_bags(run) else ())]
-    if not set(needed) <= set(store.names) or not {one.row for one in given} <= set(store):
-        return None
-    older = (store.folder / "index.json").stat().st_mtime < run.weights.stat().st_mtime
-    same = forced_as(store.folder, {one.row: one.pieces for one in given})
-    return None if older or not same else store
+    return stored(run, test, needed, {one.row: one.pieces for one in given})
 
 
 def _from_store(run: Run, test: str, store: TraceStore, given: Sequence[Given]) -> Iterator[Sentence]:

@@ -21,7 +21,7 @@ from analyses.kept_arrays import read_arrays, write_arrays
 from analyses.routing import Spread, dealt_anew, exchanged, spread, together
 from workbench.contexts import beside, texts_before
 from workbench.runs import Run, RunError
-from workbench.traced import forced_as
+from workbench.traced import stored
 
 if TYPE_CHECKING:
     from core_models.traces import Trace, TraceStore
@@ -43,8 +43,7 @@ _SEED = 1  # of the deal
 
 def routings(run: Run) -> dict[str, dict[str, Any]]:
     """The options of what routes layers in a run, by its kind."""
-    entries = [] if run.outside else run.config.model.mechanisms
-    return {kind: options or {} for entry in entries for kind, options in entry.items() if kind in KINDS}
+    return {kind: options for kind, options in run.mechanism_options.items() if kind in KINDS}
 
 
 def routed(run: Run, side: str) -> bool:
@@ -174,18 +173,10 @@ def route(
 
 
 def _stored(run: Run, kind: str, side: str, given: Forced) -> TraceStore | None:
-    """The run's own stored trace, if it has the assignments of all the sentences and is not of earlier weights."""
+    """The run's own stored trace, if it has the assignments of all the sentences."""
     if given.whose.reference != run.reference:
         return None
-    try:
-        store = run.traces(given.test)
-    except RunError:
-        return None
-    if f"{kind}.{side}.assignments" not in store.names or not set(given.rows) <= set(store):
-        return None
-    older = (store.folder / "index.json").stat().st_mtime < run.weights.stat().st_mtime
-    same = forced_as(store.folder, dict(zip(given.rows, given.tokens, strict=True)))
-    return None if older or not same else store
+    return stored(run, given.test, [f"{kind}.{side}.assignments"], dict(zip(given.rows, given.tokens, strict=True)))
 
 
 def _from_store(store: TraceStore, kind: str, side: str, given: Forced) -> Iterator[Spread]:

@@ -144,8 +144,13 @@ class Run:
     @property
     def mechanisms(self) -> frozenset[str]:
         """The names of its model's mechanisms."""
+        return frozenset(self.mechanism_options)
+
+    @property
+    def mechanism_options(self) -> dict[str, dict[str, Any]]:
+        """The options of each mechanism of its model, as its configuration has them, in their order."""
         named = () if self.outside else self.config.model.mechanisms
-        return frozenset(name for mechanism in named for name in mechanism)
+        return {kind: options or {} for mechanism in named for kind, options in mechanism.items()}
 
     @property
     def trained(self) -> bool:
@@ -167,17 +172,17 @@ class Run:
         return sorted(name for name in found if not name.startswith("."))  # a leading dot: not finished
 
     def translations(self, test: str) -> Translations:
-        if test not in self.tests() and self.outside:
+        if test in self.translated():
+            self._refuse_outdated(test)
+            return Translations(self.results / "translations" / test, self.typed)
+        if self.outside:
             known = ", ".join(self.tests()) or "none"
             place = ["--out", str(self.folder.parent), f"{self.folder.name}=FILE"]
             raise RunError(
                 f"{self.name} was translated elsewhere and has no {test!r}, only: {known}; bring it in: "
                 + shlex.join(["workbench", "outside", "--test", test, "--source", "FILE", *place])
             )
-        self._refuse_outdated(test)
-        if test not in self.tests():
-            raise RunError(f"{self.name} has not translated {test!r}; do it: {self._translating(test)}")
-        return Translations(self.results / "translations" / test, self.typed)
+        raise RunError(f"{self.name} has not translated {test!r}; do it: {self._translating(test)}")
 
     def traces(self, test: str) -> TraceStore:
         folder = self.results / "traces" / test

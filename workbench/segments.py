@@ -22,6 +22,7 @@ def of_request(request: Request, metrics: Sequence[str], root: Path) -> tuple[Se
     """
     names = short_names(request.runs)
     opened = {run.name: run.translations(request.test) for run in request.runs}
+    evaluation.check_alike(opened)
     test = next(iter(opened.values())).test_set
     scores = {}
     if test.references is not None:

@@ -1,14 +1,17 @@
 """Of which translations the traces of a test set are: a digest of the pieces of each forced sentence, beside them.
 
-Traces say how many pieces were forced, not which. Knows digests, no run.
+Traces say how many pieces were forced, not which. Whoever would force translations asks here for what is stored.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+from core_models.traces import TraceError, TraceStore
+from workbench.runs import Run, RunError
 
 _FILE = "forced.json"
 
@@ -26,6 +29,19 @@ def forced_as(folder: Path, pieces: Mapping[int, Sequence[str]]) -> bool:
         return all(noted[str(sentence)] == _digest(own) for sentence, own in pieces.items())
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return False
+
+
+def stored(run: Run, test: str, names: Iterable[str], pieces: Mapping[int, Sequence[str]]) -> TraceStore | None:
+    """The run's own stored trace, if it can be read, has these arrays of all these sentences, piece by piece, and is
+    not of earlier weights."""
+    try:
+        store = run.traces(test)
+    except (RunError, TraceError):
+        return None
+    if not set(names) <= set(store.names) or not set(pieces) <= set(store):
+        return None
+    older = (store.folder / "index.json").stat().st_mtime < run.weights.stat().st_mtime
+    return None if older or not forced_as(store.folder, pieces) else store
 
 
 def _digest(pieces: Sequence[str]) -> str:

@@ -46,26 +46,29 @@ def choices_table(runs: Sequence[Run], test: str, by: str | None = None) -> pd.D
 def _judged(runs: Sequence[Run], test: str) -> dict[str, dict[str, pd.DataFrame]]:
     """Of each choice, the outcomes ("right", "wrong", "undecidable") of each system, and of the majority form."""
     from analyses import commitment, pronouns
+    from workbench.evaluation import references
 
     found: dict[str, dict[str, Any]] = {"pronoun": {}, "commitment": {}}
+    opened = {run.name: run.translations(test) for run in runs}
     for run in runs:
-        texts = run.translations(test)
+        texts = opened[run.name]
         if not texts.truth or texts.test_set.references is None:
             raise RunError(f"{run.name}: the test set {test!r} has no truth, which only the controlled corpus knows")
-        hypotheses, references = (
+        hypotheses, wanted = (
             [line.split() for line in lines] for lines in (texts.hypotheses, texts.test_set.references)
         )
-        judged = pronouns.outcomes(hypotheses, references, texts.truth)
+        judged = pronouns.outcomes(hypotheses, wanted, texts.truth)
         judged["reach"] = judged["distance"].map(str)
         found["pronoun"][run.name] = judged
-        kept = commitment.outcomes(hypotheses, references, texts.truth)
+        kept = commitment.outcomes(hypotheses, wanted, texts.truth)
         kept["reach"] = kept["distance"].map(_reach)
         kept["outcome"] = kept["outcome"].map({"kept": "right", "broken": "wrong", "undecidable": "undecidable"})
         found["commitment"][run.name] = kept
+    references(opened)  # refuses runs that were tested on different sentences
     if not judged.empty:
         commonest = judged["right"].mode()[0]
         outcome = judged["right"].eq(commonest).map({True: "right", False: "wrong"})
-        found["pronoun"][MAJORITY] = judged.assign(outcome=outcome)
+        found["pronoun"][MAJORITY] = judged.assign(outcome=outcome, taken=commonest, reason="")
     return found
 
 

@@ -14,12 +14,14 @@ import torch
 from core_models.checkpoint import write_weights
 from core_models.settings import read_yaml, write_yaml
 from core_models.systems import build, describe
+from core_models.text.binary import prepare
+from core_models.text.parallel import ParallelText
 from workbench.bench import operators, peers
 from workbench.bench.operators import profile
 from workbench.bench.ours import measure, multiply_adds
 from workbench.bench.shape import FIRST_WORD, SHAPES, Shape, decoding_batches, training_pairs
 from workbench.bench.trained import measure_trained
-from workbench.runs import open_run
+from workbench.runs import RunError, open_run
 
 SHAPE = Shape(vocabulary=50, steps=2, warmup=1, sentences=6, batch_sentences=3, forced_length=4, repeats=1)
 
@@ -131,3 +133,15 @@ def test_a_checkpoint_is_measured_beside_its_own_weights_in_ctranslate2(taught_r
     assert (ours["engine"], theirs["engine"]) == ("workbench", "ctranslate2-float32")
     assert theirs["same"] == len(prepared.test("test").sources)
     assert theirs["bleu"] == ours["bleu"] > 20
+
+
+def test_what_cannot_be_scored_is_refused_before_anything_is_translated(taught_run, tmp_path):
+    """Without weights, so that whoever began would say that these are missing."""
+    run = Path(shutil.copytree(taught_run.folder, tmp_path / "run"))
+    text = ParallelText("test", ["the dog sees the man"], ["der Hund sieht den Mann"])
+    data = prepare(tmp_path / "data", text, text, {"bare": replace(text, targets=None)}, pieces=40, kind="bpe")
+    write_yaml(run / "config.yaml", {**read_yaml(run / "config.yaml"), "data": str(data.folder)})
+    opened = open_run(run)
+    opened.weights.unlink()
+    with pytest.raises(RunError, match="the test set 'bare' has no references; BLEU needs them"):
+        measure_trained(opened, "bare", 0, (), rounds=1)

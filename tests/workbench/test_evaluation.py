@@ -12,7 +12,8 @@ import core_models
 from analyses import significance
 from analyses.scores import extract
 from core_models.traces import TraceStore
-from workbench import beam_sizes, evaluation
+from workbench import beam_sizes, evaluation, segments
+from workbench.drawing import Request
 from workbench.runs import RunError, open_run
 
 SCORERS = {"bleu": BLEU(), "chrf": CHRF(), "ter": TER()}
@@ -80,6 +81,23 @@ def test_references_that_differ_are_refused(graded_runs):
     path.unlink()
     with pytest.raises(RunError, match="future-cost-1: the test set test has no references"):
         evaluation.score_table(graded_runs[1:], "test")
+
+
+@pytest.mark.parametrize("references", [True, False])
+def test_sources_that_differ_are_refused(graded_runs, references):
+    """With the same references too, and where there are none, which is no matter to sentences side by side."""
+    folders = [run.folder / "translations" / "test" for run in graded_runs]
+    for folder in () if references else folders:
+        (folder / "references.txt").unlink()
+    request = Request(tuple(graded_runs), "test")
+    root = graded_runs[0].folder.parent
+    assert len(segments.of_request(request, ["bleu"], root)[0]) == 30
+    (folders[1] / "sources.txt").write_text("x\n" * 30, encoding="utf-8")
+    different = "future-cost-1 and transformer were tested on different versions of test"
+    with pytest.raises(RunError, match=different):
+        segments.of_request(request, ["bleu"], root)
+    with pytest.raises(RunError, match=different if references else "has no references"):
+        evaluation.score_table(graded_runs, "test")
 
 
 def test_statistics_are_read_the_second_time_and_a_damaged_cache_is_mended(graded_runs):

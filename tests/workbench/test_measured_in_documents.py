@@ -12,6 +12,7 @@ from analyses.attention import joined, to_words
 from workbench import beam_sizes, content_states, evaluation, past_future, rescoring, routing
 from workbench.drawing import Request
 from workbench.drawing.alignment import error_table
+from workbench.kept_results import ALIGNMENT_ERROR, PROBE, digests, keep, kept
 from workbench.past_future_probe import read_by_probe
 from workbench.routing import forced
 from workbench.runs import RunError, open_run
@@ -216,3 +217,15 @@ def test_a_probe_reads_the_states_of_the_document(reading, tmp_path):
     assert np.abs(answers[0][2] - answers[1][2]).max() > 1e-4
     with pytest.raises(RunError, match="reads the sentences before and the sentence as one text"):
         read_by_probe(reading["concatenation"], "test", range(2), lessons=20)
+
+
+@pytest.mark.parametrize("kind", [ALIGNMENT_ERROR, PROBE])
+def test_what_is_kept_of_a_run_that_reads_documents_is_of_these_documents(run_of, demo_runs, tmp_path, kind):
+    """Of a run that reads no sentence but its own it is of the texts alone."""
+    plain = open_run(shutil.copytree(demo_runs / "demo" / "transformer", tmp_path / "plain"))
+    for run, reads in ((run_of("gdr"), True), (plain, False)):
+        keep(run, "test", kind, digests(run, "test", kind), {"score": 1.0})
+        assert kept(run, "test", kind)["score"] == 1.0
+        documents = run.folder / "translations" / "test" / "documents.txt"
+        documents.write_text("all of one\n" * 30, encoding="utf-8")
+        assert (kept(open_run(run.folder), "test", kind) is None) == reads

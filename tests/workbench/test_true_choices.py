@@ -6,6 +6,8 @@ from typer.testing import CliRunner
 
 from tests.workbench.pages.app_pages import axis_titles, charts, open_page, traces
 from workbench.cli import app
+from workbench.drawing.choices import TITLES
+from workbench.figures.choices import choices
 from workbench.runs import RunError, open_run
 from workbench.true_choices import MAJORITY, choices_table
 
@@ -58,6 +60,32 @@ def test_split_by_distance_the_counts_add_up(truthful):
     assert set(reached["reach"]) <= {"1", "2", "3", "4 to 6", "7 and more"}
     with pytest.raises(RunError, match=r"--by colour: pronouns have no such column; there are .*distance"):
         choices_table(runs, "test", "colour")
+
+
+def test_runs_of_different_versions_of_a_test_set_are_refused(truthful):
+    runs, _ = truthful
+    sources = runs[1].folder / "translations" / "test" / "sources.txt"
+    sources.write_text(sources.read_text(encoding="utf-8").replace("the", "a", 1), encoding="utf-8")
+    with pytest.raises(RunError, match="were tested on different versions of test"):
+        choices_table([runs[0], open_run(runs[1].folder)], "test")
+
+
+def test_what_cannot_be_told_has_a_row_that_can_be_read(truthful, copied_runs):
+    """By the word taken, of a system that babbles: the counts add up, and no row is called nan."""
+    runs = [*truthful[0], open_run(copied_runs / "demo" / "future-cost-2")]
+    counts = ["n", "right", "wrong", "undecidable"]
+    whole = choices_table(runs, "test").set_index(["choice", "system"])[counts]
+    split = choices_table(runs, "test", "taken")
+    pd.testing.assert_frame_equal(split.groupby(["choice", "system"], sort=False)[counts].sum(), whole)
+    unknown = split[split["taken"] == "(none)"]
+    assert runs[2].name in set(unknown["system"])
+    assert MAJORITY not in set(unknown["system"]), "it takes the commonest"
+    assert (unknown["undecidable"] == unknown["n"]).all()
+    result = CliRunner().invoke(app, ["true-choices", *(str(run.folder) for run in runs), "--by", "taken"])
+    printed = [line.split("\t")[1] for line in result.stdout.splitlines()[1:]]
+    assert printed == split["taken"].tolist()
+    figure = choices(split, "taken", TITLES, MAJORITY)
+    assert any(text.startswith("(none) (n = ") for text in figure.panels[0].x.texts)
 
 
 def test_the_command_prints_it_and_the_page_draws_it(truthful, monkeypatch):

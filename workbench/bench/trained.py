@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from workbench.runs import Run
+from workbench.runs import Run, RunError
 
 BATCH_TOKENS = 4096  # what CTranslate2 takes together; on CPUs it hardly matters
 
@@ -30,6 +30,8 @@ def measure_trained(run: Run, test: str, threads: int, quantizations: tuple[str,
     if threads:
         torch.set_num_threads(threads)
     wanted, _ = test_set(run, test)
+    if wanted.references is None:
+        raise RunError(f"{run.name}: the test set {test!r} has no references; BLEU needs them")
     translator = load(run.reference)
     search = run.config.search
 
@@ -55,7 +57,7 @@ def measure_trained(run: Run, test: str, threads: int, quantizations: tuple[str,
             "engine": name,
             "seconds": statistics.median(seconds[name]),
             "sentences_per_second": len(wanted.sources) / statistics.median(seconds[name]),
-            "bleu": scores.extract(found[name], wanted.references or []).total,
+            "bleu": scores.extract(found[name], wanted.references).total,
             "same": sum(one == other for one, other in zip(found[name], found["workbench"], strict=True)),
         }
         for name in engines

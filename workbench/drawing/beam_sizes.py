@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.beam_sizes import read
+from workbench.beam_sizes import read_all
 from workbench.drawing import Request, drawing, short_names, styles
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ def sizes_table(request: Request) -> pd.DataFrame:
     import pandas as pd
 
     names = short_names(request.runs)
-    tables = [pd.DataFrame(read(run, request.test)["sizes"]).assign(system=names[run.name]) for run in request.runs]
+    kept = read_all(request.runs, request.test)
+    tables = [pd.DataFrame(found["sizes"]).assign(system=names[run]) for run, found in kept.items()]
     table = pd.concat(tables, ignore_index=True)
     rates = {name: table[name].astype(float) * 100 for name in ("error_rate", "error_low", "error_high")}
     table = table.assign(empty_percent=100 * table["empty"] / table["n"], **rates)
@@ -34,10 +35,9 @@ def _beam_sizes(request: Request) -> Figure:
 
     names = short_names(request.runs)
     said = []
-    for run in request.runs:
-        found = read(run, request.test)
+    for run, found in read_all(request.runs, request.test).items():
         said.append(
-            f"{names[run.name]}: length penalty {found['length_penalty']:g}, {found['decided']} of {found['short']} "
+            f"{names[run]}: length penalty {found['length_penalty']:g}, {found['decided']} of {found['short']} "
             f"short sentences decided (at most {found['short_words']} words, {found['most_nodes']} nodes each), in "
             f"{found['best_is_empty']} of them the empty output is the most probable"
         )

@@ -38,9 +38,7 @@ class Asked:
 
 def has_test_losses(run: Run) -> bool:
     """Has a run losses of PAST or FUTURE layers, which may take part in a search?"""
-    entries = () if run.outside else run.config.model.mechanisms
-    layers = [entry["past_future_layers"] or {} for entry in entries if "past_future_layers" in entry]
-    return any(options.get("losses") for options in layers)
+    return bool(run.mechanism_options.get("past_future_layers", {}).get("losses"))
 
 
 def completed(run: Run, before: Before | None) -> Before | None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,6 +100,23 @@ def test_a_run_that_was_not_measured_is_asked_for(with_demo):
     at = open_page("beam_sizes", runs=["demo/transformer"])
     assert codes(at) == [f"workbench beam-sizes {with_demo / 'demo' / 'transformer'} --test test"]
     assert not charts(at)
+
+
+def test_curves_of_different_versions_of_a_test_set_are_refused(measured, tmp_path):
+    run = open_run(shutil.copytree(measured.folder, tmp_path / "again"))
+    test = measured.translations("test").test_set
+    beam_sizes.measure(run, test, [1], most_short=0)
+    request = Request((measured, run))
+    assert list(beam_sizes.read_all(request.runs, "test")) == [measured.name, run.name]
+    assert draw("beam-sizes", request).panels
+    for other in (
+        replace(test, sources=["the dog", *test.sources[1:]]),
+        replace(test, references=["der Hund", *test.references[1:]]),
+        replace(test, documents=["one"] * len(test.sources)),
+    ):
+        beam_sizes.measure(run, other, [1], most_short=0)
+        with pytest.raises(RunError, match="different versions of 'test'; measure all of them again: workbench beam-"):
+            draw("beam-sizes", request)
 
 
 def test_what_cannot_be_measured_or_read_is_said(measured, tmp_path):
