@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core_models.systems import build, catalogue
+    from core_models.building import build
+    from core_models.systems import catalogue
     from core_models.translator import Translation, Translator, load
 
 __all__ = ["Translation", "Translator", "build", "catalogue", "load"]
 _HOMES = {
-    "build": "systems",
+    "build": "building",
     "catalogue": "systems",
     "load": "translator",
     "Translator": "translator",

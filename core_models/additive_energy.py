@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from core_models.routing import wide
+from core_models.precision import wide
 
 # Numbers of the volume that are held at once; on a CPU they stay in the cache from one pass over them to the next.
 CACHED_NUMBERS, HELD_NUMBERS = 1 << 18, 1 << 27

@@ -22,7 +22,7 @@ from core_models.context_states import context_states
 from core_models.heads import log_partition, logits, word_logits
 from core_models.mechanisms.base import Mechanism, Prediction, View
 from core_models.objectives import prediction_losses
-from core_models.search import Scores
+from core_models.search import Scores, mixture
 from core_models.settings import ConfigError
 from core_models.text.batches import Batch, Context, WordOrder
 from core_models.text.documents import ContextUse
@@ -89,11 +89,6 @@ class State:
         return State(self.position, self.mask.index_select(0, sentences), kept, hypothesis)
 
 
-def mixture(log_probs: Sequence[Tensor]) -> Tensor:
-    """The logarithm of the mean of probabilities, [...] each."""
-    return torch.logsumexp(torch.stack([*log_probs]), dim=0) - math.log(len(log_probs))
-
-
 def mixed_distributions(energies: Sequence[Tensor]) -> Tensor:
     """The logarithm of the mean of softmax distributions over the vocabulary, of their logits [..., V] each.
 
@@ -106,7 +101,7 @@ def mixed_distributions(energies: Sequence[Tensor]) -> Tensor:
 
 
 class System(nn.Module):
-    """One translation system. `mechanisms` are in the order of the configuration, named by `name` or `name-2`, ..."""
+    """One translation system. `mechanisms` are in the order of the configuration, named by their kind."""
 
     def __init__(self, config: ModelConfig, backbone: nn.Module, mechanisms: Mapping[str, Mechanism]) -> None:
         super().__init__()
@@ -218,7 +213,7 @@ class System(nn.Module):
         matrix, bias = self.backbone.output_matrix
         values: dict[str, Tensor] = {}
         for prediction in [forced.main, *(p for p in forced.predictions if p.target == "word")]:
-            head, head_bias = (matrix, bias) if prediction.matrix is None else (prediction.matrix, prediction.bias)
+            head, head_bias = prediction.head(matrix, bias)
             vectors = prediction.vectors.flatten(0, 1)
             chosen = word_logits(vectors, head, target.flatten(), head_bias)
             values[prediction.name] = (chosen - log_partition(vectors, head, head_bias)).view(target.shape)
@@ -234,12 +229,7 @@ class System(nn.Module):
 
     def _mixed(self, values: Tensor, predictions: Sequence[Prediction]) -> Scores:
         """The head's logits [S, N, V] as they are, or the mean of all distributions that mix."""
-        matrix, bias = self.backbone.output_matrix
-        mixing = [
-            logits(one.vectors, *((matrix, bias) if one.matrix is None else (one.matrix, one.bias)))
-            for one in predictions
-            if one.mixes
-        ]
+        mixing = [logits(one.vectors, *one.head(*self.backbone.output_matrix)) for one in predictions if one.mixes]
         if not mixing:
             return Scores(values, False)
         return Scores(mixed_distributions([values, *mixing]), True)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from core_models.heads import one_logit
 from core_models.mechanisms.base import Prediction
+from core_models.precision import widened
 from core_models.text.vocabulary import BOS, PAD
 
 Side = Literal["past", "future"]
@@ -31,7 +32,7 @@ def running_sums(values: Tensor, side: Side, inclusive: bool) -> Tensor:
 
 def running_means(states: Tensor, mask: Tensor, side: Side, inclusive: bool = True) -> Tensor:
     """Means of the real states [S, T, d] up to or from t on; zero where there is none."""
-    wide = states.to(torch.promote_types(states.dtype, torch.float32))
+    wide = states.to(widened(states.dtype))
     real = mask[..., None].to(wide.dtype)
     counts = running_sums(real, side, inclusive)
     return running_sums(wide * real, side, inclusive) / counts.clamp(min=1)

@@ -21,9 +21,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from core_models.assembly import System
+from core_models.building import build
 from core_models.config import CONFIG, RunConfig, read_config, split_reference, weights_path
 from core_models.settings import ConfigError, write_yaml
-from core_models.systems import build
 from core_models.text.vocabulary import Vocabulary
 
 
@@ -50,6 +50,12 @@ def begin_run(folder: Path, config: RunConfig, source: Vocabulary, target: Vocab
     target.save(folder / "vocabulary" / "target.model")
     config = config.model_copy(update={"vocabulary": {"source": source.digest, "target": target.digest}})
     write_yaml(folder / CONFIG, config.model_dump(mode="json", exclude_none=True))
+
+
+def vocabularies_of(folder: Path) -> tuple[Vocabulary, Vocabulary]:
+    """A run's own copies, source and target; raises TextError where one is missing or is none."""
+    source, target = (Vocabulary.load(folder / "vocabulary" / f"{side}.model") for side in ("source", "target"))
+    return source, target
 
 
 def write_weights(path: Path, system: System) -> None:
@@ -160,8 +166,7 @@ def open_trained(reference: str | Path, device: str | torch.device = "cpu") -> T
     """Open a run or RUN@step for use: raises CheckpointError or ConfigError with what is wrong."""
     folder, weights = resolve(reference)
     config = read_config(folder)
-    source = Vocabulary.load(folder / "vocabulary" / "source.model")
-    target = Vocabulary.load(folder / "vocabulary" / "target.model")
+    source, target = vocabularies_of(folder)
     for side, vocabulary in (("source", source), ("target", target)):
         if config.vocabulary.get(side, vocabulary.digest) != vocabulary.digest:
             raise CheckpointError(
@@ -175,8 +180,8 @@ def open_trained(reference: str | Path, device: str | torch.device = "cpu") -> T
 
 def other_vocabulary(folder: Path, vocabularies: tuple[Vocabulary, Vocabulary]) -> str:
     """The side, `source` or `target`, whose vocabulary in a run's folder is not the one given; empty if both are."""
-    for side, vocabulary in zip(("source", "target"), vocabularies, strict=True):
-        if Vocabulary.load(folder / "vocabulary" / f"{side}.model").digest != vocabulary.digest:
+    for side, own, given in zip(("source", "target"), vocabularies_of(folder), vocabularies, strict=True):
+        if own.digest != given.digest:
             return side
     return ""
 

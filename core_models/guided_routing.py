@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from core_models.additive_energy import additive_energies
-from core_models.routing import Routing, squash, wide
+from core_models.precision import wide
+from core_models.routing import Routing, squash
 
 Agreement = Literal["paper", "bounded"]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from core_models.routing import wide
+from core_models.precision import wide, widened
 
 # Numbers over the vocabulary that training keeps for its backward pass; more are computed a second time, in chunks.
 KEPT_LOGITS = 1 << 27
@@ -32,10 +32,10 @@ class _LogPartition(torch.autograd.Function):
         # `needs_input_grad` knows nothing of no_grad, and inside here gradients are always off.
         keep = differentiable and any(ctx.needs_input_grad) and vectors.shape[0] * len(matrix) <= KEPT_LOGITS
         kept = vectors.new_empty(len(vectors), len(matrix)) if keep else None
-        wide = torch.promote_types(vectors.dtype, torch.float32)
-        largest, sums = vectors.new_empty(2, len(vectors), dtype=wide)
+        accumulated = widened(vectors.dtype)
+        largest, sums = vectors.new_empty(2, len(vectors), dtype=accumulated)
         for part in _chunks(vectors, matrix):
-            out = kept[part] if kept is not None and kept.dtype == wide else None
+            out = kept[part] if kept is not None and kept.dtype == accumulated else None
             powers, largest[part] = _powers(vectors[part], matrix, bias, out)
             torch.sum(powers, dim=-1, out=sums[part])
             if kept is not None and out is None:
@@ -86,7 +86,7 @@ def _powers(vectors: Tensor, matrix: Tensor, bias: Tensor | None, out: Tensor | 
 def logits(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
     """Logits over the vocabulary: vectors [..., d], matrix [V, d] -> [..., V], never below float32."""
     energies = torch.nn.functional.linear(vectors, matrix.to(vectors.dtype))
-    energies = energies.to(torch.promote_types(energies.dtype, torch.float32))
+    energies = energies.to(widened(energies.dtype))
     return energies if bias is None else energies + bias
 
 
@@ -112,6 +112,6 @@ def one_logit(vectors: Tensor, row: Tensor) -> Tensor:
 
 def word_logits(vectors: Tensor, matrix: Tensor, words: Tensor, bias: Tensor | None = None) -> Tensor:
     """The logit of one word per position: vectors [P, d], words [P] -> [P], never below float32."""
-    wide = torch.promote_types(vectors.dtype, torch.float32)
-    chosen = (vectors.to(wide) * torch.nn.functional.embedding(words, matrix).to(wide)).sum(-1)
+    accumulated = widened(vectors.dtype)
+    chosen = (vectors.to(accumulated) * torch.nn.functional.embedding(words, matrix).to(accumulated)).sum(-1)
     return chosen if bias is None else chosen + bias[words]

@@ -10,12 +10,13 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from core_models import lens
 from core_models.assembly import System
 from core_models.config import SearchConfig, TestLoss
 from core_models.int8 import quantised
-from core_models.search import Ensemble, Exact, Found, Hypothesis, beam_search, exact_search, sample
+from core_models.search import Ensemble, Exact, Found, Hypothesis, beam_search, exact_search, mixture, sample
 from core_models.search.limits import output_limits
 from core_models.text.batches import Batch, context_lengths
 from core_models.traces import Trace, TraceWriter
@@ -36,7 +37,7 @@ class Inference:
     ) -> list[Found]:
         """Beam search; prefixes: the pieces that each output begins with. record: keep the search tree."""
         batch = batch.to(self.device)
-        limits, forced = output_limits(batch.source_mask, config), None
+        limits, forced = self._limits(batch, config), None
         if prefixes is not None:
             longest = max(map(len, prefixes), default=0)
             forced = torch.tensor(
@@ -60,14 +61,14 @@ class Inference:
     ) -> list[list[Hypothesis]]:
         """So many draws for each sentence."""
         batch = batch.to(self.device)
-        limits = output_limits(batch.source_mask, config)
+        limits = self._limits(batch, config)
         with torch.inference_mode():
             return sample(*self._encoded(batch, config.test_loss), limits, samples, temperature, top, generator)
 
     def exact(self, batch: Batch, config: SearchConfig, bound: float, most_nodes: int) -> Exact:
         """Exact search for the only sentence of a batch, see `core_models.search.exact`."""
         batch = batch.to(self.device)
-        limit = int(output_limits(batch.source_mask, config)[0])
+        limit = int(self._limits(batch, config)[0])
         with torch.inference_mode():
             return exact_search(*self._encoded(batch, config.test_loss), limit, bound, most_nodes, self.device)
 
@@ -82,11 +83,14 @@ class Inference:
         writer = TraceWriter(wanted)
         with torch.inference_mode():
             values = [_forced(system, batch, writer if wanted else None) for system in self._asked(test_loss)]
-            log_probs = torch.logsumexp(torch.stack(values), dim=0) - torch.tensor(float(len(values))).log()
+            log_probs = mixture(values)
         lengths = {"source": batch.source_mask.sum(1).tolist(), "target": batch.target_mask.sum(1).tolist()}
         kept = [row[:length] for row, length in zip(log_probs.tolist(), lengths["target"], strict=True)]
         traced = [length if end is None else end for end, length in zip(ends, lengths["target"], strict=True)]
         return kept, writer.sentences({**lengths, "target": traced, **context_lengths(batch)})
+
+    def _limits(self, batch: Batch, config: SearchConfig) -> Tensor:
+        return output_limits(batch.source_mask, config, min(system.backbone.target_room for system in self.systems))
 
     @cached_property
     def _quantised(self) -> list[System]:

@@ -61,7 +61,7 @@ def bag_ranks(prediction: Prediction, matrix: Tensor, bias: Tensor | None, targe
     matrix, bias: the output's, for a prediction that has no matrix of its own. 1 is the most probable word, and equal
     words share the better rank; padding is no word.
     """
-    head, offsets = (matrix, bias) if prediction.matrix is None else (prediction.matrix, prediction.bias)
+    head, offsets = prediction.head(matrix, bias)
     ranks = []
     for vectors, words in zip(prediction.vectors, target, strict=True):  # [T, V] at once
         energies = logits(vectors, head, offsets)
@@ -101,7 +101,7 @@ def record(system: System, forced: Forced, target: Tensor, writer: TraceWriter) 
         if not writer.wants(f"{prediction.name}.rank"):
             continue
         if prediction.target == "word":
-            head, offsets = (matrix, bias) if prediction.matrix is None else (prediction.matrix, prediction.bias)
+            head, offsets = prediction.head(matrix, bias)
             ranks = measures(prediction.vectors.flatten(0, 1), head, target.flatten(), offsets)["rank"]
             writer.record(f"{prediction.name}.rank", ("target",), ranks.view(target.shape))
         else:

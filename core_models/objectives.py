@@ -31,10 +31,10 @@ def prediction_losses(
     """
     groups: dict[int, list[Prediction]] = defaultdict(list)
     for prediction in predictions:
-        groups[id(tied if prediction.matrix is None else prediction.matrix)].append(prediction)
+        groups[id(prediction.head(tied, tied_bias)[0])].append(prediction)
     losses: dict[str, Tensor] = {}
     for group in groups.values():
-        matrix, bias = (tied, tied_bias) if group[0].matrix is None else (group[0].matrix, group[0].bias)
+        matrix, bias = group[0].head(tied, tied_bias)
         bags = [None if p.target == "word" else BagOfWords(p, words, mask) for p in group]
         masks = [mask if p.mask is None else mask & p.mask for p in group]
         masks = [real if bag is None else real & bag.filled for real, bag in zip(masks, bags, strict=True)]

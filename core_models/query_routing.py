@@ -12,7 +12,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from core_models.routing import Routing, squash, wide
+from core_models.precision import wide
+from core_models.routing import Routing, squash
 
 Correlation = Literal["pearson", "eq7"]
 FLOOR = 1e-8  # under the root of a length, so that a constant vector has a finite gradient

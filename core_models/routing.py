@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from core_models.precision import wide
 
 SQUASH_FLOOR = 1e-8  # under the root of the length: the gradient at a zero vector is finite
 
@@ -39,27 +37,6 @@ class Routing:
         """[iterations, ..., L, N]"""
         positions = self.capsules.shape[:-2]
         return torch.stack([one.expand(*positions, *one.shape[-2:]) for one in self.history])
-
-
-Routed = TypeVar("Routed")
-
-
-def wide(function: Callable[..., Routed]) -> Callable[..., Routed]:
-    """Calls with tensors of float32 or better, and keeps autocast out."""
-
-    def widened(value: Any) -> Any:
-        if not isinstance(value, Tensor) or not value.is_floating_point():
-            return value
-        return value.to(torch.promote_types(value.dtype, torch.float32))
-
-    @wraps(function)
-    def call(first: Tensor, *rest: Any, **named: Any) -> Routed:
-        with torch.autocast(first.device.type, enabled=False):
-            return function(
-                widened(first), *map(widened, rest), **{key: widened(value) for key, value in named.items()}
-            )
-
-    return call
 
 
 @wide

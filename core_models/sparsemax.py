@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from core_models.routing import wide
+from core_models.precision import wide
 
 
 @wide

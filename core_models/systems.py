@@ -1,25 +1,17 @@
-"""The catalogue: every named system of the papers as a configuration, and `build`, which makes a system of one.
+"""The catalogue: every named system of the papers as a configuration of the model, and every mechanism.
 
-`name:key=value,key=[value,value]` changes a system: a key of the model (preset, norm, backbone, ...) or an option of
-the mechanism that has it. `name+name:...` joins the mechanisms of systems in this order, on the backbone of the first;
-an option that several of them have is said as `mechanism.option=value`. To add a mechanism, register its class in
-MECHANISMS and a system in SYSTEMS; another package does so by entry points of the groups nmt_workbench.mechanisms (a
-class) and nmt_workbench.systems (an Entry).
+To add a mechanism, register its class in MECHANISMS and a system in SYSTEMS; another package does so by entry points of
+the groups nmt_workbench.mechanisms (a class) and nmt_workbench.systems (an Entry). `core_models.descriptions` reads
+what changes or joins systems, `core_models.building` makes one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-from torch import nn
-
-from core_models.assembly import System
-from core_models.backbones.rnnsearch import RNNSearch
-from core_models.backbones.transformer import Transformer
-from core_models.config import PRESETS, ModelConfig
-from core_models.mechanisms.base import Host, Mechanism, Options, Place
+from core_models.mechanisms.base import Mechanism
 from core_models.mechanisms.capsule_regularisation import CapsuleRegularisation
 from core_models.mechanisms.coverage import Coverage
 from core_models.mechanisms.document_context import Concatenation
@@ -33,9 +25,7 @@ from core_models.mechanisms.past_future_layers import PastFutureLayers
 from core_models.mechanisms.query_capsules import QueryCapsules
 from core_models.mechanisms.selective_attention import SelectiveAttention
 from core_models.plugins import Plugged, class_of, join
-from core_models.settings import ConfigError, nearest, parse, read_value, settings_in
 
-BACKBONES: dict[str, type[Transformer] | type[RNNSearch]] = {"transformer": Transformer, "rnnsearch": RNNSearch}
 MECHANISMS: dict[str, type[Mechanism]] = {
     "linear_combination": LinearCombination,
     "dynamic_combination": DynamicCombination,
@@ -154,199 +144,3 @@ def catalogue() -> list[str]:
     """The names of all systems."""
     plugged_in()
     return list(SYSTEMS)
-
-
-def parts_of(description: str) -> tuple[list[str], list[str]]:
-    """The systems that `name:key=value,...` or `name+name:...` names, and its settings, `key=value` each.
-
-    Raises ConfigError with the nearest known name for a system that is none.
-    """
-    names, _, settings = description.partition(":")
-    systems = names.split("+")
-    for system in systems:
-        if system not in catalogue():
-            raise ConfigError(f"there is no system {system!r}; {nearest(system, catalogue())}")
-    return systems, settings_in(settings)
-
-
-def describe(name: str) -> ModelConfig:
-    """The model configuration of `name`, `name:key=value,...` or `name+name:key=value,...`.
-
-    Raises ConfigError with the nearest known name, or with the reason why systems cannot be joined.
-    """
-    systems, changes = parts_of(name)
-    model, parts = _joined(name, systems)
-    for change in changes:
-        key, sign, text = change.partition("=")
-        if not sign:
-            raise ConfigError(f"{name}: write key=value, not {change!r}")
-        value = read_value(text, f"{name}: {change}")
-        if key in _MODEL_KEYS:
-            model[key] = value
-        else:
-            for part in _takers(name, key, parts):
-                part.options[key.rpartition(".")[2]] = value
-    for part in parts:
-        _options(part.kind, part.options)
-    _check_preset(name, model)
-    return parse(ModelConfig, {**model, "mechanisms": [{part.kind: part.options} for part in parts]}, where=name)
-
-
-_MODEL_KEYS = tuple(key for key in ModelConfig.model_fields if key != "mechanisms")
-
-
-class _Part(NamedTuple):
-    """A mechanism of a description, and the system of the catalogue that brings it."""
-
-    system: str
-    kind: str
-    options: dict[str, Any]
-
-    @property
-    def known(self) -> list[str]:
-        """The options that it could have."""
-        return list(MECHANISMS[self.kind].Options.model_fields)
-
-
-def _joined(name: str, systems: Sequence[str]) -> tuple[dict[str, Any], list[_Part]]:
-    """What systems say of the model, taken together, and their mechanisms in order; the first names the backbone."""
-    model: dict[str, Any] = {"backbone": "transformer", **_of_model(systems[0])}
-    parts = _mechanisms_of(systems[0])
-    for system in systems[1:]:
-        said, brought = _of_model(system), _mechanisms_of(system)
-        if said.get("backbone", model["backbone"]) != model["backbone"]:
-            raise ConfigError(
-                f"{name}: {systems[0]} is on backbone {model['backbone']} and {system} on {said['backbone']}; the "
-                f"first names the backbone: begin with {system}, or leave one of the two out"
-            )
-        for key in said:
-            if model.get(key, said[key]) != said[key]:
-                raise ConfigError(f"{name}: {system} has {key}={said[key]}, one before it {model[key]}; leave one out")
-        for part in brought:
-            if twice := next((earlier for earlier in parts if earlier.kind == part.kind), None):
-                raise ConfigError(f"{name}: {twice.system} and {system} both have {part.kind}; leave one of them out")
-        if not brought and said.items() <= model.items():
-            raise ConfigError(f"{name}: {system} adds nothing to {systems[0]}; leave it out")
-        model |= said
-        parts += brought
-    return model, parts
-
-
-def _of_model(system: str) -> dict[str, Any]:
-    return {key: value for key, value in SYSTEMS[system].model.items() if key != "mechanisms"}
-
-
-def _mechanisms_of(system: str) -> list[_Part]:
-    entries = SYSTEMS[system].model.get("mechanisms", ())
-    return [_Part(system, kind, dict(options)) for entry in entries for kind, options in entry.items()]
-
-
-def _takers(name: str, key: str, parts: Sequence[_Part]) -> list[_Part]:
-    """Whose option `key` is: of all mechanisms of one system that have it, or as MECHANISM.OPTION of one mechanism."""
-    if key == "mechanisms":
-        raise ConfigError(f"{name}: mechanisms come with systems; join some by +, as in pfrnn-loss+future-cost-2")
-    kind, dot, option = key.rpartition(".")
-    takers = [part for part in parts if kind in ("", part.kind) and option in part.known]
-    if not takers:
-        known = [f"{part.kind}.{own}" if dot else own for part in parts for own in part.known]
-        raise ConfigError(
-            f"{name}: no part of this system has an option {key!r}; {nearest(key, [*_MODEL_KEYS, *known])}"
-        )
-    if len({part.system for part in takers}) > 1:
-        said = " or ".join(f"{part.kind}.{option}=..." for part in takers)
-        raise ConfigError(f"{name}: several parts have an option {option!r}; say which one is meant: {said}")
-    return takers
-
-
-def _check_preset(name: str, model: Mapping[str, Any]) -> None:
-    own, preset = model["backbone"], model.get("preset")
-    needed = PRESETS.get(preset, {}).get("backbone", own) if isinstance(preset, str) else own
-    if needed != own:
-        raise ConfigError(
-            f"{name}: preset {preset} is of backbone {needed}; give backbone={needed} too, or another one"
-        )
-
-
-def build(
-    model: str | Mapping[str, Any] | ModelConfig, source_words: int = 8000, target_words: int | None = None
-) -> System:
-    """Build a system from a catalogue name or a configuration; weights are freshly initialised.
-
-    source_words, target_words: sizes of the vocabularies. Raises ConfigError where mechanisms cannot stand together.
-    """
-    config = (
-        describe(model)
-        if isinstance(model, str)
-        else model
-        if isinstance(model, ModelConfig)
-        else parse(ModelConfig, model)
-    )
-    try:
-        backbone: nn.Module = BACKBONES[config.backbone](config, source_words, target_words or source_words)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-    return System(config, backbone, _furnish(config, backbone.host()))
-
-
-def _options(kind: str, given: Mapping[str, Any]) -> Options:
-    return parse(MECHANISMS[kind].Options, given, where=f"mechanisms.{kind}")
-
-
-def _furnish(config: ModelConfig, host: Host) -> dict[str, Mechanism]:
-    """Build the mechanisms in order and refuse what cannot work."""
-    plugged_in()
-    built: dict[str, Mechanism] = {}
-    for entry in config.mechanisms:
-        kind, given = next(iter(entry.items()))
-        if kind not in MECHANISMS:
-            raise ConfigError(f"mechanisms: there is no {kind!r}; {nearest(kind, list(MECHANISMS))}")
-        options = _options(kind, given or {})
-        try:
-            mechanism = MECHANISMS[kind](host, options)  # type: ignore[arg-type]
-        except ConfigError as error:
-            raise ConfigError(f"{kind} on {config.backbone}: {error}") from None
-        _refuse(kind, mechanism, built, host, config.backbone)
-        count = sum(1 for name in built if name.partition("-")[0] == kind)
-        built[kind if not count else f"{kind}-{count + 1}"] = mechanism
-    return built
-
-
-def _refuse(kind: str, mechanism: Mechanism, before: Mapping[str, Mechanism], host: Host, backbone: str) -> None:
-    lacking = [place.name for place in mechanism.places if place not in host.places]
-    if lacking:
-        raise ConfigError(f"{kind} stands on {', '.join(lacking)}, which {backbone} does not offer")
-    kinds = [type(earlier) for earlier in before.values()]
-    if type(mechanism) in kinds and not getattr(mechanism, "repeats", False):
-        raise ConfigError(f"{kind} is named twice; one system has one of it")
-    for place in mechanism.replaces:
-        changed = [name for name, earlier in before.items() if place in earlier.places]
-        if changed:
-            both = place in before[changed[0]].replaces
-            raise ConfigError(
-                f"{kind} replaces what stands on {place.name}, which {changed[0]} has changed before; "
-                + ("leave one of the two out" if both else f"put {kind} first")
-            )
-
-
-def parameters(system: System) -> dict[str, int]:
-    """Parameter counts: total, and without embeddings and output matrix (papers print either)."""
-    tables = {id(module.weight) for module in system.modules() if isinstance(module, nn.Embedding)}
-    counted = {id(parameter): parameter.numel() for parameter in system.parameters()}
-    return {
-        "parameters": sum(counted.values()),
-        "parameters_without_embeddings": sum(size for key, size in counted.items() if key not in tables),
-    }
-
-
-__all__ = [
-    "MECHANISMS",
-    "SYSTEMS",
-    "Entry",
-    "Place",
-    "build",
-    "catalogue",
-    "describe",
-    "parameters",
-    "parts_of",
-    "plugged_in",
-]

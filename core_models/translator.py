@@ -51,6 +51,11 @@ class Translator:
             self.context = ContextUse.of_all(system.context for system in self.systems)
         except ValueError as error:
             raise TranslatorError(f"these systems cannot be an ensemble: {error}") from None
+        if len({system.context.joined for system in self.systems}) > 1:
+            raise TranslatorError(
+                "these systems cannot be an ensemble: one joins the sentences before to the sentence, another reads "
+                "the sentence alone"
+            )
         self._inference, self._capacity = Inference(self.systems), Capacity()
 
     @property
@@ -78,13 +83,16 @@ class Translator:
         list whose entry k is the sentence k + 1 before (None: there is none), with context_outputs, their translations,
         where these are read; else every sentence stands alone. prefix: what each translation must begin with. trace:
         names or patterns of trace arrays to record for the winner ("decoder.cross_attention", "*"). record: keep the
-        search tree (where `finished` is "stay" there is none). Other keyword arguments change the SearchConfig.
+        search tree (where `finished` is "stay" there is none). Other keyword arguments change the SearchConfig. Raises,
+        as all of the calls here do, TranslatorError for what cannot be served or has no room in memory, ConfigError for
+        a search that cannot be, TextError for documents that come apart or context sentences that are too long.
         """
         _check_one_each(
             sources, documents=documents, prefixes=prefix, contexts=contexts, context_outputs=context_outputs
         )
         given = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length, "n_best": n_best, **changes}
         config = self._configured(given)
+        self._check_traceable(trace)
         read = self._read(sources, documents, contexts, context_outputs)
         prefixes = self.wording.prefixes(prefix) if prefix is not None else None
         translations: list[Translation | None] = [None] * len(read)
@@ -198,8 +206,14 @@ class Translator:
         """Draw translations from the model's distribution; a function of the seed.
 
         documents, contexts: as in `translate`; within documents, the translations before are those that a search finds.
+        In full precision, whatever the search's is: the probabilities are the system's own.
         """
         _check_one_each(sources, documents=documents, contexts=contexts, context_outputs=context_outputs)
+        if samples < 1 or not temperature > 0 or (top is not None and top < 1):
+            raise TranslatorError(
+                f"samples {samples}, temperature {temperature}, top {top}: draw at least one, at a temperature above "
+                "0, among at least one word"
+            )
         read = self._read(sources, documents, contexts, context_outputs)
         if read.waits:
             for row, one in enumerate(self.translate(sources, documents)):
@@ -227,7 +241,8 @@ class Translator:
     ) -> Exact:
         """The most probable translation of one sentence within the length limit of its search, or that none is more
         probable than `bound` (nats); see `core_models.search.exact`. context, context_output: the sentences before it,
-        the nearest first, and their translations. Changes are those of the SearchConfig."""
+        the nearest first, and their translations. Changes are those of the SearchConfig; its precision has no say, what
+        is proved is proved in full."""
         contexts, outputs = ([given] if given is not None else None for given in (context, context_output))
         batch = self._read([source], None, contexts, outputs).batch([0])
         return self._inference.exact(batch, self._configured(changes), bound, most_nodes)
@@ -264,16 +279,19 @@ class Translator:
         self, read: Reading, targets: list[list[int]], into: list[Any], trace: Sequence[str], config: SearchConfig
     ) -> None:
         """Force all targets; fill in missing translations, and hang the traces on all."""
-        if trace and len(self.systems) > 1:
-            raise TranslatorError("an ensemble has no trace; trace each system by itself")
+        self._check_traceable(trace)
         for row, ids in enumerate(targets):
             read.found(row, ids)
 
         def force(rows: list[int]) -> None:
             self._force_rows(rows, read, targets, into, trace, config)
 
-        for _ in self._each("forcing", read, self.search, force):
+        for _ in self._each("forcing", read, config, force):
             pass
+
+    def _check_traceable(self, trace: Sequence[str]) -> None:
+        if trace and len(self.systems) > 1:
+            raise TranslatorError("an ensemble has no trace; trace each system by itself")
 
     def _force_rows(
         self,

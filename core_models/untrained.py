@@ -9,10 +9,9 @@ from pathlib import Path
 
 import torch
 
-from core_models.checkpoint import initialise_from
+from core_models.building import build
+from core_models.checkpoint import initialise_from, vocabularies_of
 from core_models.config import read_config
-from core_models.systems import build
-from core_models.text.vocabulary import Vocabulary
 from core_models.translator import Translator
 
 
@@ -23,7 +22,7 @@ def untrained(folder: str | Path) -> Translator:
     """
     folder = Path(folder)
     config = read_config(folder)
-    source, target = (Vocabulary.load(folder / "vocabulary" / f"{side}.model") for side in ("source", "target"))
+    source, target = vocabularies_of(folder)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(config.training.seed)  # as `training.fit` does before it builds
         system = build(config.model, len(source), len(target))

@@ -59,7 +59,7 @@ def settings_of(model: ModelConfig, training: Settings | None = None, resolved: 
 
 def of_description(system: str, training: Settings | None = None, resolved: bool = True) -> dict[str, Any]:
     """The settings of a system of the catalogue, NAME or NAME:key=value,…; raises ConfigError."""
-    from core_models.systems import describe
+    from core_models.descriptions import describe
 
     return settings_of(describe(system), training, resolved)
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from core_models.precision import widened
+
 RECURRENCE = "recurrence"  # what a profiler calls the steps that wait for each other
 
 
@@ -95,5 +97,5 @@ class AdditiveAttention(nn.Module):
     def weights(self, summed: Tensor, mask: Tensor) -> Tensor:
         """Pre-activation energies [S, N, I, a] and mask [S, I] -> a distribution over the source [S, N, I]."""
         energy = self.energy(torch.tanh(summed))[..., 0]
-        energy = energy.to(torch.promote_types(energy.dtype, torch.float32))
+        energy = energy.to(widened(energy.dtype))
         return torch.softmax(energy.masked_fill(~mask[:, None], torch.finfo(energy.dtype).min), dim=-1) * mask[:, None]

@@ -10,6 +10,7 @@ maps c_t, a mean of annotations, is applied to the annotations once, and the ima
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 
@@ -32,6 +33,8 @@ class RNNSearch(nn.Module):
     `deep_layers` are more recurrent layers, each on [s_t; c_t] and added to s_t, without attention (Zheng 2018,
     RNNSEARCH-2DEC and -3DEC); the first layer knows nothing of them.
     """
+
+    target_room = math.inf  # how many positions the decoder has
 
     def __init__(self, config: ModelConfig, source_words: int, target_words: int) -> None:
         super().__init__()

@@ -157,6 +157,12 @@ class Transformer(nn.Module):
                 nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
 
     @property
+    def target_room(self) -> float:
+        """How many positions the decoder has, of a learned table."""
+        learned = self.target_positions.learned
+        return math.inf if learned is None else len(learned)
+
+    @property
     def output_matrix(self) -> tuple[Tensor, Tensor | None]:
         return self.vocabulary.weight, None
 

@@ -52,9 +52,8 @@ class Host:
     transition.
     `source_embedding` and `target_embedding` map word numbers [...] to raw embeddings [..., width]: no scale, no
     position; they are functions, not modules, so that a mechanism cannot adopt the backbone's tables as its own
-    parameters. `readout_is_sum` says that READOUT is a sum into which a further linear term may be added,
-    `final_norm` that a norm follows STACK_OUTPUT, `dropout` with which probability the backbone drops what it adds,
-    `encoder_layer` makes a new layer like those of its encoder, if it has such.
+    parameters. `final_norm` says that a norm follows STACK_OUTPUT, `dropout` with which probability the backbone drops
+    what it adds, `encoder_layer` makes a new layer like those of its encoder, if it has such.
     `output_matrix` gives the vocabulary head's matrix and bias, `tied` says that it embeds target words too; `summary`
     maps a memory [S, I, d] and its mask to the summary of the source that a recurrent decoder begins with, [S, d'].
     """
@@ -66,7 +65,6 @@ class Host:
     source_embedding: Callable[[Tensor], Tensor]
     target_embedding: Callable[[Tensor], Tensor]
     vocabulary_size: int
-    readout_is_sum: bool = True
     final_norm: bool = False
     dropout: float = 0.0
     encoder_layer: Callable[[], nn.Module] | None = None
@@ -195,6 +193,10 @@ class Prediction:
     target: Literal["word", "past_bag", "future_bag"] = "word"
     bag: Bag = Bag()
     mixes: bool = False
+
+    def head(self, matrix: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The matrix [V, d] and bias [V] it goes through: its own, or the output's that are given."""
+        return (matrix, bias) if self.matrix is None else (self.matrix, self.bias)
 
 
 class ContextStates(NamedTuple):

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, View, refuse_unread
-from core_models.routing import wide
+from core_models.precision import wide, widened
 
 # Options that are read only where another one has this value.
 READ_WITH: Mapping[str, tuple[str, str]] = {"units": ("form", "neural")}
@@ -116,9 +116,7 @@ class Coverage(Mechanism):
         """cov_0 [S, 1, I] or [S, 1, I, u]: nothing is covered; for a mean the number of steps so far, [S, 1, 1]."""
         if self.cell is not None:
             return {"coverage": memory.new_zeros(len(memory), 1, memory.shape[1], self.cell.units)}
-        least = memory.new_zeros(
-            len(memory), 1, memory.shape[1], dtype=torch.promote_types(memory.dtype, torch.float32)
-        )
+        least = memory.new_zeros(len(memory), 1, memory.shape[1], dtype=widened(memory.dtype))
         if self.options.form == "mean":
             return {"coverage": least, "steps": least.new_zeros(len(memory), 1, 1)}
         return {"coverage": least + 1 if self.options.form == "subtractive" else least}

@@ -15,15 +15,11 @@ from torch import Tensor, nn
 
 from core_models.backbones.attention import CrossAttention
 from core_models.mechanisms.base import ContextStates, Host, Mechanism, Options, Own, Place
+from core_models.mechanisms.stacks import STACK_OUTPUT, Side, Sides, sides_of
 from core_models.text.batches import WordOrder
 from core_models.text.documents import ContextUse
 
-Side = Literal["encoder", "decoder"]
-Sides = Literal["encoder", "decoder", "both"]
-POSITIONS = {"encoder": "source", "decoder": "target"}
 CONTEXT_AXIS = {"encoder": "context", "decoder": "context_output"}  # where a side looks at its own language
-SUBLAYER = {"encoder": Place.ENCODER_SUBLAYER, "decoder": Place.DECODER_SUBLAYER}
-STACK_OUTPUT = {"encoder": Place.ENCODER_STACK_OUTPUT, "decoder": Place.DECODER_STACK_OUTPUT}
 
 
 class ContextOptions(Options):
@@ -39,10 +35,6 @@ class ContextOptions(Options):
 
 class SidedOptions(ContextOptions):
     side: Sides = "both"
-
-
-def sides_of(side: Sides) -> tuple[Side, ...]:
-    return ("encoder", "decoder") if side == "both" else (side,)
 
 
 class Concatenation(Mechanism):

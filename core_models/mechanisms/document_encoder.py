@@ -19,15 +19,13 @@ from core_models.backbones.dropout import Dropout
 from core_models.backbones.transformer import Positions
 from core_models.mechanisms.base import Host, Mechanism, Own, Place, View
 from core_models.mechanisms.document_context import (
-    POSITIONS,
-    SUBLAYER,
     ContextAttention,
     LayerShares,
     SidedOptions,
     only_where,
-    sides_of,
     xavier,
 )
+from core_models.mechanisms.stacks import POSITIONS, SUBLAYER, sides_of
 from core_models.settings import ConfigError
 
 if TYPE_CHECKING:

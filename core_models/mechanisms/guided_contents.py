@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from core_models.additive_energy import additive_energies
 from core_models.guided_routing import How, Plan, first_assignments, first_capsules, plan, route
 from core_models.mechanisms.base import Own
-from core_models.routing import Routing, squash, wide
+from core_models.precision import wide
+from core_models.routing import Routing, squash
 
 GROUPS = ("past", "future", "redundant")  # the order of capsules, classes and the trace's groups
 

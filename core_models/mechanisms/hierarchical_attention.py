@@ -17,14 +17,13 @@ from core_models.backbones.dropout import Dropout
 from core_models.mechanisms.base import Host, Own, Place, View
 from core_models.mechanisms.document_context import (
     CONTEXT_AXIS,
-    POSITIONS,
     OverStacks,
-    Side,
     SidedOptions,
     by_word,
     only_where,
     xavier,
 )
+from core_models.mechanisms.stacks import POSITIONS, Side
 from core_models.text.batches import WordOrder
 
 

@@ -7,23 +7,19 @@ needs no state. `layer_routing` combines by agreement instead.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, View
+from core_models.mechanisms.stacks import LAYER_INPUT, STACK_OUTPUT, Side, Sides, sides_of
 from core_models.settings import ConfigError
-
-Side = Literal["encoder", "decoder"]
-SIDES: tuple[Side, ...] = ("encoder", "decoder")
-STACK_OUTPUT = {"encoder": Place.ENCODER_STACK_OUTPUT, "decoder": Place.DECODER_STACK_OUTPUT}
-LAYER_INPUT = {"encoder": Place.ENCODER_LAYER_INPUT, "decoder": Place.DECODER_LAYER_INPUT}
 
 
 class AggregationOptions(Options):
-    side: Literal["encoder", "decoder", "both"] = "both"
+    side: Sides = "both"
     include_embedding: bool = Field(
         False, description="H^0 is aggregated too; the paper shows six inputs of six layers"
     )
@@ -35,11 +31,10 @@ class Aggregation(Mechanism):
     """Replaces the output of a stack; a subclass makes, for each side, the module that combines [S, N, L, d]."""
 
     options: AggregationOptions
-    dense: ClassVar[bool] = False
 
     def __init__(self, host: Host, options: AggregationOptions) -> None:
         super().__init__(host, options)
-        self.sides = tuple(side for side in SIDES if options.side in (side, "both"))
+        self.sides = sides_of(options.side)
         for side in self.sides:
             if LAYER_INPUT[side] not in host.places:
                 raise ConfigError(f"there is no stack of layers in this {side} that could be aggregated")

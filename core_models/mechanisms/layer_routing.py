@@ -16,12 +16,12 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from core_models.mechanisms.base import Host, Own
-from core_models.mechanisms.layer_aggregation import Aggregation, AggregationOptions, Side
+from core_models.mechanisms.layer_aggregation import Aggregation, AggregationOptions
+from core_models.mechanisms.stacks import POSITIONS, Side
 from core_models.piecewise import in_pieces
 from core_models.routing import Routing, dynamic_routing, em_routing, schedule
 from core_models.settings import ConfigError
 
-POSITIONS = {"encoder": "source", "decoder": "target"}
 LEAST_ACTIVE = 1e-6  # of an input whose activation is no probability
 
 

@@ -17,13 +17,13 @@ from torch import Tensor, nn
 from core_models.backbones.dropout import Dropout
 from core_models.mechanisms.base import Host, Mechanism, Own, Place, View
 from core_models.mechanisms.document_context import (
-    SUBLAYER,
     ContextAttention,
     ContextOptions,
     LayerShares,
     only_where,
     xavier,
 )
+from core_models.mechanisms.stacks import SUBLAYER
 from core_models.query_routing import Correlation, QueryRouting, correlations, query_guided_routing
 from core_models.routing import squash
 from core_models.text.batches import Context, WordOrder

@@ -25,9 +25,9 @@ class Scores(NamedTuple):
     values: Tensor
     normalised: bool
 
-
-class SearchState(Protocol):
-    def select(self, sentences: Tensor | None, parents: Tensor) -> Any: ...
+    def log_probs(self) -> Tensor:
+        """[S, K, V], in nats."""
+        return self.values if self.normalised else torch.log_softmax(self.values, dim=-1)
 
 
 class Steppable(Protocol):
@@ -82,7 +82,7 @@ def candidates(scores: Scores, so_far: Tensor, forced: Tensor | None, width: int
     The best of every row first, then one flat top-k. Logits are normalised before: PyTorch's log-softmax is one fused
     pass, cheaper than log-sum-exp alone. forced [S]: a word that must come, or -1.
     """
-    values = scores.values if scores.normalised else torch.log_softmax(scores.values, dim=-1)
+    values = scores.log_probs()
     vocabulary = values.shape[-1]
     values[..., [PAD, BOS]] = IMPOSSIBLE
     if forced is not None:

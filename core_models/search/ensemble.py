@@ -13,6 +13,11 @@ from torch import Tensor
 from core_models.search.contract import Scores, Steppable
 
 
+def mixture(log_probs: Sequence[Tensor]) -> Tensor:
+    """The logarithm of the mean of probabilities, [...] each."""
+    return torch.logsumexp(torch.stack([*log_probs]), dim=0) - math.log(len(log_probs))
+
+
 class Ensemble:
     """Several systems with one target vocabulary, decoded together: the mean of their probabilities at every step.
 
@@ -29,10 +34,9 @@ class Ensemble:
         values, states = [], []
         for system, own in zip(self.systems, state.states, strict=True):
             scores, own = system.step(words, own)
-            values.append(scores.values if scores.normalised else torch.log_softmax(scores.values, dim=-1))
+            values.append(scores.log_probs())
             states.append(own)
-        mean = torch.logsumexp(torch.stack(values), dim=0) - math.log(len(values))
-        return Scores(mean, True), EnsembleState(states)
+        return Scores(mixture(values), True), EnsembleState(states)
 
 
 @dataclass

@@ -78,7 +78,7 @@ def exact_search(
         rows = torch.full((1, len(words)), node.row, device=device)
         branch = node.state.select(torch.zeros(1, dtype=torch.long, device=device), rows)
         scores, stepped = model.step(words[None], branch)
-        values = scores.values if scores.normalised else torch.log_softmax(scores.values, dim=-1)
+        values = scores.log_probs()
         grown = totals[:, None] + values[0]  # [children, V]
         prefixes = [[*node.prefix, word] for word in words.tolist()]
         ended, child = grown[:, EOS].max(0)

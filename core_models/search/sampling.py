@@ -44,7 +44,7 @@ def sample(
     over = torch.zeros(sentences, samples, dtype=torch.bool, device=device)
     for position in range(int(limits.max())):
         scores, state = model.step(words, state)
-        values = scores.values if scores.normalised else torch.log_softmax(scores.values, dim=-1)
+        values = scores.log_probs()
         shares = torch.softmax(drawable(values, temperature, top), dim=-1)
         words = torch.multinomial(shares.flatten(0, 1), 1, generator=generator).view(sentences, samples)
         drawn.append(words.tolist())

@@ -33,7 +33,7 @@ def search_with_stay(
     history: list[tuple[list, list, list]] = []
     for position in range(int(limits.max())):
         scores, state = model.step(words, state)
-        values = scores.values if scores.normalised else torch.log_softmax(scores.values, dim=-1)
+        values = scores.log_probs()
         closed = over | (position >= limits)[:, None]
         values = values.masked_fill(closed[..., None], IMPOSSIBLE)
         forced = prefix[:, position] if prefix is not None and position < prefix.shape[1] else None

@@ -249,16 +249,21 @@ class BatchLoader:
             self._plan = (epoch, BatchPlan(sources, targets, *settings, widths))
         return self._plan[1]
 
+    def longest(self) -> tuple[int, int]:
+        """Positions of the longest source, with what is joined to it, and of the longest target, EOS counted."""
+        sources, targets, _ = self._lengths()
+        return int(sources.max()) + 1, int(targets.max()) + 1
+
     def _lengths(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Of sources, of targets, and the padded width of what is read beside them."""
         sources, targets, use = self.text.source_lengths, self.text.target_lengths, self.context
         if not use.sentences:
             return sources, targets, None
-        longest, together = self.text.context_lengths(np.minimum(sources, use.longest), use.sentences, use.after)
+        longest, together = self.text.context_lengths(_at_most(sources, use.longest), use.sentences, use.after)
         if use.joined:
             return sources + together, targets, None
         if use.outputs:
-            outputs, _ = self.text.context_lengths(np.minimum(targets, use.longest), use.sentences)
+            outputs, _ = self.text.context_lengths(_at_most(targets, use.longest), use.sentences)
             longest = 2 * np.maximum(longest, outputs)
         return sources, targets, longest * use.entries
 
@@ -291,6 +296,11 @@ class BatchLoader:
         line = (self.text.source_text, self.text.target_text)[side](index)
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch, index, side]))
         return self._vocabularies[side].sample(line, self._sampling_alpha, generator, self._nbest)
+
+
+def _at_most(lengths: np.ndarray, most: int) -> np.ndarray:
+    """Lengths [N], none above `most`, in their own type, which may be too small for that number."""
+    return np.minimum(lengths, min(most, np.iinfo(lengths.dtype).max))
 
 
 def _check_context(text: BinaryText, use: ContextUse) -> None:

@@ -12,14 +12,16 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
 from core_models.assembly import System
+from core_models.building import build, parameters
 from core_models.checkpoint import CheckpointError, initialise_from, other_vocabulary
 from core_models.config import RunConfig, TrainingConfig, read_config
 from core_models.devices import check_device
 from core_models.int8 import check_quantisable
+from core_models.reading import Reading
 from core_models.settings import ConfigError
-from core_models.systems import build, parameters
 from core_models.text.batches import BatchLoader
 from core_models.text.binary import Prepared
+from core_models.text.parallel import TextError
 from core_models.text.vocabulary import Vocabulary
 from core_models.training.lock import only_training
 from core_models.training.log import TrainingLog
@@ -45,7 +47,8 @@ def fit(
 
     A run that had ended goes on where its configuration by now asks for more (max_steps, max_epochs, patience), as if
     it had from the start; what cannot be so is warned of and logged: see `_unlike_from_the_start`. Raises
-    TrainingError, also where another process trains the run.
+    ConfigError for settings that cannot be, TextError for texts that cannot give the context that is read,
+    CheckpointError for a broken state or another vocabulary, TrainingError also where another process trains the run.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -63,6 +66,7 @@ def fit(
     system.to(accelerator.device)
     _check_decoding(config, system, score, reward)
     _check_context(training, system, prepared)
+    _check_dev(config, system, prepared, vocabularies)
     freeze(system, training.train)
     with only_training(folder, accelerator):
         loop, going_on = _prepared_loop(
@@ -182,7 +186,34 @@ def _check_context(training: TrainingConfig, system: System, prepared: Prepared)
         what = f"reads {read}: set the system's own context_sentences" if read else "reads none: take one such as qcn"
         raise ConfigError(f"training.context_sentences: {asked} are asked for and this system {what}")
     for split in ("train", "dev"):
-        BatchLoader(prepared.split(split), training.batch_tokens, context=system.context)
+        loader = BatchLoader(prepared.split(split), training.batch_tokens, context=system.context)
+        _check_positions(system, f"{prepared.folder / split}", *loader.longest())
+
+
+def _check_positions(system: System, where: str, source: int, target: int = 0) -> None:
+    """Refuses sentences of so many positions, EOS counted, where fewer are learned."""
+    model = system.config
+    encoder = "transformer" in (model.backbone, model.encoder)
+    needed = max(source if encoder else 0, target if model.backbone == "transformer" else 0)
+    if model.positions == "learned" and needed > model.max_positions:
+        raise ConfigError(
+            f"{where}: a sentence has {needed} pieces, </s> counted, and this model learns {model.max_positions} "
+            "positions; raise max_positions, or prepare with a smaller max_length"
+        )
+
+
+def _check_dev(
+    config: RunConfig, system: System, prepared: Prepared, vocabularies: tuple[Vocabulary, Vocabulary]
+) -> None:
+    """Refuses a dev text that early stopping could not translate: it has pairs that are left out of the loss."""
+    if config.training.early_stopping.metric == "loss":
+        return
+    dev = prepared.test("dev")
+    try:
+        read = Reading(system.context, vocabularies, dev.sources, dev.documents)
+    except TextError as error:
+        raise TextError(f"dev, whose translations early stopping watches: {error}") from None
+    _check_positions(system, "dev, whose translations early stopping watches", max(map(len, read.pieces)) + 1)
 
 
 def freeze(system: System, train: Sequence[str]) -> None:

@@ -98,7 +98,7 @@ class Reinforcement:
     @torch.no_grad()
     def draw(self, batch: Batch) -> Drawn:
         """`samples` translations of each sentence of a batch, and as its baseline the reward of the greedy one."""
-        limits = output_limits(batch.source_mask, self.search)
+        limits = output_limits(batch.source_mask, self.search, self.system.backbone.target_room)
         with as_in_search(self.system), self.accelerator.autocast():
             encoded = self.system.encode(batch)
             greedy = [found.hypotheses[:1] for found in beam_search(self.system, encoded, limits, GREEDY)]

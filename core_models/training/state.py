@@ -80,13 +80,14 @@ def save_state(
         shutil.rmtree(rest, ignore_errors=True)
     final = folder / f"step-{progress.step:06d}"
     if (final / "progress.json").is_file():  # no update lies between: only what is known of this step has grown
+        if _progress(final).processes != progress.processes:  # each has a random state of its own
+            _write_optimizer(final, optimizer, random)
         _write_progress(final, progress)
         return
     part = folder / f"{final.name}.part"
     try:
         write_weights(part / WEIGHTS, system)
-        with whole_file(part / "optimizer.pt") as path, path.open("wb") as file:
-            torch.save({"optimizer": optimizer.state_dict(), "random": random}, file)
+        _write_optimizer(part, optimizer, random)
         _write_progress(part, progress)
         _drop_states(folder, but=KEPT_STATES - 1)
         os.replace(part, final)
@@ -126,9 +127,18 @@ def keep_checkpoint(folder: Path, system: System, step: int, training: TrainingC
             (folder / f"step-{old:06d}.safetensors").unlink(missing_ok=True)
 
 
+def _write_optimizer(folder: Path, optimizer: torch.optim.Optimizer, random: dict[str, Tensor]) -> None:
+    with whole_file(folder / "optimizer.pt") as path, path.open("wb") as file:
+        torch.save({"optimizer": optimizer.state_dict(), "random": random}, file)
+
+
 def _write_progress(folder: Path, progress: Progress) -> None:
     with whole_file(folder / "progress.json") as path:
         path.write_text(json.dumps(asdict(progress)), encoding="utf-8")
+
+
+def _progress(state: Path) -> Progress:
+    return Progress(**json.loads((state / "progress.json").read_text(encoding="utf-8")))
 
 
 def _states(folder: Path) -> list[Path]:
@@ -150,7 +160,7 @@ def latest_state(folder: Path) -> Path | None:
 def read_progress(folder: Path) -> Progress | None:
     """Where a run's training stands, or None if it has no state."""
     state = latest_state(folder)
-    return None if state is None else Progress(**json.loads((state / "progress.json").read_text(encoding="utf-8")))
+    return None if state is None else _progress(state)
 
 
 def load_state(path: Path, system: System, optimizer: torch.optim.Optimizer, rank: int = 0) -> Progress:
@@ -161,7 +171,7 @@ def load_state(path: Path, system: System, optimizer: torch.optim.Optimizer, ran
     load_weights(path / WEIGHTS, system)
     try:
         stored = torch.load(path / "optimizer.pt", map_location="cpu", weights_only=True)
-        progress = Progress(**json.loads((path / "progress.json").read_text(encoding="utf-8")))
+        progress = _progress(path)
     except (OSError, RuntimeError, EOFError, UnpicklingError, ValueError, TypeError) as error:
         raise CheckpointError(
             f"{path}: this state cannot be read ({error}); move the folder away to go on from the state before it"

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from core_models.building import build
 from core_models.checkpoint import write_weights
-from core_models.systems import build, describe
+from core_models.descriptions import describe
 from core_models.text.binary import prepare
 from core_models.text.parallel import ParallelText, write_lines
 from core_models.translator import Translation

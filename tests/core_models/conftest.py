@@ -7,6 +7,7 @@ import pytest
 from core_models import systems
 from core_models.checkpoint import begin_run
 from core_models.config import RunConfig
+from core_models.descriptions import describe
 from core_models.training.fit import fit
 from tests.core_models.toy_mechanism import Toy
 
@@ -39,7 +40,7 @@ def lay_out_run(folder: Path, prepared, system: str, search: dict | None = None,
         "log_every": 1,
         **training,
     }
-    model = systems.describe(f"{system}{',' if ':' in system else ':'}preset=tiny")
+    model = describe(f"{system}{',' if ':' in system else ':'}preset=tiny")
     config = RunConfig(
         name=folder.name,
         system=system,

@@ -5,9 +5,9 @@ import random
 import pytest
 import torch
 
+from core_models.building import build
 from core_models.config import SearchConfig
 from core_models.settings import ConfigError
-from core_models.systems import build
 from core_models.text.parallel import TextError
 from core_models.translator import Translator, TranslatorError
 
@@ -228,6 +228,12 @@ def test_an_ensemble_reads_what_each_of_them_reads(prepared, document):
         torch.testing.assert_close(torch.tensor(one.token_log_probs).exp(), sum(parts) / 3, atol=1e-6, rtol=0)
         if row == 6:
             break
+
+
+def test_joined_and_single_sentences_are_no_ensemble(prepared):
+    """A system of single sentences would be fed those before its own."""
+    with pytest.raises(TranslatorError, match="one joins the sentences before to the sentence, another reads"):
+        translator_of(prepared, "concatenation", "transformer")
 
 
 def test_what_does_not_fit_is_refused(prepared, document):

@@ -7,8 +7,10 @@ import torch
 
 from analyses import beam
 from core_models import inference, load
+from core_models.building import build
+from core_models.config import SearchConfig
 from core_models.settings import ConfigError
-from core_models.translator import TranslatorError
+from core_models.translator import Translator, TranslatorError
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +140,8 @@ def test_an_ensemble_of_a_run_with_itself_is_the_run(translator, trained_run, so
         assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-4)
     with pytest.raises(TranslatorError, match="an ensemble has no trace"):
         twice.translate(sources[:1], trace=["*"])
+    with pytest.raises(TranslatorError, match="an ensemble has no trace"):
+        twice.translate([], trace=["*"])  # said before anything is searched
 
 
 def test_samples_come_in_order_and_by_seed(translator, sources):
@@ -146,6 +150,21 @@ def test_samples_come_in_order_and_by_seed(translator, sources):
     assert [[draw.ids for draw in drawn] for drawn in one] != [[draw.ids for draw in drawn] for drawn in other]
     pieces = [translator.source_vocabulary.pieces(ids) for ids in translator.source_vocabulary.encode(sources)]
     assert [drawn[0].source_tokens[:-1] for drawn in one] == pieces
+
+
+@pytest.mark.parametrize("given", [{"samples": 0}, {"temperature": 0}, {"temperature": -1.0}, {"top": 0}])
+def test_draws_that_cannot_be_are_refused(translator, given):
+    with pytest.raises(TranslatorError, match="draw at least one, at a temperature above 0, among at least one word"):
+        translator.sample(["the dog"], **given)
+
+
+def test_an_output_ends_where_the_learned_positions_do(prepared):
+    torch.manual_seed(1)
+    system = build("transformer:preset=tiny,positions=learned,max_positions=16", len(prepared.source_vocabulary))
+    short = Translator([system.eval()], prepared.source_vocabulary, prepared.target_vocabulary, SearchConfig(beam=2))
+    (found,) = short.translate(["dog"])
+    assert len(found.tokens) <= 16
+    assert len(short.sample(["dog"], 1, seed=1)[0][0].ids) <= 16
 
 
 def test_samples_take_the_room_of_beams(translator, sources, monkeypatch):

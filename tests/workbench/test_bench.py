@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from core_models.building import build
 from core_models.checkpoint import write_weights
+from core_models.descriptions import describe
 from core_models.settings import read_yaml, write_yaml
-from core_models.systems import build, describe
 from core_models.text.binary import prepare
 from core_models.text.parallel import ParallelText
 from workbench.bench import operators, peers

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 import core_models
 from analyses.scores import PRESETS
-from core_models.systems import SYSTEMS, build, catalogue, parameters
+from core_models.building import build, parameters
+from core_models.systems import SYSTEMS, catalogue
 from workbench import cli, evaluation, segment_annotations
 from workbench.runs import open_run
 

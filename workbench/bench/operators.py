@@ -26,7 +26,7 @@ def profile(
     """Operators with less than the share `fewest` are one row, "others". Warm-up steps are in it: take one with few."""
     import torch
 
-    from core_models.systems import build
+    from core_models.building import build
 
     if threads:
         torch.set_num_threads(threads)

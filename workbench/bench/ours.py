@@ -118,7 +118,7 @@ def multiply_adds(name: str, shape: Shape) -> dict[str, float]:
     """Multiply-adds of matrix products per target token: in a training step, and in decoding (the encoder included)."""
     import torch
 
-    from core_models.systems import build
+    from core_models.building import build
 
     system = build(name, shape.vocabulary)
     pairs = [pair for _, pair in zip(range(4), training_pairs(shape), strict=False)]
@@ -182,8 +182,8 @@ def measure(
     """
     import torch
 
+    from core_models.building import build, parameters
     from core_models.int8 import quantised
-    from core_models.systems import build, parameters
 
     if threads:
         torch.set_num_threads(threads)

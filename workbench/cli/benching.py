@@ -85,8 +85,8 @@ def bench(
 
 def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device: str) -> None:
     """Refuses what cannot be measured, before anything is."""
+    from core_models.descriptions import describe
     from core_models.devices import check_device
-    from core_models.systems import describe
     from workbench.bench.shape import SHAPES
 
     if preset not in SHAPES:

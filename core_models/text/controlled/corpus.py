@@ -7,24 +7,22 @@ no grammar.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import yaml
-
 from core_models.resources import data_folder
+from core_models.settings import ConfigError, read_yaml
 from core_models.text.controlled.composer import Composer, Demand
 from core_models.text.controlled.draft import Draft, Word, place_words, truth
 from core_models.text.controlled.grammar import Grammar
 from core_models.text.controlled.lexicon import Lexicon, Noun, read_lexicon
 from core_models.text.controlled.sentences import SentenceComposer
+from core_models.text.controlled.settings import WINDOW, settings_from
 
 SPLITS = ("train", "dev", "test")
 GENDERS = ("m", "f", "n")
 ATTEMPTS = 1000  # at one sentence: seconds; lengths that can be met need few
-WINDOW = 3  # sentences back that an antecedent or a cue may stand
 
 
 @dataclass(frozen=True)
@@ -194,7 +192,7 @@ class SplitWriter:
             if shortest <= len(part.source) <= longest:
                 place_words(part)
                 return Written(draft, part.source, part.target)
-        raise ValueError(
+        raise ConfigError(
             f"the controlled corpus: none of {ATTEMPTS} sentences, of the lengths {[one['words'] for one in lengths]}, "
             f"had {shortest} to {longest} words; mend lengths, shortest or longest in its configuration"
         )
@@ -252,7 +250,7 @@ def generate(
     `data/controlled/config.yaml`. Same arguments, same bytes, on every machine.
     """
     folder = data_folder() / "controlled"
-    tables = _read(folder / "grammar.yaml")
+    tables = read_yaml(folder / "grammar.yaml")
     settings = settings_from(config, folder / "config.yaml")
     lexicon = read_lexicon(folder, tables)
     sizes = {
@@ -260,7 +258,7 @@ def generate(
         for name, size in zip(SPLITS, (sentences, dev, test), strict=True)
     }
     if min(sizes.values()) < 1:
-        raise ValueError(f"every split needs at least one sentence, but the sizes are {sizes}")
+        raise ConfigError(f"every split needs at least one sentence, but the sizes are {sizes}")
 
     def split(name: str, draw: int = 0) -> ControlledSplit:
         return SplitWriter(lexicon, tables, settings, name, seed, draw).write(sizes[name])
@@ -269,22 +267,6 @@ def generate(
     only_long = settings | {"lengths": [{"words": [first, last], "share": 1}], "shortest": first}
     further = SplitWriter(lexicon, tables, only_long, "long", seed, draw=0).write(long) if long else None
     return ControlledCorpus(split("train"), split("dev"), split("test"), split("test", draw=1).targets, further)
-
-
-def settings_from(given: Path | Mapping[str, Any] | None, default: Path) -> dict[str, Any]:
-    """Return the configuration; what is given may name only some keys, the others keep their defaults."""
-    settings = _read(default)
-    own = (_read(given) if isinstance(given, Path) else given) or {}
-    where = given if isinstance(given, Path) else "config" if given else default
-    for key in own:
-        if key not in settings:
-            nearest = get_close_matches(key, settings, n=1)
-            hint = f": did you mean {nearest[0]!r}?" if nearest else f"; known are {', '.join(settings)}"
-            raise ValueError(f"{where}: the controlled corpus has no setting {key!r}{hint}")
-    settings |= own
-    if not all(1 <= reach <= WINDOW for reach in (settings["cue_reach"], *settings["it_distance"])):
-        raise ValueError(f"{where}: cue_reach and every it_distance must lie between 1 and {WINDOW}")
-    return settings
 
 
 def write(corpus: ControlledCorpus, folder: Path) -> None:
@@ -303,8 +285,3 @@ def write(corpus: ControlledCorpus, folder: Path) -> None:
         ):
             text = "".join(f"{line}\n" for line in lines)
             (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8", newline="\n")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    with path.open(encoding="utf-8") as file:
-        return yaml.safe_load(file)

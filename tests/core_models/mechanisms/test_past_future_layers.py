@@ -5,17 +5,19 @@ import pytest
 import torch
 
 from core_models import lens
-from core_models.assembly import mixed_distributions, mixture
+from core_models.assembly import mixed_distributions
 from core_models.backbones.recurrent import GatedUnit
+from core_models.building import build, parameters
 from core_models.checkpoint import initialise_from, write_weights
 from core_models.config import WEIGHTS
+from core_models.descriptions import describe
 from core_models.late_products import images
 from core_models.mechanisms.base import Prediction
 from core_models.mechanisms.content_losses import ChangeHead
 from core_models.mechanisms.content_units import InsideMinusUnit, OutsideMinusUnit, PlainUnit
 from core_models.objectives import prediction_losses
+from core_models.search import mixture
 from core_models.settings import ConfigError
-from core_models.systems import build, describe, parameters
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, EOS
 from core_models.traces import TraceWriter

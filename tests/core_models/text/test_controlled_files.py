@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from core_models import resources
+from core_models.settings import ConfigError
 from core_models.text.controlled import generate, write
 
 SCRIPT = """
@@ -91,10 +92,27 @@ def test_own_settings_replace_some_and_unknown_ones_are_refused(tmp_path: Path) 
     with pytest.raises(ValueError, match=r"questoin.*did you mean 'question'"):
         generate(10, 10, 10, config=own)
     own.write_text("it_distance: [1, 4]\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="between 1 and 3"):
+    with pytest.raises(ValueError, match="less than or equal to 3"):
         generate(10, 10, 10, config=own)
-    with pytest.raises(ValueError, match="at least"):
+    with pytest.raises(ConfigError, match="at least"):
         generate(-1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"cue_reac": 2}, "the controlled corpus: unknown key 'cue_reac'; did you mean 'cue_reach'"),
+        ({"cue_reach": "x"}, "the controlled corpus: cue_reach: .*integer"),
+        ({"document_sentences": 4}, "document_sentences: .*list"),
+        ({"clauses": {"tranistive": 1}}, "clauses"),
+        ({"growth": {"time": 1}}, "growth"),
+        ({"it": 1.5}, "it: .*less than or equal to 1"),
+        ({"shortest": 500}, "none of 1000 sentences"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_in_a_sentence(given, message) -> None:
+    with pytest.raises(ConfigError, match=message):
+        generate(10, 10, 10, config=given)
 
 
 def test_marked_antecedents_say_the_gender_of_their_pronoun_and_nothing_else_changes() -> None:

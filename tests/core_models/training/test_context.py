@@ -4,13 +4,14 @@ import pytest
 import torch
 
 from core_models import load
+from core_models.building import build
 from core_models.checkpoint import read_tensors
 from core_models.config import TrainingConfig
 from core_models.settings import ConfigError, parse
-from core_models.systems import build
 from core_models.text.binary import prepare
 from core_models.text.parallel import ParallelText, TextError
 from core_models.training.fit import fit, freeze
+from tests.core_models.conftest import lay_out_run
 from tests.core_models.training.test_beyond_the_end import ask_for
 
 
@@ -83,8 +84,6 @@ def test_a_context_that_is_not_read_is_refused(new_run):
 
 
 def test_texts_that_cannot_give_it_are_refused_before_training(new_run, prepared, tmp_path):
-    from tests.core_models.conftest import lay_out_run
-
     dev = prepared.test("dev")
     known = ParallelText("known", dev.sources, dev.targets, dev.documents)
     plain = ParallelText("plain", dev.sources, dev.targets)
@@ -94,3 +93,34 @@ def test_texts_that_cannot_give_it_are_refused_before_training(new_run, prepared
             fit(lay_out_run(tmp_path / f"run-{name}", data, "qcn"), device="cpu")
     with pytest.raises(TextError, match="reads at most 2 of a context sentence"):
         fit(new_run("short", "qcn:context_length=2"), device="cpu")
+
+
+@pytest.fixture
+def long_dev(prepared, tmp_path):
+    """Text of at most 100 pieces a sentence, but for one of dev, which is left out of the loss."""
+    train, dev = prepared.test("test"), prepared.test("dev")
+    longer = ParallelText("dev", ["the dog " * 150, dev.sources[0]], dev.targets[:2], ["a", "a"])
+    text = ParallelText("train", train.sources, train.targets, train.documents)
+    return prepare(tmp_path / "data", text, longer, pieces=60, kind="bpe", max_length=100)
+
+
+@pytest.mark.parametrize("system", ["qcn", "han", "concatenation"])
+def test_text_of_short_sentences_is_read_with_its_context(long_dev, tmp_path, system):
+    """Its lengths are kept in bytes, which do not reach to the 256 pieces that are read of a sentence before."""
+    assert fit(lay_out_run(tmp_path / "run", long_dev, system, max_steps=1), device="cpu").step == 1
+
+
+def test_a_dev_text_that_could_not_be_translated_is_refused_before_training(long_dev, tmp_path):
+    watched = {"early_stopping": {"metric": "bleu"}, "max_steps": 2, "validate_every": 1}
+    run = lay_out_run(tmp_path / "qcn", long_dev, "qcn", **watched)
+    with pytest.raises(TextError, match=r"dev, whose translations early stopping watches: .* at most 256"):
+        fit(run, device="cpu", score=lambda *_: 0.0)
+    run = lay_out_run(tmp_path / "learned", long_dev, "transformer:positions=learned,max_positions=110", **watched)
+    with pytest.raises(ConfigError, match=r"watches: a sentence has \d+ pieces, .* learns 110 positions"):
+        fit(run, device="cpu", score=lambda *_: 0.0)
+    assert not (run / "training.jsonl").exists()
+
+
+def test_sentences_longer_than_the_learned_positions_are_refused_before_training(new_run):
+    with pytest.raises(ConfigError, match=r"train: a sentence has \d+ pieces, </s> counted, .* learns 3 positions"):
+        fit(new_run("short", "transformer:positions=learned,max_positions=3"), device="cpu")

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch.nn.utils import parameters_to_vector
 
+from core_models.building import build
 from core_models.checkpoint import read_tensors
 from core_models.config import read_config
 from core_models.settings import ConfigError
-from core_models.systems import build
 from core_models.text.batches import BatchLoader, collate
 from core_models.training import fit as fitting
 from core_models.training import loop

@@ -11,9 +11,9 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from core_models.config import SearchConfig, TrainingConfig
+from core_models.descriptions import describe
 from core_models.search import Hypothesis, beam_search, sample
 from core_models.settings import ConfigError, parse
-from core_models.systems import describe
 from core_models.text.batches import BatchLoader
 from core_models.text.vocabulary import BOS, EOS, PAD, UNK
 from core_models.training.fit import fit

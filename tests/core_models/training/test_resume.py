@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from core_models.building import build
 from core_models.checkpoint import CheckpointError
-from core_models.systems import build
 from core_models.training.fit import fit
 from core_models.training.log import read_events
 from core_models.training.state import Progress, latest_state, load_state, read_progress, save_state
@@ -166,6 +166,14 @@ def test_a_state_that_was_half_removed_is_never_taken_for_one(tmp_path):
     save_state(tmp_path, *small(), Progress(step=5), **given)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000003", "step-000005"]
     assert load_state(latest_state(tmp_path), *small()).step == 5
+
+
+def test_a_state_that_more_processes_save_again_has_a_random_state_for_each(tmp_path):
+    """As one that had ended is resumed on two and ends at once."""
+    for processes in (1, 2):
+        own = torch.get_rng_state()[None].repeat(processes, 1)
+        save_state(tmp_path, *small(), Progress(step=5, processes=processes), random={"cpu": own})
+    assert load_state(latest_state(tmp_path), *small(), rank=1).processes == 2
 
 
 def test_settings_of_the_optimiser_that_were_changed_since_hold_and_its_moments_come_back(tmp_path):
