@@ -16,7 +16,7 @@ from workbench.contexts import given, own_pieces
 from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.inside import gold_links
 from workbench.drawing.options import is_on
-from workbench.evaluation import by_seed
+from workbench.evaluation import by_seed, check_alike
 from workbench.frequencies import unseen_of
 from workbench.inside import layers_and_heads, opened, stamp, standing_before
 from workbench.kept_results import ALIGNMENT_ERROR, digests, keep
@@ -121,9 +121,11 @@ def _aligned(request: Request) -> list[_Aligned]:
     """Every map of every run over the sentences whose pieces join to the words that gold links count."""
     links, _ = gold(request)
     rollout = request.options.get("layer") == "rollout"
+    translated = {run.name: run.translations(request.test) for run in request.runs}
+    check_alike(translated)  # the links are of one version's words
     found = []
     for run in request.runs:
-        translations = run.translations(request.test)
+        translations = translated[run.name]
         text = translations.test_set
         if text.references is None:
             raise RunError(f"the test set {request.test!r} has no references, which gold links would align")
@@ -172,12 +174,8 @@ def _words(own: tuple[list[str], list[str], Trace], layer: int | None, head: int
     return attention.without_end(joined, attention.joined(target), attention.joined(words))[0]
 
 
-def error_table(request: Request) -> pd.DataFrame:
-    """`analyses.alignment.threshold_curve` of every map: system first."""
-    return _curves(_aligned(request))
-
-
 def _curves(found: list[_Aligned]) -> pd.DataFrame:
+    """`analyses.alignment.threshold_curve` of every map: system first."""
     import pandas as pd
 
     from analyses.alignment import threshold_curve

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.options import choice
 from workbench.drawing.past_future_measures import sentences_of
+from workbench.evaluation import check_alike
 from workbench.past_future import Sentence, coverage_form, guided
 from workbench.past_future_probe import LESSONS, read_by_probe
 from workbench.runs import Run, RunError
@@ -99,6 +100,7 @@ def _forced(request: Request) -> _Forced:
     with_models = [run for run in request.runs if not run.outside]
     if not with_models:
         request.runs[0].require_model()
+    check_alike({run.name: run.translations(request.test) for run in with_models})  # the truth is of one version
     known, separating = truths(with_models[0], request.test), guided(with_models)
     found = {run: {one.row: one for one in sentences_of(request, run, "reference")} for run in with_models}
     plain = [run for run in with_models if run not in separating and _any(found[run], "attention")]

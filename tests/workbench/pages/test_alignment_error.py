@@ -7,13 +7,13 @@ import pytest
 
 import core_models
 from analyses import alignment, attention
+from core_models.building import build
 from core_models.checkpoint import write_weights
-from core_models.systems import build
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, traces
 from tests.workbench.papers.written_runs import seeded, written_run
 from workbench import notebook
 from workbench.drawing import Request, draw
-from workbench.drawing.alignment import compared_table, error_table
+from workbench.drawing.alignment import compared_table
 from workbench.evaluation import prepared_of
 from workbench.kept_results import ALIGNMENT_ERROR, kept
 from workbench.runs import RunError, open_run
@@ -40,6 +40,13 @@ def expected(run, layer=None, head=None):
         weights.append(words)
         truth.append({(i, j) for i, j in record["alignment"]})
     return alignment.threshold_curve(weights, truth)
+
+
+def drawn_aer(runs, **options):
+    """AER by series as the figure draws it, a fraction; of argmax the two ends of its line."""
+    table = draw("alignment-error", Request(runs, options=options)).table
+    lines = table[(table["mark"] == "line") & (table["panel"] == "AER (%)")]
+    return {name: rows["aer"].to_numpy() / 100 for name, rows in lines.groupby("series", sort=False)}
 
 
 def test_the_curve_is_that_of_forced_references_against_the_truth(runs):
@@ -76,20 +83,34 @@ def test_what_the_figure_says_of_argmax_is_kept_beside_each_run(runs):
 
 
 def test_layers_heads_and_files_of_links(runs, tmp_path):
-    by_head = error_table(Request(runs[:1], options={"links": "truth", "layer": 1, "head": "each"}))
-    heads = runs[0].config.model.heads
-    assert by_head["system"].unique().tolist() == [f"transformer, head {number}" for number in range(1, heads + 1)]
-    one = by_head[by_head["system"] == "transformer, head 2"]
-    np.testing.assert_allclose(one["aer"], expected(runs[0], 1, 2)["aer"], atol=2e-3)
+    by_head = drawn_aer(runs[:1], links="truth", layer=1, head="each")
+    heads = [f"transformer, head {number}" for number in range(1, runs[0].config.model.heads + 1)]
+    assert [name for name in by_head if not name.endswith(", argmax")] == heads
+    wanted = expected(runs[0], 1, 2)["aer"]
+    np.testing.assert_allclose(by_head["transformer, head 2"], wanted.iloc[:-1], atol=2e-3)
+    np.testing.assert_allclose(by_head["transformer, head 2, argmax"], wanted.iloc[-1], atol=2e-3)
     records = runs[0].translations("test").truth
     lines = (" ".join(f"{i}-{j}" for i, j in record["alignment"]) for record in records)
     (tmp_path / "gold.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    from_file = error_table(Request(runs, options={"links": str(tmp_path / "gold.txt")}))
-    np.testing.assert_allclose(
-        from_file["aer"], error_table(Request(runs, options={"links": "truth"}))["aer"], atol=1e-12
-    )
-    rolled = error_table(Request(runs[:1], options={"links": "truth", "layer": "rollout"}))
-    assert rolled["aer"].between(0, 1).all()
+    from_file, from_truth = drawn_aer(runs, links=str(tmp_path / "gold.txt")), drawn_aer(runs, links="truth")
+    assert from_file.keys() == from_truth.keys()
+    for name, values in from_file.items():
+        np.testing.assert_allclose(values, from_truth[name], atol=1e-12)
+    rolled = drawn_aer(runs[:1], links="truth", layer="rollout")["transformer"]
+    assert ((rolled >= 0) & (rolled <= 1)).all()
+
+
+def test_links_of_one_version_are_not_laid_on_another(copied_runs):
+    """Sentences of the same lengths, so that only the texts tell the versions apart."""
+    runs = [open_run(copied_runs / "demo" / name) for name in NAMES]
+    path = runs[1].folder / "translations" / "test" / "references.txt"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("".join(f"{' '.join(reversed(line.split()))}\n" for line in lines), encoding="utf-8")
+    both = (runs[0], open_run(runs[1].folder))
+    for name in ("alignment-error", "alignment-error-lengths"):
+        with pytest.raises(RunError, match="were tested on different versions of test; translate again"):
+            draw(name, Request(both, options={"links": "truth"}))
+    assert kept(both[1], "test", ALIGNMENT_ERROR) is None
 
 
 def test_by_length_the_parts_make_up_the_whole(runs):
