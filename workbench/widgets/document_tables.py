@@ -71,8 +71,8 @@ def show_sentences(here: Frame, document: str) -> None:
         table,
         hide_index=True,
         column_config={"sentence": Number("Sentence", width="small"), **wide, **outputs, **read},
-        height=420 if len(table) > 11 else "content",
-        row_height=56,
+        height=600 if len(table) > 8 else "content",
+        row_height=66,  # above 4 rem Streamlit wraps text
         key="document-sentences",
         on_select=lambda: look_at("document-sentences", rows),
         selection_mode="single-row",
