@@ -10,9 +10,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
 
+import numpy as np
+
 from workbench.figures import theme
 from workbench.figures.axes import cut_to, ems, lines, plotly_lines
-from workbench.figures.grammar import Axis, ColourRole, Figure, Heat, Labels, Panel
+from workbench.figures.grammar import (
+    Axis,
+    Bars,
+    ColourRole,
+    Figure,
+    Heat,
+    Labels,
+    Line,
+    Panel,
+    Points,
+    Segments,
+)
 
 USUAL_WIDTH = 760  # of a page beside the sidebar on a small laptop
 FONT, TITLE_FONT = 12, 14
@@ -22,6 +35,7 @@ _LINE, _TITLE_LINE = 15, 19  # of a text on several lines
 _TITLE, _PANEL_TITLE, _EDGE, _BETWEEN = 30, 26, 14, 20
 _FLAT_LABELS, _NUMBERS = 46, 34  # below a panel: ticks, labels and title; beside it: the numbers of an axis
 _NARROWEST_PANEL = 140
+_TICK = 40  # of an axis that Plotly gives a tick, at least
 _NARROWEST_LABEL = 13.0  # of upright texts beside each other
 _LEGEND_KEY, _LEGEND_ROW = 45, 29  # a key with what parts it from the next; a row of keys
 _MOST_SLANTED = 150
@@ -185,9 +199,34 @@ def _widest(panels: Sequence[Panel], width: int) -> int:
 
 
 def _beside(panel: Panel, width: int) -> int:
-    texts = [cut_to(text, text_room(width)) for text in panel.y.labelled()[1]]
+    texts = [cut_to(text, text_room(width)) for text in panel.y.labelled()[1]] or _numbers_of(panel)
     title = lines(plotly_lines(panel.y.label, panel.height * theme.SCREEN_PIXELS_PER_INCH / FONT))
     return 10 + _LINE * title + max(_NUMBERS, int(FONT * max(map(ems, texts), default=0.0)) + 4)
+
+
+def _numbers_of(panel: Panel) -> list[str]:
+    """The numbers at the ends of a linear y axis, with as many digits as Plotly's ticks have: 1, 2 or 5 of some power
+    of ten apart, nine at most. None of an axis that reaches to tens of thousands, which Plotly shortens."""
+    low, high = panel.y.range or _span(panel)
+    if panel.y.log or not 0 < high - low < math.inf or max(-low, high) >= 1e4:
+        return []
+    height = panel.height * theme.SCREEN_PIXELS_PER_INCH
+    least = (high - low) / (min(max(height / _TICK, 4), 9) + 1)
+    power = math.floor(math.log10(least))
+    digits = max(0, -power if least <= 5 * 10.0**power else -power - 1)
+    return [f"{end:.{digits}f}" for end in (low, high)]
+
+
+def _span(panel: Panel) -> tuple[float, float]:
+    """The least and the largest y of the marks that need an axis."""
+    marks = [mark for mark in panel.marks if isinstance(mark, Line | Bars | Points | Segments)]
+    found = [mark.values(mark.y) for mark in marks]
+    banded = [m for m in marks if isinstance(m, Line) or (isinstance(m, Points) and m.error_axis == "y")]
+    found += [mark.values(name) for mark in banded for name in (mark.low, mark.high) if name is not None]
+    found += [np.zeros(1)] * any(isinstance(mark, Bars) for mark in marks)
+    values = np.concatenate([*found, np.empty(0)])
+    values = values[np.isfinite(values)]
+    return (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
 
 
 def _right(figure: Figure) -> int:

@@ -107,6 +107,23 @@ def test_long_names_beside_the_first_column_take_nothing_from_the_second():
     assert layout.left + layout.right + 2 * layout.panel + layout.between == pytest.approx(960)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "widest"),
+    [(0.0, 1.0, "0.8"), (-0.99999, -0.9985, "-0.9995"), (5.5451772, 5.5451778, "5.5451776"), (-4000.0, 90.0, "-4000")],
+)
+def test_the_title_of_an_axis_stands_beside_its_widest_number(low, high, widest):
+    """Of those that Plotly writes at its ticks between two numbers; wide ones are few and no reason elsewhere."""
+
+    def left(*ends: float) -> int:
+        mark = Line(pd.DataFrame({"step": [0.0, 1.0], "loss": ends}), "step", "loss")
+        return lay_out(Figure("curve", "Curve", (Panel((mark,), Axis(), Axis("loss")),)), 760).left
+
+    usual = left(0.0, 1.0)
+    assert usual <= left(low, high) <= usual + FONT * ems("0" * len(widest))
+    assert left(low, high) >= 10 + FONT * ems(widest) + 15
+    assert left(0.0, 123456.0) == left(3.0, 3.0) == usual  # 100k; no scale at all
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("words", [3, 12])
 def test_words_in_a_panel_stand_apart_at_the_size_in_which_they_are_drawn(words, width):
