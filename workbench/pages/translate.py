@@ -11,8 +11,6 @@ N_BEST = {
     "log_prob": Number("log P (nats)", format="%.3f", width=100),
     "text": st.column_config.TextColumn("Translation", width="large"),
 }
-OWN = "own"
-TEST_LOSS = {OWN: "as trained", "none": "left out", "step_mean_prob": "averaged in"}
 TOKENS = {
     "step": Number("Step", width=60),
     "token": "Token",
@@ -48,12 +46,7 @@ prefix = columns[0].text_input(
 beam = columns[1].number_input("Beam", 1, live.MOST_BEAMS, 5, key="beam", bind=frame.whole_number_bind("beam"))
 penalty = columns[2].number_input("Length penalty", 0.0, 2.0, 0.6, 0.1, key="penalty", bind="query-params")
 n_best = columns[3].number_input("n-best", 1, live.MOST_BEAMS, 5, key="best", bind=frame.whole_number_bind("best"))
-test_loss = OWN
-if losses:
-    test_loss = columns[4].selectbox(
-        "Losses", list(TEST_LOSS), format_func=TEST_LOSS.__getitem__, key="losses", bind="query-params",
-        help="Is what the losses of PAST and FUTURE say of the next word averaged into what is searched by?",
-    )  # fmt: skip
+test_loss = live.test_loss(columns[4]) if losses else None
 
 source = (typed or line).strip()
 if not source:
@@ -62,7 +55,7 @@ if not source:
 with frame.sentences_for_errors():
     read = live.completed(run, sentences_before.read_by(here, run, typed, before))
     search = int(beam), float(penalty), int(n_best)
-    asked = live.Asked(source, prefix.strip(), *search, read, None if test_loss == OWN else test_loss)
+    asked = live.Asked(source, prefix.strip(), *search, read, test_loss)
     found = live.translate(run, asked)
     with st.container(border=True):
         sentences_before.say({names[run.name]: read})

@@ -30,7 +30,8 @@ typed = st.text_area(
     help="Tokenised as in the training data. Left empty: the sentence chosen in the sidebar.",
 )  # fmt: skip
 before = sentences_before.field(here, runs, typed)
-columns = st.columns([4, 2, 2, 4], vertical_alignment="bottom")
+losses = any(map(live.has_test_losses, runs))
+columns = st.columns([4, 2, 2, 4, *([2] if losses else [])], vertical_alignment="bottom")
 prefix = (
     columns[0]
     .text_input(
@@ -44,6 +45,7 @@ by = columns[3].segmented_control(
     "Coverage from", list(COVERED), format_func=COVERED.__getitem__, default="attention", required=True,
     key="coverage", bind="query-params",
 )  # fmt: skip
+test_loss = live.test_loss(columns[4]) if losses else None
 source = (typed or line).strip()
 if not source:
     frame.empty("Type a sentence above.")
@@ -55,7 +57,7 @@ able = of_context(runs)
 for run in runs:
     with frame.sentences_for_errors():
         read = live.completed(run, sentences_before.read_by(here, run, typed, before)) if run in able else None
-        search = (int(beam), float(penalty), 1, read)
+        search = (int(beam), float(penalty), 1, read, test_loss if live.has_test_losses(run) else None)
         free = live.translate(run, live.Asked(source, "", *search))
         forced = live.translate(run, live.Asked(source, prefix, *search)) if prefix else free
         continued.append(what_if.Continued(run, source, free, forced, read))

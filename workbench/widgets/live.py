@@ -14,12 +14,16 @@ from workbench.inside import opened, stamp
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
     from core_models.translator import Translation
     from workbench.figures.grammar import Figure
 
 MOST_WORDS = 150  # longer sources would keep the page waiting
 MOST_CHARACTERS = 1_000  # of those that part no words by blanks, too
 MOST_BEAMS = 16
+_OWN = "own"
+_TEST_LOSS = {_OWN: "as trained", "none": "left out", "step_mean_prob": "averaged in"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,15 @@ class Asked:
 def has_test_losses(run: Run) -> bool:
     """Has a run losses of PAST or FUTURE layers, which may take part in a search?"""
     return bool(run.mechanism_options.get("past_future_layers", {}).get("losses"))
+
+
+def test_loss(place: DeltaGenerator) -> str | None:
+    """How the losses of PAST and FUTURE layers take part in the search; None: as a run itself says."""
+    chosen = place.selectbox(
+        "Losses", list(_TEST_LOSS), format_func=_TEST_LOSS.__getitem__, key="losses", bind="query-params",
+        help="Is what the losses of PAST and FUTURE say of the next word averaged into what is searched by?",
+    )  # fmt: skip
+    return None if chosen == _OWN else chosen
 
 
 def completed(run: Run, before: Before | None) -> Before | None:

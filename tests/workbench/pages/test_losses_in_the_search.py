@@ -1,4 +1,4 @@
-"""Losses of PAST and FUTURE layers at test time, on the command line and on page Translate: one run, each way."""
+"""Losses of PAST and FUTURE layers at test time, on the command line, Translate and What-if: one run, each way."""
 
 import os
 import shutil
@@ -62,3 +62,15 @@ def test_the_page_asks_where_a_run_has_losses_and_nowhere_else(run):
         assert shown["score"].iloc[0] == pytest.approx(wanted.score, abs=1e-4)
         assert any(f"--search test_loss={test_loss}" in code for code in codes(at)) == (test_loss is not None)
     assert live.command(run, live.Asked(source)).count("--search") == 0
+
+
+def test_what_if_asks_it_of_the_runs_that_have_losses(run):
+    at = open_page("what_if", runs=["demo/transformer"], sentence="0")
+    assert KEY not in {box.key for box in at.selectbox}
+    at = open_page("what_if", runs=["demo/pfrnn-loss", "demo/transformer"], sentence="0", losses="left out")
+    source = run.translations("test").test_set.sources[0]
+    table = next(frame.value for frame in at.dataframe if "log_prob_change" in frame.value).set_index("system")
+    others = open_run(run.folder.parent / "transformer")
+    for one, changes in ((run, {"test_loss": "none"}), (others, {})):
+        (wanted,) = core_models.load(one.folder).translate([source], beam=5, length_penalty=0.6, **changes)
+        assert table.loc[one.folder.name, "score"] == pytest.approx(wanted.score, abs=1e-4)
