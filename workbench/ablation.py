@@ -112,14 +112,23 @@ def _values(names: Sequence[str], settings: Mapping[str, Settings], option: str)
 
 
 def _labels(groups: Sequence[Settings]) -> list[str]:
-    """What each group is called: its mechanisms, and the settings in which groups of these mechanisms differ."""
+    """What each group is called: its mechanisms, by the one system of the catalogue that has these where it is one, and
+    the settings in which groups of these mechanisms differ."""
     labels = []
     for own in groups:
         alike = [other for other in groups if other["mechanisms"] == own["mechanisms"]]
         apart = [key for key in own if key not in _APART and len({str(other.get(key)) for other in alike}) > 1]
-        kinds = [kind.replace("_", "-") for kind in own["mechanisms"]] or [str(own["backbone"])]
-        labels.append(", ".join(["+".join(kinds), *(f"{key}={own[key]}" for key in apart)]))
+        labels.append(", ".join([_called(own), *(f"{key}={own[key]}" for key in apart)]))
     return labels
+
+
+def _called(own: Settings) -> str:
+    from core_models.systems import SYSTEMS
+
+    kinds = list(own["mechanisms"])
+    entries = {name: entry.model.get("mechanisms", ()) for name, entry in SYSTEMS.items()}
+    named = [name for name, entry in entries.items() if [kind for one in entry for kind in one] == kinds]
+    return named[0] if len(named) == 1 else "+".join(kinds).replace("_", "-") or str(own["backbone"])
 
 
 def base_of(settings: Mapping[str, Settings], option: str, wanted: str | None = None) -> str | None:

@@ -343,7 +343,7 @@ def test_scope_and_capsules_are_scores_over_the_values_of_an_option(runs_by):
     at = open_page("context", runs=["scope/capsules-4"], context="Scope and capsules")
     assert at.selectbox(key="option").options == ["capsules"]
     chart = charts(at)[0]
-    lines = [trace for trace in traces(chart, "query-capsules") if trace["mode"] == "lines+markers"]
+    lines = [trace for trace in traces(chart, "qcn") if trace["mode"] == "lines+markers"]
     assert [trace["x"].tolist() for trace in lines] == [[2, 4, 8]] * 2
     assert {"capsules", "BLEU", "chrF"} <= axis_titles(chart)
     for trace, metric in zip(lines, (BLEU(), CHRF()), strict=True):
