@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analyses.kept_arrays import read_arrays, write_arrays
-from workbench.past_future import forced, forced_key, given
+from workbench.forcing import forced, forced_key, given
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ NAMES = (
     *_OF_HEADS,
 )
 AT_ONCE = 32  # sentences that are forced together
+_LAYOUT = 3
 
 
 def sides_of(run: Run) -> tuple[str, ...]:
@@ -60,7 +61,7 @@ def measured(run: Run, test: str, target: str, sentences: int | None = None) -> 
     if not sides_of(run):
         raise RunError(f"{run.name} has no PAST or FUTURE layer; choose a run of pfrnn-loss, prnn or frnn-gru-i")
     wanted = given(run, test, target, sentences)
-    path = run.statistics / f"content-{forced_key(run, test, target, wanted)}.npz"
+    path = run.statistics / f"content-{forced_key(run, test, target, wanted, _LAYOUT)}.npz"
     kept = _unpacked(read_arrays(path))
     if kept is not None:
         return kept

@@ -8,7 +8,6 @@ no figure; torch comes with the first measurement.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,23 +20,21 @@ from analyses.alignment import Link, from_attention
 from analyses.attention import END, joined
 from analyses.content_states import covered_words
 from analyses.kept_arrays import read_arrays, write_arrays
-from workbench.contexts import beside, own_pieces, own_source, texts_before
+from workbench.contexts import own_pieces, own_source
+from workbench.forcing import Given, forced, forced_key, given
 from workbench.runs import Run, RunError
 from workbench.traced import stored
 
 if TYPE_CHECKING:
     from core_models.traces import Trace, TraceStore
-    from core_models.translator import Translator
 
 MECHANISM = "guided_capsules"
 MASS, ASSIGNMENTS = f"{MECHANISM}.mass", f"{MECHANISM}.assignments"
 CROSS = "decoder.cross_attention"
 COVERAGE = "coverage.coverage"
 RANKS = ("past_bag.rank", "future_bag.rank")
-TARGETS = {"own": "the runs' own translations", "reference": "the references"}
 COUNTED = ((True, True), (True, False), (False, True), (False, False))  # of overlap rates: as types? with </s>?
-AT_ONCE = 16  # sentences whose arrays are held
-_FORMAT = 3
+_LAYOUT = 3
 _ARRAYS = ("mass", "attention", "past_overlap", "future_overlap", "coverage")
 
 
@@ -125,14 +122,6 @@ class Sentence:
         return from_attention(self.attention.mean(0)[: self.target_words, : self.source_words])
 
 
-def references_of(run: Run, test: str) -> list[str]:
-    """The references of a test set; raises RunError where it has none."""
-    found = run.translations(test).test_set.references
-    if found is None:
-        raise RunError(f"the test set {test!r} has no references that could be forced; take the runs' own translations")
-    return found
-
-
 def measured(run: Run, test: str, target: str, sentences: int | None = None) -> list[Sentence]:
     """The first so many sentences of a test set (None: all), their own translations or references forced; those that
     are empty are left out. Kept beside the run; from its stored trace where that has the own translations.
@@ -140,7 +129,7 @@ def measured(run: Run, test: str, target: str, sentences: int | None = None) -> 
     Raises RunError, and what loading does.
     """
     wanted = given(run, test, target, sentences)
-    path = run.statistics / f"past-future-{forced_key(run, test, target, wanted)}.npz"
+    path = run.statistics / f"past-future-{forced_key(run, test, target, wanted, _LAYOUT)}.npz"
     found = _unpacked(read_arrays(path))
     if found is None:
         store = _stored(run, test, wanted) if target == "own" else None
@@ -150,86 +139,9 @@ def measured(run: Run, test: str, target: str, sentences: int | None = None) -> 
     return found
 
 
-@dataclass(frozen=True)
-class Given:
-    """What is forced: pieces of an own translation, or the text of a reference."""
-
-    row: int
-    source: str
-    text: str
-    pieces: tuple[str, ...] = ()
-
-
-def given(run: Run, test: str, target: str, sentences: int | None) -> list[Given]:
-    """What is forced of the first so many sentences (None: all); those that are empty are left out. Raises RunError,
-    also where none is left."""
-    found = _texts(run, test, target, sentences)
-    if not found:
-        raise RunError(f"{run.name}: there is nothing of {test!r} that could be forced; translate it again")
-    return found
-
-
-def _texts(run: Run, test: str, target: str, sentences: int | None) -> list[Given]:
-    if target not in TARGETS:
-        raise RunError(f"target {target!r}: choose {' or '.join(TARGETS)}")
-    run.require_model()
-    translations = run.translations(test)
-    sources = translations.test_set.sources[:sentences]
-    if target == "reference":
-        wanted = zip(sources, references_of(run, test)[:sentences], strict=True)
-        return [Given(row, source, text) for row, (source, text) in enumerate(wanted) if text.strip()]
-    pieces = [tuple(detail["tokens"]) for detail in translations.details[:sentences]]
-    whole = enumerate(zip(sources, pieces, strict=True))
-    return [Given(row, source, "", own) for row, (source, own) in whole if own]
-
-
-@dataclass(frozen=True)
-class Forced:
-    """One of what was given, forced in its document: pieces of both sides, </s> among them, and the trace. Where the
-    sentences before are joined to the source, both are of the sentence's own."""
-
-    given: Given
-    sources: list[str]
-    targets: list[str]
-    trace: Trace
-
-
-def forced(
-    run: Run, test: str, target: str, given: Sequence[Given], names: Sequence[str], at_once: int = AT_ONCE
-) -> Iterator[Forced]:
-    """Force what is given, so many sentences at once, and record arrays by name. Raises what loading does."""
-    import core_models
-
-    translator = core_models.load(run.reference)
-    found, outputs = run.translations(test).test_set, _outputs(run, test, target)
-    for begin in range(0, len(given), at_once):
-        chunk = given[begin : begin + at_once]
-        sources = [one.source for one in chunk]
-        before = beside(translator.context, found, [one.row for one in chunk], outputs)
-        if target == "reference":
-            scored = translator.score(sources, [one.text for one in chunk], trace=names, **before)
-            passed = [(one.tokens, one.trace or {}) for one in scored]
-        else:
-            pieces = [list(one.pieces) for one in chunk]
-            passed = list(zip(pieces, translator.trace(sources, pieces, names, **before), strict=True))
-        for one, (tokens, trace) in zip(chunk, passed, strict=True):
-            own = _source_pieces(translator, one.source)
-            yield Forced(one, own, tokens, own_source(trace, len(own)))
-
-
-def _outputs(run: Run, test: str, target: str) -> list[str]:
-    """The translations of all lines, where a run reads those before a sentence: of the kind that is forced."""
-    return references_of(run, test) if target == "reference" else run.translations(test).hypotheses
-
-
 def _live(run: Run, test: str, target: str, given: Sequence[Given]) -> Iterator[Sentence]:
     for one in forced(run, test, target, given, [MASS, CROSS, COVERAGE, *RANKS]):
         yield reduced(one.given.row, one.sources, one.targets, one.trace)
-
-
-def _source_pieces(translator: Translator, source: str) -> list[str]:
-    vocabulary = translator.source_vocabulary
-    return [*vocabulary.pieces(vocabulary.encode([source])[0]), END]
 
 
 def reduced(row: int, sources: Sequence[str], targets: Sequence[str], trace: Trace) -> Sentence:
@@ -277,16 +189,6 @@ def _from_store(run: Run, test: str, store: TraceStore, given: Sequence[Given]) 
         own = own_pieces(details[one.row]["source_tokens"])
         trace = {name: store.array(name, one.row) for name in names}
         yield reduced(one.row, own, one.pieces, own_source(trace, len(own)))
-
-
-def forced_key(run: Run, test: str, target: str, given: Sequence[Given]) -> str:
-    """What a measurement depends on, in short."""
-    from workbench.recipe import digests
-
-    texts = [[one.row, one.source, one.text, one.pieces] for one in given]
-    before = texts_before(run, run.translations(test).test_set, _outputs(run, test, target))
-    said = [_FORMAT, digests(run, "")["model"], target, texts, *before]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:24]
 
 
 def _unpacked(kept: dict[str, np.ndarray] | None) -> list[Sentence] | None:

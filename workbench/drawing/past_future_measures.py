@@ -14,7 +14,8 @@ from workbench import past_future as runs_of
 from workbench.drawing import Request, drawing, of_the_first, short_names, styles
 from workbench.drawing.options import choice, is_on, sentence_count
 from workbench.drawing.past_future import able
-from workbench.past_future import TARGETS, Sentence
+from workbench.forcing import TARGETS, references_of
+from workbench.past_future import Sentence
 from workbench.runs import Run, RunError
 from workbench.true_links import Truth, has_truth, truths
 
@@ -161,7 +162,7 @@ def remainder_table(request: Request) -> pd.DataFrame:
         table = remainders([one.mass for one in found], [one.source_words for one in found])
         words = [found[row].source[word] if word >= 0 else "" for row, word in enumerate(table["word"])]
         rows = [one.row for one in found]
-        written = opened.hypotheses if target == "own" else runs_of.references_of(run, request.test)
+        written = opened.hypotheses if target == "own" else references_of(run, request.test)
         tables.append(
             table.assign(
                 word=words,
