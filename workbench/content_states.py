@@ -30,7 +30,7 @@ NAMES = (
     *_OF_HEADS,
 )
 AT_ONCE = 32  # sentences that are forced together
-_LAYOUT = 3
+_LAYOUT = 3  # of what is kept; another number where that changes
 
 
 def sides_of(run: Run) -> tuple[str, ...]:

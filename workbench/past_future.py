@@ -34,7 +34,7 @@ CROSS = "decoder.cross_attention"
 COVERAGE = "coverage.coverage"
 RANKS = ("past_bag.rank", "future_bag.rank")
 COUNTED = ((True, True), (True, False), (False, True), (False, False))  # of overlap rates: as types? with </s>?
-_LAYOUT = 3
+_LAYOUT = 3  # of what is kept; another number where that changes
 _ARRAYS = ("mass", "attention", "past_overlap", "future_overlap", "coverage")
 
 
