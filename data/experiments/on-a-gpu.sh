@@ -21,7 +21,8 @@ for grid in multi30k-en-de multi30k-layers multi30k-past-future controlled contr
     controlled-recurrent controlled-recurrent-second-pass controlled-recurrent-rows controlled-recurrent-adequacy \
     tatoeba-zh-en tatoeba-zh-en-second-pass tatoeba-de-en tatoeba-de-en-second-pass \
     controlled-documents controlled-documents-marked controlled-documents-sweeps \
-    bcontrast bcontrast-second-pass bcontrast-smaller-batches manpages manpages-second-pass; do
+    bcontrast bcontrast-second-pass bcontrast-smaller-batches manpages manpages-second-pass \
+    manpages-smaller-batches; do
     case $grid in
         multi30k*) files=$text/multi30k ;;
         tatoeba*) files=$text/${grid%-second-pass} ;;
