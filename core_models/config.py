@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from core_models.config_format import FORMAT, upgraded
 from core_models.settings import Section, parse, read_yaml
 
 CONFIG = "config.yaml"  # the file that makes a folder a run
@@ -267,6 +268,7 @@ class SearchConfig(Section):
 class RunConfig(Section):
     """All that one trained system is made of."""
 
+    format: Literal[2] = Field(FORMAT, description="of this file; older ones are read as what they meant")
     name: str
     system: str = Field("", description="catalogue name this configuration came from")
     data: str = Field(description="folder written by `workbench data prepare`, relative to the run or absolute")
@@ -299,4 +301,5 @@ def weights_path(folder: Path, step: str = "") -> Path:
 
 def read_config(folder: Path) -> RunConfig:
     """The configuration of a run folder; raises ConfigError naming the file and the key."""
-    return parse(RunConfig, read_yaml(folder / CONFIG), where=str(folder / CONFIG))
+    where = str(folder / CONFIG)
+    return parse(RunConfig, upgraded(read_yaml(folder / CONFIG), where), where=where)

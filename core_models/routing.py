@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -18,6 +19,9 @@ from torch import Tensor
 from core_models.precision import wide
 
 SQUASH_FLOOR = 1e-8  # under the root of the length: the gradient at a zero vector is finite
+SCALE_FLOOR = 1e-16  # under the root of the mean square: far below that of capsules, and zero stays zero
+Squash = Literal["sabour", "unit_slope"]
+Reduction = Literal["sum", "mean"]
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,35 @@ def squash(vectors: Tensor) -> Tensor:
 
 
 @wide
+def squash_unit_slope(vectors: Tensor) -> Tensor:
+    """Vectors [..., D] with their lengths s brought to s / sqrt(1 + s^2): short vectors stay as they are.
+
+    A departure from Sabour 2017, whose length s^2 / (1 + s^2) has no slope at zero.
+    """
+    return vectors * torch.rsqrt(1 + vectors.square().sum(-1, keepdim=True))
+
+
+SQUASHES = {"sabour": squash, "unit_slope": squash_unit_slope}
+
+
+@wide
+def unit_scale(vectors: Tensor) -> Tensor:
+    """Vectors [..., d] divided by their root mean square: the same direction at any scale, with numbers about 1.
+
+    For what a layer norm or a residual sum reads next: beside the norm's epsilon of 1e-5, or a stream of deviation 1,
+    short vectors such as squashed capsules would vanish, and their gradient with them.
+    """
+    return torch.nn.functional.rms_norm(vectors, vectors.shape[-1:], eps=SCALE_FLOOR)
+
+
+@wide
 def dynamic_routing(
     votes: Tensor,
     iterations: int = 3,
     mask: Tensor | None = None,
     normalise_mass: bool = False,
     detach: bool = False,
+    squash_by: Squash = "sabour",
 ) -> Routing:
     """Assignments follow the scalar product of output and vote (Dou 2019, Algorithm 1; Sabour 2017, Procedure 1).
 
@@ -60,16 +87,18 @@ def dynamic_routing(
     uniform and the others update. The text's "cosine" is the scalar product of a squashed and an unsquashed vector.
     normalise_mass: multiply what each output receives by N / L. Else its length is about L / N, and a squashed vector
     about that squared: where outputs are many, nearly nothing, with nearly no gradient. detach: gradients go through
-    the last iteration only; what it finds of those before it is a constant.
+    the last iteration only; what it finds of those before it is a constant. squash_by: `squash`, or
+    `squash_unit_slope`.
     """
     _check(votes, iterations)
+    squashed = SQUASHES[squash_by]
     real = None if mask is None else mask[..., None].to(votes.dtype)
     sent = votes if real is None else votes * real[..., None]
     if normalise_mass:
         sent = sent * (votes.shape[-2] / votes.shape[-3])
     uniform = votes.new_full((1, 1), 1 / votes.shape[-2]).expand(votes.shape[-3:-1])
     history = [uniform if real is None else uniform * real]
-    capsules = squash(sent.sum(-3) / votes.shape[-2])  # all assignments are alike: no product
+    capsules = squashed(sent.sum(-3) / votes.shape[-2])  # all assignments are alike: no product
     logits: Tensor | None = None
     for _ in range(iterations - 1):
         if detach:
@@ -78,7 +107,7 @@ def dynamic_routing(
         logits = agreement if logits is None else logits + agreement
         assignments = torch.softmax(logits, dim=-1)
         history.append(assignments if real is None else assignments * real)
-        capsules = squash(_weighted(assignments, sent))
+        capsules = squashed(_weighted(assignments, sent))
     return Routing(capsules, tuple(history))
 
 
@@ -94,16 +123,20 @@ def em_routing(
     normalise_mass: bool = False,
     renormalise: bool = False,
     detach: bool = False,
+    width_reduction: Reduction = "sum",
 ) -> Routing:
     """Every output capsule is a Gaussian that its votes are explained by (Dou 2019, Eq. 10 to 16; Hinton 2018).
 
     votes [..., L, N, D], activations [..., L] above 0, beta_a and beta_u [N]. inverse_temperature: a number, or one an
     iteration. normalise_mass: multiply the mass of each output by N / L, so that it does not vanish where outputs
     are many. renormalise: divide the weighted assignments by their sum over outputs, as released codes of others do;
-    then the activations of the inputs have no effect. detach: as in `dynamic_routing`. Capsules are activation times
-    mean.
+    then the activations of the inputs have no effect. detach: as in `dynamic_routing`. width_reduction: the cost and
+    the logarithm of the density are sums over a capsule's D numbers (Eq. 14 to 16), or means. Sums grow with D, so that
+    wide capsules are all or nothing from the start; at D = 1 both are the same. Capsules are activation times mean.
     """
     _check(votes, iterations)
+    width = votes.shape[-1]
+    over_width = _over_width if width_reduction == "sum" else _mean_over_width
     inputs, outputs = votes.shape[-3:-1]
     temperatures = _temperatures(inverse_temperature, iterations)
     uniform = votes.new_full((1, 1), 1 / outputs)
@@ -121,8 +154,8 @@ def em_routing(
         distance = (votes - mean[..., None, :, :]).square()
         variance = _weighted(shares, distance) + variance_floor
         scale = mass * (outputs / inputs) if normalise_mass else mass
-        spread = 0.5 * _over_width(variance.log())  # [..., N]
-        constant = votes.shape[-1] * (1 + math.log(2 * math.pi)) / 2
+        spread = 0.5 * over_width(variance.log())  # [..., N]
+        constant = (width if width_reduction == "sum" else 1) * (1 + math.log(2 * math.pi)) / 2
         logit = temperature * (beta_a - beta_u * scale - scale * (spread + constant))
         if number < iterations - 1:
             if detach:
@@ -130,7 +163,7 @@ def em_routing(
                 distance = (votes - mean.detach()[..., None, :, :]).square()
             # log N(V; mean, variance) but for what is the same for all outputs.
             prior = torch.nn.functional.logsigmoid(logit) - spread
-            fit = _over_width(distance * (-0.5 / variance)[..., None, :, :])
+            fit = over_width(distance * (-0.5 / variance)[..., None, :, :])
             logs = torch.log_softmax(fit + prior[..., None, :], dim=-1)
             assigned = logs.exp()
             history.append(assigned)
@@ -156,6 +189,11 @@ def _weighted(assignments: Tensor, votes: Tensor) -> Tensor:
 def _over_width(values: Tensor) -> Tensor:
     """Sum over the last axis; a width of one, the paper's own, needs no pass."""
     return values.squeeze(-1) if values.shape[-1] == 1 else values.sum(-1)
+
+
+def _mean_over_width(values: Tensor) -> Tensor:
+    """Mean over the last axis."""
+    return _over_width(values) / values.shape[-1]
 
 
 def _check(votes: Tensor, iterations: int) -> None:

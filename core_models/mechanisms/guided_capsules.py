@@ -65,7 +65,9 @@ class GuidedCapsulesOptions(Options):
     iterations: int = Field(3, gt=0)
     agreement: Literal["paper", "bounded"] = Field("paper", description="Eq. 7, or tanh(Eq. 7) / sqrt(d_c)")
     detach: bool = Field(False, description="gradients go through the last iteration only")
-    attention_squash: bool = Field(False, description="squash what ATTN gathers")
+    attention_squash: bool = Field(
+        True, description="squash what ATTN gathers; else L_BCA begins with gradients 20 times the Transformer's"
+    )
     combination: Literal["feed_forward", "gate", "linear"] = Field(
         "feed_forward", description="linear: one more term of a readout that is a sum, as in a recurrent decoder"
     )

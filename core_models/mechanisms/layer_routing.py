@@ -1,12 +1,13 @@
 """Layer aggregation by routing (Dou 2019): a position's layers are input capsules, its new vector N output capsules.
 
 Each layer casts a vote for every output capsule; dynamic or EM routing (`core_models.routing`) finds what they agree
-on, and the output capsules side by side are what leaves the stack. N changes no arithmetic: it cuts the same d votes of
-a layer into more or fewer pieces.
+on, and the output capsules side by side, brought to one scale, are what leaves the stack. N changes no arithmetic: it
+cuts the same d votes of a layer into more or fewer pieces.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from typing import Literal
@@ -19,7 +20,7 @@ from core_models.mechanisms.base import Host, Own
 from core_models.mechanisms.layer_aggregation import Aggregation, AggregationOptions
 from core_models.mechanisms.stacks import POSITIONS, Side
 from core_models.piecewise import in_pieces
-from core_models.routing import Routing, dynamic_routing, em_routing, schedule
+from core_models.routing import Reduction, Routing, Squash, dynamic_routing, em_routing, schedule, unit_scale
 from core_models.settings import ConfigError
 
 LEAST_ACTIVE = 1e-6  # of an input whose activation is no probability
@@ -35,6 +36,11 @@ class RoutingOptions(AggregationOptions):
     )
     normalise_mass: bool = Field(False, description="times N / L, so that many capsules do not make it vanish")
     detach: bool = Field(False, description="gradients go through the last iteration only")
+    scale: Literal["unit", "none"] = Field(
+        "unit",
+        description="capsules side by side over their root mean square, so that the norm or sum after them sees them; "
+        "none as in the paper, whose squashed capsules are shorter than a norm's epsilon",
+    )
 
 
 class LayerMaps(nn.Module):
@@ -88,7 +94,8 @@ class LayerRouting(Aggregation):
         given = (votes, *self.beside(side, made, own))
         self._trace(side, given, own)
         capsules = in_pieces(self._capsules, [one.flatten(0, 1) for one in given], self.betas(side))
-        return capsules.view_as(layers[..., 0, :]).to(layers.dtype)
+        scaled = unit_scale(capsules) if self.options.scale == "unit" else capsules
+        return scaled.view_as(layers[..., 0, :]).to(layers.dtype)
 
     def _capsules(self, *given: Tensor) -> Tensor:
         return self.route(*given).capsules.flatten(-2)
@@ -114,14 +121,27 @@ class LayerRouting(Aggregation):
         raise NotImplementedError
 
 
+class DynamicRoutingOptions(RoutingOptions):
+    squash: Squash = Field(
+        "sabour", description="a length s becomes s^2 / (1 + s^2), or s / sqrt(1 + s^2), whose slope at zero is one"
+    )
+
+
 class DynamicRouting(LayerRouting):
     """Dou 2019, Algorithm 1: assignments follow the scalar product of an output capsule and a vote."""
 
-    Options = RoutingOptions
+    Options = DynamicRoutingOptions
+    options: DynamicRoutingOptions
 
     def route(self, votes: Tensor, *others: Tensor) -> Routing:
         options = self.options
-        return dynamic_routing(votes, options.iterations, normalise_mass=options.normalise_mass, detach=options.detach)
+        return dynamic_routing(
+            votes,
+            options.iterations,
+            normalise_mass=options.normalise_mass,
+            detach=options.detach,
+            squash_by=options.squash,
+        )
 
 
 class EMRoutingOptions(RoutingOptions):
@@ -135,12 +155,18 @@ class EMRoutingOptions(RoutingOptions):
         0.01, gt=0, description="votes of few layers often nearly agree: at 1e-6 their gradients keep it from training"
     )
     renormalise: bool = Field(False, description="as released codes of others do: input activations lose their effect")
+    width_reduction: Reduction = Field(
+        "sum",
+        description="of cost and log-density over a capsule's D numbers: sum as in Eq. 14 to 16, or mean, which trains "
+        "where D is large",
+    )
 
 
 class EMRouting(LayerRouting):
     """Dou 2019, Algorithm 2 and Eq. 9 to 16: every output capsule is a Gaussian over the votes for it.
 
     Where votes are `concatenated`, the activations of the inputs are made of all layers too: the size of Table 1.
+    Capsules wider than one number under `width_reduction=sum` are the paper's letter, and hardly train: a UserWarning.
     """
 
     Options = EMRoutingOptions
@@ -161,6 +187,13 @@ class EMRouting(LayerRouting):
             self.active[side] = nn.Parameter(torch.randn(layers, self.width) * self.width**-0.5)
             self.beta_a[side] = nn.Parameter(torch.zeros(capsules))
             self.beta_u[side] = nn.Parameter(torch.zeros(capsules))
+        wide = self.width // capsules
+        if wide > 1 and options.width_reduction == "sum":
+            warnings.warn(
+                f"em_routing: sums over capsules of {wide} numbers make assignments all or nothing from the start, and "
+                "the system hardly trains; width_reduction=mean takes means",
+                stacklevel=2,
+            )
 
     def beside(self, side: Side, made: Tensor, own: Own) -> tuple[Tensor, ...]:
         """Activations of the layers, [S, N, L]."""
@@ -188,4 +221,5 @@ class EMRouting(LayerRouting):
             normalise_mass=options.normalise_mass,
             renormalise=options.renormalise,
             detach=options.detach,
+            width_reduction=options.width_reduction,
         )

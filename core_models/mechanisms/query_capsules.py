@@ -46,6 +46,11 @@ class QueryCapsulesOptions(ContextOptions):
         "sum", description="of the embeddings; a sum is so long that four iterations hardly turn it (E8)"
     )
     query_end: bool = Field(False, description="</s> is a word of the query")
+    scale: Literal["unit", "none"] = Field(
+        "unit",
+        description="what the encoder reads of the capsules: times sqrt(d), so that a capsule of length 1 has numbers "
+        "about 1, or the squashed vectors as they are, which are the smaller the wider the model is",
+    )
     detach: bool = Field(False, description="gradients go through the last iteration only")
 
 
@@ -162,6 +167,8 @@ class QueryCapsules(Mechanism):
 
     def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
         sublayer, capsules, real = self.sublayers[view.layer], own.notes["capsules"], own.notes["real"]
+        if self.options.scale == "unit":
+            capsules = capsules * capsules.shape[-1] ** 0.5  # lengths still say how sure each one is
         keys = sublayer.attention.keys_and_values(capsules.to(x.dtype))
         change, share = sublayer(x, keys, real, self.shares.wanted(own))
         self.shares.add(own, view.layer, share)

@@ -132,7 +132,9 @@ class QueryCapsules(Reader):
             return x
         sublayer = self.mechanism.sublayers[layer]
         asking = norm(sublayer.norm, x) if self.pre else x
-        found = x + cross_attention(sublayer.attention, self.capsules, asking)
+        capsules = np.stack(self.capsules)
+        read = capsules * np.sqrt(capsules.shape[-1]) if self.mechanism.options.scale == "unit" else capsules
+        found = x + cross_attention(sublayer.attention, read, asking)
         return found if self.pre else norm(self.mechanism.after[layer], found)
 
 

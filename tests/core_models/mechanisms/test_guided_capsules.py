@@ -222,7 +222,7 @@ def test_agreement_begins_at_the_size_of_capsules():
             "clf-bow-bca:iterations=5",
             "iterations: does nothing where routing is classifier; leave it out, or give guided",
         ),
-        ("gdr:attention_squash=true", "attention_squash: does nothing where routing is guided"),
+        ("gdr:attention_squash=false", "attention_squash: does nothing where routing is guided"),
         ("gdr:lambda_1=0.5", "lambda_1: does nothing where losses is none; leave it out, or give bow"),
         ("gdr-bow:variant=released,bca_span=inclusive", "bca_span: does nothing where losses is bow"),
         ("gdr:combination=gate,hidden=64", "hidden: does nothing where combination is gate"),

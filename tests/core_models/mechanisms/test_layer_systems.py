@@ -18,7 +18,7 @@ from tests.core_models.laws import (
     random_system,
     training_terms,
 )
-from tests.core_models.test_routing_numpy import by_agreement, by_expectation
+from tests.core_models.test_routing_numpy import by_agreement, by_expectation, squash, squash_unit_slope
 
 SIDES = ("encoder", "decoder")
 
@@ -102,6 +102,14 @@ def mapped(module, layers):
 
 
 def routed(mechanism, side, layers):
+    """Capsules side by side, divided by the root of their mean square unless an option forbids it."""
+    capsules = capsules_of(mechanism, side, layers)
+    if mechanism.options.scale == "none":
+        return capsules
+    return capsules / np.sqrt((capsules**2).mean(-1, keepdims=True))
+
+
+def capsules_of(mechanism, side, layers):
     """Dou 2019, Eq. 6 and 7, and Algorithm 1 or 2 at every position."""
     options, module = mechanism.options, mechanism.combine[side]
     made = mapped(module.transform, layers)
@@ -109,7 +117,9 @@ def routed(mechanism, side, layers):
     votes = np.stack(mapped(module.vote, made), 1)  # [positions, L, d]
     votes = votes.reshape(*votes.shape[:2], module.capsules, -1)
     if not hasattr(mechanism, "active"):
-        return np.stack([by_agreement(v, options.iterations, options.normalise_mass)[0].ravel() for v in votes])
+        squashed = squash_unit_slope if options.squash == "unit_slope" else squash
+        how = options.iterations, options.normalise_mass, squashed
+        return np.stack([by_agreement(v, *how)[0].ravel() for v in votes])
     heard = mapped(mechanism.heard[side], made) if side in mechanism.heard else made
     said = np.stack([x @ a for x, a in zip(heard, numbers(mechanism.active[side]), strict=True)], 1)
     active = 1 / (1 + np.exp(-said)) if options.input_activation == "sigmoid" else np.maximum(said, 1e-6)
@@ -117,7 +127,8 @@ def routed(mechanism, side, layers):
     rising = schedule(options.inverse_temperature, count)
     temperatures = rising if options.schedule == "rising" else [options.inverse_temperature] * count
     betas = numbers(mechanism.beta_a[side]), numbers(mechanism.beta_u[side])
-    how = temperatures, options.variance_floor, options.normalise_mass, options.renormalise
+    mean = options.width_reduction == "mean"
+    how = temperatures, options.variance_floor, options.normalise_mass, options.renormalise, mean
     return np.stack([by_expectation(v, a, *betas, *how)[0].ravel() for v, a in zip(votes, active, strict=True)])
 
 
@@ -146,7 +157,11 @@ NAMES = [
     "dynamic-routing:capsules=8,inputs=own,iterations=2,activation=none",
     "dynamic-routing:capsules=32,votes=concatenated,iterations=1,norm=post",
     "dynamic-routing:normalise_mass=true,side=encoder",
+    "dynamic-routing:scale=none,capsules=4",
+    "dynamic-routing:squash=unit_slope,residual=true",
     "em-routing",
+    "em-routing:capsules=4,width_reduction=mean",
+    "em-routing:scale=none,residual=true",
     "em-routing:capsules=16,inputs=own,iterations=4,residual=true",
     "em-routing:capsules=8,votes=concatenated,inverse_temperature=0.01,schedule=rising,norm=post",
     "em-routing:input_activation=none,normalise_mass=true,side=decoder,activation=none",

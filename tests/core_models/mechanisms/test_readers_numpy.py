@@ -18,6 +18,7 @@ SYSTEMS = [
     "qcn",
     "qcn:query_pool=mean,query_end=true",
     "qcn:query_pool=unit,squash_inputs=true",
+    "qcn:scale=none",
     "qcn:transforms=per_distance,capsules=2,correlation=eq7,encoder_layers=2",
     "qcn:grouping=per_sentence,norm=post,iterations=2",
     "qcn:grouping=per_sentence,transforms=per_distance,query_pool=unit,tied=none",

@@ -1,0 +1,54 @@
+"""Run configurations of earlier releases, read as what they meant when they were written.
+
+A run keeps the options that were given, not the defaults. Where a default has changed since, a run of an older format
+gets the default that it was trained with, so that its weights stay in the system they were made for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from core_models.settings import ConfigError
+
+FORMAT: Final = 2  # of configurations that are written now
+
+Options = dict[str, Any]
+
+
+def upgraded(content: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """A configuration as it was read, of any format, as one of this format.
+
+    Raises ConfigError for a format that a later release wrote.
+    """
+    written = content.get("format", 1)
+    if not isinstance(written, int) or isinstance(written, bool) or not 1 <= written <= FORMAT:
+        raise ConfigError(
+            f"{where}: format: {written!r}, and this release reads 1 to {FORMAT}; open the run with a newer release"
+        )
+    model = content.get("model")
+    if written < 2 and isinstance(model, Mapping) and isinstance(model.get("mechanisms"), list | tuple):
+        model = {**model, "mechanisms": [_with_former_defaults(entry) for entry in model["mechanisms"]]}
+        content = {**content, "model": model}
+    return {**content, "format": FORMAT}
+
+
+def _with_former_defaults(entry: Any) -> Any:
+    """An entry {mechanism: options} of format 1 with the defaults that have changed in format 2."""
+    if not isinstance(entry, Mapping):
+        return entry  # refused where it is parsed
+    return {kind: {**_former(kind, options or {}), **(options or {})} for kind, options in entry.items()}
+
+
+def _former(kind: str, options: Options) -> Options:
+    former = FORMER_DEFAULTS.get(kind)
+    return former(options) if former and isinstance(options, Mapping) else {}
+
+
+# What format 1 did without being told: capsules went to a layer norm unscaled, and ATTN's contents were not squashed.
+FORMER_DEFAULTS: Mapping[str, Callable[[Options], Options]] = {
+    "dynamic_routing": lambda options: {"scale": "none"},
+    "em_routing": lambda options: {"scale": "none"},
+    "query_capsules": lambda options: {"scale": "none"},
+    "guided_capsules": lambda options: {"attention_squash": False} if options.get("routing") == "attention" else {},
+}
