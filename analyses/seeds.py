@@ -1,16 +1,19 @@
 """Several trainings of one system: mean and spread over seeds, and intervals that carry both seeds and sentences.
 
 A system's score varies with the seed it was trained with and with the sentences it was tested on. All seeds of all
-systems translate the same sentences, so the two levels are crossed: each resample draws seeds with replacement and,
-independently, sentences with replacement, and takes the mean over the drawn seeds of the corpus score of the drawn
-sentences (the product or "pigeonhole" bootstrap: McCullagh 2000, Bernoulli 6(2); Owen 2007, Annals of Applied
-Statistics 1(2); resampling at both levels of grouped data: Davison and Hinkley 1997, section 3.8). The draw of
-sentences is that of `analyses.significance`, the same for every seed and system, and seeds of the same number are drawn
-together, so differences are paired at both levels. With one seed all of it is the ordinary paired bootstrap.
+systems translate the same sentences, so the two are crossed, and their errors add in quadrature. An interval about the
+mean over n seeds reaches
 
-How far to trust it: the sentence level is sound, the seed level is coarse. n seeds resampled vary (n - 1) / n as much
-as n seeds drawn anew, and the percentiles know nothing of Student's t, so intervals from few seeds are too narrow
-wherever seeds differ much: `seed_level_coverage` says what is left of a nominal 95 %. Does not know what a run is.
+    sqrt((t s / sqrt(n))^2 + b^2)
+
+to either side: s is the standard deviation between seeds, t Student's quantile with n - 1 degrees of freedom, and b how
+far the percentile interval of `analyses.significance` reaches when sentences are resampled and the seeds stay. Its
+p-value inverts it. Differences are paired by seed and by sentence. One seed says nothing of another: then the interval
+is that of its sentences alone, and says so in `form`.
+
+Why this form: Student's t on the total is twice as wide, resampling seeds too is too narrow (three seeds hold the truth
+75 % of the time where seeds make the spread), and Satterthwaite's degrees of freedom fall short of 95 %;
+`workbench.scale.calibration` measures it. Does not know what a run is.
 """
 
 from __future__ import annotations
@@ -20,36 +23,46 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, t
+from scipy.stats import t as student
 
 from analyses.scores import Statistics
 from analyses.significance import (
     DEFAULT_SEED,
+    METHODS,
     bootstrap_p,
     check_pair,
     holm,
-    identical,
+    level_of_cut,
     percentile_interval,
     resampled_sums,
 )
 
 BySeed = Mapping[int, Statistics]  # seed -> what the system trained with it made of the one test set
+SENTENCES, BOTH = "sentences", "seeds and sentences"  # what an interval carries
+METHOD = "bootstrap of sentences, t of seeds"  # of a comparison over two seeds or more
 
 
 @dataclass(frozen=True)
 class OverSeeds:
-    """A system's mean score, its spread (standard deviation between seeds, n - 1; NaN for one) and its interval."""
+    """A system's mean score, its spread (standard deviation between seeds, n - 1; NaN for one) and its interval.
+
+    form: what the interval carries, SENTENCES for one seed and BOTH for more.
+    """
 
     score: float
     spread: float
     low: float
     high: float
     seeds: int
+    form: str
 
 
 @dataclass(frozen=True)
 class SeedComparison:
-    """System minus baseline over the seeds that both have: mean difference, interval, two-sided probability."""
+    """System minus baseline over the seeds that both have: mean difference, interval, two-sided probability.
+
+    form: as in `OverSeeds`.
+    """
 
     score: float
     delta: float
@@ -57,14 +70,61 @@ class SeedComparison:
     high: float
     p_value: float
     seeds: int
+    form: str
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """What an interval about `centre` is made of: `resampled`, in ascending order, the mean over the seeds on resampled
+    sentences; the standard error of that mean between seeds, and how many there are."""
+
+    centre: float
+    resampled: np.ndarray
+    error: float
+    seeds: int
+
+    @classmethod
+    def of(cls, per_seed: np.ndarray, resampled: np.ndarray) -> _Spread:
+        error = float(per_seed.std(ddof=1)) / np.sqrt(len(per_seed)) if len(per_seed) > 1 else 0.0
+        return cls(float(per_seed.mean()), np.sort(resampled[~np.isnan(resampled)]), error, len(per_seed))
+
+    @property
+    def form(self) -> str:
+        return BOTH if self.seeds > 1 else SENTENCES
+
+    def interval(self, level: float) -> tuple[float, float]:
+        low, high = percentile_interval(self.resampled, level)
+        if self.seeds == 1:
+            return low, high
+        reach = float(student.ppf((1 + level) / 2, self.seeds - 1)) * self.error
+        return self.centre - np.hypot(reach, self.centre - low), self.centre + np.hypot(reach, high - self.centre)
+
+    def p_value(self) -> float:
+        """The smallest level alpha at which the interval of 1 - alpha leaves zero out."""
+        if self.seeds == 1:
+            return bootstrap_p(self.resampled)
+        count = len(self.resampled)
+        if not count or np.isnan(self.centre):
+            return np.nan
+        # An interval that cuts off k resamples reaches to the k-th; what is left for the seeds gives the level.
+        ends = self.resampled if self.centre > 0 else -self.resampled[::-1]
+        cuts = np.arange((count + 1) // 2)
+        beyond = ends[cuts] > 0
+        if not beyond.any():
+            return 1.0
+        distance = abs(self.centre)
+        left = np.sqrt(np.maximum(distance**2 - (distance - ends[cuts[beyond]]) ** 2, 0))
+        of_seeds = 2 * student.sf(left / self.error, self.seeds - 1) if self.error else 0.0
+        of_sentences = np.array([level_of_cut(cut, count) for cut in cuts[beyond]])
+        return float(min(1.0, np.maximum(of_sentences, of_seeds).min()))
 
 
 def resampled_means(
     statistics: BySeed, samples: int = 1000, seed: int = DEFAULT_SEED, dtype: type = np.float64
 ) -> np.ndarray:
-    """The mean score over drawn seeds on drawn sentences, one for each resample: [samples].
+    """The mean score over the seeds on resampled sentences: [samples]. NaN where a resample has no score.
 
-    The draws depend only on samples, seed, the number of seeds and of sentences: equal for systems that share these.
+    The draws depend only on samples, seed and the number of sentences: equal for systems that share these.
     """
     ordered = [statistics[number] for number in sorted(statistics)]
     if not ordered:
@@ -72,25 +132,24 @@ def resampled_means(
     for other in ordered[1:]:
         check_pair(ordered[0], other)
     sums = resampled_sums(np.hstack([one.values for one in ordered]), samples, seed)  # [samples, seeds * k]
-    scores = ordered[0].scores(sums.reshape(samples, len(ordered), -1).astype(dtype))  # [samples, seeds]
-    return (scores * _seed_counts(len(ordered), samples, seed)).sum(axis=1) / len(ordered)
+    return ordered[0].scores(sums.reshape(samples, len(ordered), -1).astype(dtype)).mean(axis=1)
 
 
 def over_seeds(statistics: BySeed, samples: int = 1000, seed: int = DEFAULT_SEED, level: float = 0.95) -> OverSeeds:
-    """Mean, spread and two-level interval of one system; raises ValueError where seeds were tested differently."""
+    """Mean, spread and interval of one system; raises ValueError where seeds were tested differently."""
     totals = np.array([one.total for one in statistics.values()])
-    low, high = percentile_interval(resampled_means(statistics, samples, seed), level)
+    found = _Spread.of(totals, resampled_means(statistics, samples, seed))
     spread = float(totals.std(ddof=1)) if len(totals) > 1 else np.nan
-    return OverSeeds(float(totals.mean()), spread, low, high, len(totals))
+    return OverSeeds(found.centre, spread, *found.interval(level), found.seeds, found.form)
 
 
 def compare_over_seeds(
     baseline: BySeed, system: BySeed, samples: int = 1000, seed: int = DEFAULT_SEED, level: float = 0.95
 ) -> SeedComparison:
-    """The two-level paired bootstrap of a difference, over the seeds that both systems have.
+    """The difference of two systems, over the seeds that both have, paired by seed and by sentence.
 
-    With one seed interval and p-value are those of `significance.paired_bootstrap`, float32 rounding and p-value rule
-    included. Raises ValueError where they have no seed in common or were tested on different sentences.
+    With one seed interval and p-value are those of `significance.paired_bootstrap`, float32 rounding included. Raises
+    ValueError where they have no seed in common or were tested on different sentences.
     """
     common = sorted(baseline.keys() & system.keys())
     if not common:
@@ -105,22 +164,16 @@ def compare_over_seeds(
         resampled_means({number: own[number] for number in common}, samples, seed, np.float32)
         for own in (baseline, system)
     )
-    differences = of_system - of_baseline
-    delta = float(np.mean([one.total - base.total for base, one in pairs]))
-    low, high = percentile_interval(differences, level)
-    same = all(identical(*pair) for pair in pairs)
-    return SeedComparison(
-        score=float(np.mean([one.total for _, one in pairs])),
-        delta=delta,
-        low=low,
-        high=high,
-        p_value=1.0 if same else bootstrap_p(differences, delta),
-        seeds=len(common),
-    )
+    deltas = np.array([one.total - base.total for base, one in pairs])
+    found = _Spread.of(deltas, of_system.astype(np.float64) - of_baseline)
+    low, high = found.interval(level)
+    score = float(np.mean([one.total for _, one in pairs]))
+    return SeedComparison(score, found.centre, low, high, found.p_value(), found.seeds, found.form)
 
 
 def score_table(statistics: Mapping[str, BySeed], samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
-    """A row a system: system, metric, score (mean over seeds), low, high, signature, n (sentences), seeds, spread."""
+    """A row a system: system, metric, score (mean over seeds), low, high, signature, n (sentences), seeds, spread, form
+    (what the interval carries)."""
     rows = []
     for system, by_seed in statistics.items():
         found, first = over_seeds(by_seed, samples, seed), next(iter(by_seed.values()))
@@ -135,9 +188,10 @@ def score_table(statistics: Mapping[str, BySeed], samples: int = 1000, seed: int
                 "n": len(first),
                 "seeds": found.seeds,
                 "spread": found.spread,
+                "form": found.form,
             }
         )
-    columns = ["system", "metric", "score", "low", "high", "signature", "n", "seeds", "spread"]
+    columns = ["system", "metric", "score", "low", "high", "signature", "n", "seeds", "spread", "form"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -145,7 +199,7 @@ def comparison_table(
     statistics: Mapping[str, BySeed], baseline: str, samples: int = 1000, seed: int = DEFAULT_SEED
 ) -> pd.DataFrame:
     """Each other system against the baseline: system, baseline, metric, score, delta, low, high, p_value, p_holm,
-    method, seeds. Systems without a seed in common with the baseline are left out."""
+    method, seeds, form. Systems without a seed in common with the baseline are left out."""
     base = statistics.get(baseline, {})
     found = {
         system: compare_over_seeds(base, by_seed, samples, seed)
@@ -164,13 +218,14 @@ def comparison_table(
             "high": one.high,
             "p_value": one.p_value,
             "p_holm": float(p_holm),
-            "method": "paired bootstrap" if one.seeds == 1 else "two-level bootstrap",
+            "method": METHODS["interval"] if one.seeds == 1 else METHOD,
             "seeds": one.seeds,
+            "form": one.form,
         }
         for (system, one), p_holm in zip(found.items(), adjusted, strict=True)
     ]
     columns = ["system", "baseline", "metric", "score", "delta", "low", "high", "p_value", "p_holm", "method", "seeds"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=[*columns, "form"])
 
 
 def beside_baseline(
@@ -182,25 +237,6 @@ def beside_baseline(
     apart = apart.rename(columns={"low": "delta_low", "high": "delta_high"})
     columns = ["system", "delta", "delta_low", "delta_high", "p_value", "p_holm"]
     return score_table(statistics, samples, seed).merge(apart[columns], on="system", how="left")
-
-
-def seed_level_coverage(seeds: int, level: float = 0.95) -> float:
-    """How often an interval of a nominal level holds the truth where seeds alone make the spread (normal, n seeds).
-
-    Where one seed alone fills a tail (n <= 3 at 95 %), the interval runs from the least to the greatest of the seeds,
-    and misses a median when all lie on one side of it: 1 - 2^(1-n). Otherwise Student's t at the bootstrap's width.
-    """
-    if seeds < 2:
-        return 0.0
-    if seeds ** float(-seeds) > (1 - level) / 2:
-        return 1 - 2.0 ** (1 - seeds)
-    width = norm.ppf((1 + level) / 2) * np.sqrt((seeds - 1) / seeds)
-    return float(2 * t.cdf(width, df=seeds - 1) - 1)
-
-
-def _seed_counts(seeds: int, samples: int, seed: int) -> np.ndarray:
-    """How often each seed is drawn: [samples, seeds]; a stream of its own, so the sentences are those of one seed."""
-    return np.random.default_rng([seed, 1]).multinomial(seeds, np.full(seeds, 1 / seeds), size=samples)
 
 
 def _listed(statistics: BySeed) -> str:

@@ -148,7 +148,7 @@ def settings_of_runs(runs: Sequence[Run]) -> dict[str, Settings]:
 
 
 def of_runs(runs: Sequence[Run], test: str, metric: str) -> Scored:
-    """Runs that differ in their seed alone are one system, with the two-level interval of `analyses.seeds`."""
+    """Runs that differ in their seed alone are one system, with the interval of `analyses.seeds`."""
     import pandas as pd
 
     from analyses.seeds import score_table

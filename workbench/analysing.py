@@ -57,8 +57,8 @@ def _scores(request: Request) -> pd.DataFrame:
 
 @analysis("comparison", "metrics", "method", *_COUNTING)
 def _comparison(request: Request) -> pd.DataFrame:
-    """Every run against the baseline: difference, interval, p, p after Holm; `method` is bootstrap, randomization or
-    sign."""
+    """Every run against the baseline: difference, interval, p, p after Holm; `method` is bootstrap, randomization,
+    sign or bootstrap-sacrebleu (sacreBLEU's rule for p)."""
     from workbench.evaluation import TESTS, comparison_table
 
     method = request.options.get("method", "bootstrap")

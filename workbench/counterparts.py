@@ -122,8 +122,8 @@ def exact_table(runs: Sequence[Run], test: str, baseline: str, scheme: str = "sh
 
 def over_seeds_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
     """A row a measure and system, whose runs are its seeds, against the first run's system: measure, system, n, seeds,
-    percent (mean over seeds), spread, low, high, delta, delta_low, delta_high, p_value; intervals and p-values by the
-    two-level bootstrap of `analyses.seeds`. Raises RunError where two runs of a system have the same seed."""
+    percent (mean over seeds), spread, low, high, delta, delta_low, delta_high, p_value; intervals and p-values as
+    `analyses.seeds` makes them. Raises RunError where two runs of a system have the same seed."""
     import pandas as pd
 
     from analyses import seeds

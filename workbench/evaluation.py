@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.scores import Statistics
+    from analyses.significance import Comparison
     from core_models.reading import Texts
     from core_models.traces import Trace
     from core_models.translator import Translation, Translator
@@ -274,7 +275,20 @@ def score_table(
     return pd.DataFrame(rows)
 
 
-TESTS = {"bootstrap": "paired_bootstrap", "randomization": "approximate_randomization", "sign": "sign_test"}
+# Names of the tests of a difference; `bootstrap-sacrebleu` is the bootstrap with sacreBLEU's rule for p.
+TESTS = ("bootstrap", "randomization", "sign", "bootstrap-sacrebleu")
+
+
+def _tested(base: Statistics, others: Mapping[str, Statistics], method: str) -> dict[str, Comparison]:
+    """Each system against the baseline by one of TESTS; the bootstrap draws its resamples once for all."""
+    from analyses import significance
+
+    if method == "randomization":
+        return {name: significance.approximate_randomization(base, own) for name, own in others.items()}
+    if method == "sign":
+        return {name: significance.sign_test(base, own) for name, own in others.items()}
+    rule: significance.Rule = "sacrebleu" if method == "bootstrap-sacrebleu" else "interval"
+    return significance.paired_bootstraps(base, others, rule=rule)
 
 
 def comparison_table(
@@ -298,10 +312,7 @@ def comparison_table(
         extracted = statistics_of_all(runs, opened, metric, counting=counting)
         base = extracted[baseline]
         others = {run.name: extracted[run.name] for run in runs if run.name != baseline}
-        if method == "bootstrap":  # all on resamples drawn once
-            found = significance.paired_bootstraps(base, others)
-        else:
-            found = {name: getattr(significance, TESTS[method])(base, own) for name, own in others.items()}
+        found = _tested(base, others, method)
         adjusted = significance.holm([comparison.p_value for comparison in found.values()])
         rows += [
             {

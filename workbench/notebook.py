@@ -133,7 +133,7 @@ def compare(
     metrics: Sequence[str] = ("bleu",),
     **counting: Any,
 ) -> pd.DataFrame:
-    """Every run against the first: difference, interval, p and p after Holm, by bootstrap, randomization or sign."""
+    """Every run against the first: difference, interval, p and p after Holm, by one of `evaluation.TESTS`."""
     return evaluation.comparison_table(runs, test, runs[0].name, method, metrics, evaluation.Counting(**counting))
 
 

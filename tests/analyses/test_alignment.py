@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from analyses import alignment, buckets, pharaoh, seeds
 from core_models.text.controlled import generate
@@ -108,7 +109,8 @@ def test_an_error_is_compared_over_seeds_and_sentences():
     mixed = seeds.beside_baseline({"base": {1: half, 2: half}, "mixed": {1: half, 2: most}}, "base").iloc[1]
     assert (mixed["score"], mixed["delta"]) == (37.5, -12.5)
     assert mixed["spread"] == pytest.approx(25 / math.sqrt(2))
-    assert (mixed["delta_low"], mixed["delta_high"]) == (-25, 0), "a quarter of the draws has one seed twice"
+    reach = student.ppf(0.975, 1) * 25 / 2  # two differences, 0 and -25: their standard error is 12.5
+    assert (mixed["delta_low"], mixed["delta_high"]) == pytest.approx((-12.5 - reach, -12.5 + reach))
 
 
 def test_the_truth_has_no_error_against_itself_whatever_the_threshold():

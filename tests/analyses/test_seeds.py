@@ -1,16 +1,14 @@
-"""Two levels, seeds and sentences: one seed is the ordinary bootstrap, enumeration and hand-computed variances agree,
-and intervals hold a known truth as often as they say, or as seldom as few seeds allow."""
-
-import itertools
+"""Seeds and sentences: one seed is the ordinary bootstrap of its sentences, hand-computed intervals and Student's own
+agree, and p-values and intervals never contradict each other. How often they hold a known truth: test_calibration."""
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
+from scipy.stats import ttest_1samp
 
 from analyses import seeds, significance
 from analyses.buckets import length_statistics
 from analyses.scores import Statistics, extract
-
-TRIALS = 300  # synthetic test sets for each measured coverage
 
 
 def _text(errors: float, drawn: np.random.Generator) -> tuple[list[str], list[str]]:
@@ -55,72 +53,60 @@ def test_seeds_that_agree_give_the_interval_of_one():
     assert together.p_value == alone.p_value
 
 
-def test_sentences_that_agree_leave_the_variance_of_the_mean_of_resampled_seeds():
-    scores = {1: 20.0, 2: 21.0, 5: 25.0}  # mean 22, squared deviations 4 + 1 + 9; over n^2: 14 / 9
+def test_where_sentences_agree_the_interval_is_students():
+    scores = {1: 20.0, 2: 21.0, 5: 25.0}
     constant = {seed: _values(np.full(8, score / 100)) for seed, score in scores.items()}
-    assert seeds.resampled_means(constant, 40_000).var() == pytest.approx(14 / 9, rel=0.03)
     found = seeds.over_seeds(constant)
     assert (found.score, found.spread) == pytest.approx((22.0, np.sqrt(14 / 2)))
-    assert (found.low, found.high) == pytest.approx((20.0, 25.0)), "one seed three times: 1 of 27 resamples"
+    wanted = student.interval(0.95, 2, loc=22, scale=np.sqrt(7 / 3))
+    assert (found.low, found.high) == pytest.approx(wanted)
+    assert (found.seeds, found.form) == (3, "seeds and sentences")
+    zero = {seed: _values(np.zeros(8)) for seed in scores}
+    apart = seeds.compare_over_seeds(zero, constant)
+    assert apart.p_value == pytest.approx(ttest_1samp(list(scores.values()), 0).pvalue)
+    assert (apart.low, apart.high) == pytest.approx(wanted)
 
 
-def test_resamples_are_distributed_as_all_draws_of_seeds_times_all_draws_of_sentences():
-    """Two seeds, three sentences: 4 * 27 equally likely outcomes, counted by hand, BLEU not being linear in them."""
-    own = {seed: output.subset(np.array([0, 1, 2])) for seed, output in enumerate(_outputs("bleu", 0.1, 0.5))}
-    outcomes = [
-        np.mean([own[seed].score(own[seed].values[list(rows)].sum(axis=0)) for seed in drawn])
-        for drawn in itertools.product((0, 1), repeat=2)
-        for rows in itertools.product((0, 1, 2), repeat=3)
-    ]
-    found = seeds.resampled_means(own, 40_000)
-    for value in np.unique(np.round(outcomes, 8)):
-        share = np.mean(np.isclose(outcomes, value, atol=1e-6))
-        assert np.mean(np.isclose(found, value, atol=1e-6)) == pytest.approx(share, abs=4 * np.sqrt(share / 40_000))
-    assert found.var() == pytest.approx(np.var(outcomes), rel=0.03)
+def test_seeds_and_sentences_add_in_quadrature():
+    base = _outputs("bleu", 0.3, 0.2, 0.25)
+    own = dict(enumerate(base))
+    found = seeds.over_seeds(own, 500)
+    low, high = significance.percentile_interval(seeds.resampled_means(own, 500))
+    reach = student.ppf(0.975, 2) * np.std([one.total for one in base], ddof=1) / np.sqrt(3)
+    assert found.score - found.low == pytest.approx(np.sqrt(reach**2 + (found.score - low) ** 2))
+    assert found.high - found.score == pytest.approx(np.sqrt(reach**2 + (high - found.score) ** 2))
 
 
-def _coverage(
-    seed_spread: float, sentence_spread: float, number: int, trials: int = TRIALS, samples: int = 200
-) -> float:
-    """How often the interval holds the truth, 50, when seeds and sentences are drawn anew with these spreads."""
-    drawn, held = np.random.default_rng(11), 0
-    for _ in range(trials):
-        sentences = drawn.normal(0, sentence_spread, 60)
-        own = {
-            seed: _values(0.5 + drawn.normal(0, seed_spread) + sentences + drawn.normal(0, 0.02, 60))
-            for seed in range(number)
+def test_resampled_means_are_means_over_all_seeds_of_the_same_sentences():
+    base, system = _outputs("bleu", 0.3, 0.25)
+    each = [seeds.resampled_means({1: one}, 50) for one in (base, system)]
+    np.testing.assert_allclose(seeds.resampled_means({1: base, 2: system}, 50), np.mean(each, axis=0))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 6])
+def test_p_is_below_a_level_exactly_where_the_interval_leaves_zero_out(number):
+    draw, told = np.random.default_rng(number), set()
+    for _ in range(60):
+        effect = draw.normal(0, 0.06)
+        base = {seed: _values(draw.normal(0.5, 0.1, 40)) for seed in range(number)}
+        system = {
+            seed: _values(one.values[:, 0] + effect + draw.normal(0, 0.02) + draw.normal(0, 0.1, 40))
+            for seed, one in base.items()
         }
-        found = seeds.over_seeds(own, samples)
-        held += found.low <= 50 <= found.high
-    return held / trials
+        for level in (0.5, 0.9, 0.95):
+            found = seeds.compare_over_seeds(base, system, 200, level=level)
+            assert (found.p_value < 1 - level) == (found.low > 0 or found.high < 0)
+            told.add((level, found.p_value < 1 - level))
+    assert len(told) == 6, "either outcome at every level"
 
 
-@pytest.mark.parametrize(
-    ("seed_spread", "sentence_spread", "number", "expected"),
-    [
-        (0.0, 0.2, 3, 0.95),  # sentences make the spread: the nominal level, three seeds or not
-        (0.02, 0.2, 10, 0.95),
-        (0.2, 0.0, 2, 0.50),  # seeds make it: both of two, all of three on one side of the truth
-        (0.2, 0.0, 3, 0.75),
-        (0.2, 0.0, 8, seeds.seed_level_coverage(8)),
-    ],
-)
-def test_intervals_hold_a_known_truth_as_often_as_they_say_or_few_seeds_allow(
-    seed_spread, sentence_spread, number, expected
-):
-    deviation = np.sqrt(expected * (1 - expected) / TRIALS)
-    assert _coverage(seed_spread, sentence_spread, number) == pytest.approx(expected, abs=3.5 * deviation)
-
-
-def test_one_seed_says_nothing_of_the_next():
-    assert _coverage(0.2, 0.02, 1) < 0.2
-
-
-def test_what_seeds_allow_grows_to_the_nominal_level():
-    found = [seeds.seed_level_coverage(number) for number in (1, 2, 3, 5, 10, 1000)]
-    assert found[:3] == [0.0, 0.5, 0.75]
-    assert found == sorted(found)
-    assert found[-1] == pytest.approx(0.95, abs=1e-3)
+def test_one_seed_says_that_its_interval_is_of_sentences():
+    base, system = _outputs("bleu", 0.3, 0.25)
+    assert seeds.over_seeds({3: system}, 100).form == "sentences"
+    table = seeds.comparison_table({"base": {1: base}, "system": {1: system}}, "base", 100)
+    assert table[["method", "form"]].values.tolist() == [["paired bootstrap", "sentences"]]
+    table = seeds.comparison_table({"base": {1: base, 2: base}, "system": {1: system, 2: base}}, "base", 100)
+    assert table[["method", "form"]].values.tolist() == [[seeds.METHOD, "seeds and sentences"]]
 
 
 def test_differences_are_paired_sentence_by_sentence_and_seed_by_seed():

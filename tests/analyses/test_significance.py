@@ -3,6 +3,7 @@
 import itertools
 import tracemalloc
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -35,8 +36,9 @@ def sacrebleu_result(metric, kind, samples, seed, monkeypatch):
 def test_paired_bootstrap_is_sacrebleus(metric, seed, monkeypatch):
     of_baseline, of_system = sacrebleu_result(metric, "bs", 300, seed, monkeypatch)
     monkeypatch.setattr(significance, "_BLOCK_CELLS", 70 * 37)  # several blocks, one stream of random numbers
-    ours = significance.paired_bootstrap(*both(metric), samples=300, seed=seed)
+    ours = significance.paired_bootstrap(*both(metric), samples=300, seed=seed, rule="sacrebleu")
     assert ours.p_value == pytest.approx(of_system.p_value, abs=1e-12)
+    assert ours.method == "paired bootstrap as in sacreBLEU"
     assert ours.delta == pytest.approx(of_system.score - of_baseline.score, abs=1e-12)
     assert ours.system_mean == pytest.approx(float(of_system.mean), abs=1e-12)
     assert (ours.system_high - ours.system_low) / 2 == pytest.approx(float(of_system.ci), abs=1e-12)
@@ -56,7 +58,8 @@ def test_approximate_randomization_is_sacrebleus(metric, monkeypatch):
 @pytest.mark.parametrize("metric", JUDGES)
 def test_other_draws_give_sacrebleus_p_value_within_three_standard_errors(metric, kind, monkeypatch):
     _, theirs = sacrebleu_result(metric, kind, 500, 12345, monkeypatch)
-    test = significance.paired_bootstrap if kind == "bs" else significance.approximate_randomization
+    bootstrap = partial(significance.paired_bootstrap, rule="sacrebleu")
+    test = bootstrap if kind == "bs" else significance.approximate_randomization
     for seed in (1, 2, 3):
         ours = test(*both(metric), 2000, seed=seed)
         pooled = (500 * theirs.p_value + 2000 * ours.p_value) / 2500
@@ -164,13 +167,40 @@ def test_holm_worked_by_hand():
     np.testing.assert_allclose(significance.holm([0.9, 0.8]), [1.0, 1.0])
 
 
+@pytest.mark.parametrize("samples", [7, 39, 40, 79, 300, 1000])
+def test_the_bootstraps_p_is_below_a_level_exactly_where_the_interval_leaves_zero_out(samples):
+    """At every level, for differences on either side of zero, far from it and about it, with ties at zero."""
+    draw, told = np.random.default_rng(samples), set()
+    for centre in (0, *np.linspace(-2.5, 2.5, 60), -4, 9):
+        differences = np.round(draw.normal(centre, 1, samples), 2)
+        p_value = significance.bootstrap_p(differences)
+        for alpha in (0.01, 0.05, 0.1, 0.32, 0.5):
+            low, high = significance.percentile_interval(differences, 1 - alpha)
+            if alpha > 2 / (samples + 1):  # fewer resamples cannot say
+                assert (p_value < alpha) == (low > 0 or high < 0)
+                told.add((alpha, p_value < alpha))
+        assert 2 / (samples + 1) <= p_value <= 1
+    assert {(0.5, True), (0.5, False)} <= told
+
+
+def test_the_bootstraps_p_worked_by_hand():
+    """Nine resamples, two of them not above zero: 2 * 3 / 10. None below: 2 / 10, for nine cannot say less."""
+    assert significance.bootstrap_p(np.array([-1, 0, 1, 2, 3, 4, 5, 6, 7.0])) == pytest.approx(0.6)
+    assert significance.bootstrap_p(np.arange(1.0, 10)) == pytest.approx(0.2)
+    assert significance.bootstrap_p(-np.arange(1.0, 10)) == pytest.approx(0.2)
+    assert significance.bootstrap_p(np.zeros(9)) == 1
+
+
 def test_interval_covers_and_cuts_both_ends():
     statistics, _ = both("bleu")
     narrow = significance.bootstrap_interval(statistics, samples=400, level=0.5)
     wide = significance.bootstrap_interval(statistics, samples=400, level=0.99)
     assert wide.low < narrow.low < statistics.total < narrow.high < wide.high
-    assert significance.percentile_interval(np.arange(1000.0)) == (25.0, 974.0)
-    assert significance.percentile_interval(np.arange(1000.0), level=0.9) == (50.0, 949.0)
+    assert significance.percentile_interval(np.arange(1000.0)) == (24.0, 975.0), "2 * 25 / 1001 < 0.05"
+    assert significance.percentile_interval(np.arange(999.0)) == (23.0, 975.0), "2 * 25 / 1000 is not"
+    assert significance.percentile_interval(np.arange(1000.0), level=0.9) == (49.0, 950.0)
+    assert significance.percentile_interval(np.arange(9.0)) == (0.0, 8.0)
+    assert significance.sacrebleu_interval(np.arange(1000.0)) == (25.0, 974.0)
 
 
 def test_resamples_without_a_score_are_left_out():

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -46,6 +47,7 @@ def test_comparisons_are_those_of_the_analyses_with_holm_over_the_runs(graded_ru
         "bootstrap": significance.paired_bootstrap,
         "randomization": significance.approximate_randomization,
         "sign": significance.sign_test,
+        "bootstrap-sacrebleu": partial(significance.paired_bootstrap, rule="sacrebleu"),
     }[method]
     for metric in ("bleu", "ter"):
         extracted = {

@@ -18,7 +18,7 @@ from workbench.evaluation import test_set as open_test_set
 from workbench.evaluation import translate_test
 from workbench.experiments.grid import Experiment, cells, read_experiment
 from workbench.experiments.running import run_experiment
-from workbench.experiments.tables import readable, remarks, seed_tables
+from workbench.experiments.tables import HOLM, INTERVALS, ONE_SEED, readable, remarks, seed_tables
 from workbench.runs import Run, RunError, open_run
 
 GRID = {
@@ -65,7 +65,7 @@ def test_a_generated_corpus_is_prepared_with_its_truth_and_needs_no_files(grid):
     assert [cell.state for cell in cells(experiment, root)] == ["done"] * 4
     translations = open_run(root / "grid" / "future.seed-2").translations("test")
     assert len(translations) == len(translations.truth) == 30
-    assert remarks(experiment, root)[-1].endswith("2 seeds hold the truth 50 % of the time, not 95 %.")
+    assert INTERVALS in remarks(experiment, root)[-1]
 
 
 def test_means_and_spreads_are_those_of_sacrebleu_and_numpy(grid, outputs):
@@ -80,7 +80,7 @@ def test_means_and_spreads_are_those_of_sacrebleu_and_numpy(grid, outputs):
         assert (row.n, row.seeds, row.test) == (30, 2, "test")
     means = scores.set_index(["system", "metric"]).score
     for row in comparisons.itertuples():
-        assert (row.system, row.baseline, row.method) == ("future", "plain", "two-level bootstrap")
+        assert (row.system, row.baseline, row.method) == ("future", "plain", "bootstrap of sentences, t of seeds")
         assert row.delta == pytest.approx(means["future", row.metric] - means["plain", row.metric])
     turned = seed_tables(*grid, baseline="future", samples=100)[1]
     assert turned.delta.tolist() == pytest.approx((-comparisons.delta).tolist())
@@ -120,6 +120,8 @@ def test_a_checkpoint_is_compared_with_the_baseline_at_its_step(grid, outputs):
     assert scores.system.tolist() == ["plain", "future", "plain@1", "future@1"]
     assert comparisons[["system", "baseline"]].values.tolist() == [["future", "plain"], ["future@1", "plain@1"]]
     assert comparisons.delta[1] > comparisons.delta[0] > 0
+    assert comparisons.p_holm.tolist() == significance.holm(comparisons.p_value.tolist()).tolist(), "one family"
+    assert (comparisons.p_holm > comparisons.p_value).any(), "two tests, and not a family each"
 
 
 def test_the_command_prints_a_row_a_system_and_writes_every_cell(grid, outputs, tmp_path):
@@ -135,7 +137,7 @@ def test_the_command_prints_a_row_a_system_and_writes_every_cell(grid, outputs, 
         ["test", metric, system, "2 of 3"] for metric in ("BLEU", "chrF") for system in ("plain", "future")
     ]
     assert "plain.seed-3: missing" in found.stderr
-    assert "3 seeds hold the truth 75 % of the time" in found.stderr
+    assert INTERVALS in found.stderr
     cells_file, scores, comparisons = (
         pd.read_csv(tmp_path / "out" / f"grid.{kind}.csv") for kind in ("cells", "scores", "comparisons")
     )
@@ -158,7 +160,8 @@ def test_with_one_seed_the_sign_test_stands_beside_the_bootstrap(grid, outputs):
         signs = significance.sign_test(*(extract(*outputs[system, 1], "bleu") for system in ("plain", "future")))
         assert comparisons.method.tolist() == ["paired bootstrap", "sign test"]
         assert comparisons.p_value[1] == signs.p_value
-        assert remarks(single, root) == ["One seed: the intervals speak of other sentences, not of other trainings."]
+        assert remarks(single, root) == [f"{ONE_SEED} {HOLM}"]
+        assert scores.form.tolist() == ["sentences"] * 2
     finally:
         for system in experiment.systems:
             (root / "grid" / system).rename(root / "grid" / f"{system}.seed-1")

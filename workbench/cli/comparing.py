@@ -118,7 +118,9 @@ def compare(
     runs: RunPaths,
     test: TestNames = None,
     baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
-    method: Annotated[str, typer.Option(help="bootstrap, randomization or sign")] = "bootstrap",
+    method: Annotated[
+        str, typer.Option(help="bootstrap, randomization, sign or bootstrap-sacrebleu (its rule for p)")
+    ] = "bootstrap",
     metrics: str = "bleu",
     preset: Preset = "default",
     reference: Reference = 0,

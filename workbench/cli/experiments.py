@@ -92,7 +92,7 @@ def experiment_table(
     samples: Annotated[int, typer.Option(min=40, help="Resamples")] = 1000,
     csv: Annotated[Path | None, typer.Option(help="Folder for NAME.cells, .scores and .comparisons.csv")] = None,
 ) -> None:
-    """Means over seeds with two-level intervals, differences to the baseline, and which cells are missing."""
+    """Means over seeds with their intervals, differences to the baseline, and which cells are missing."""
     from workbench.experiments import tables
     from workbench.experiments.grid import read_experiment
 

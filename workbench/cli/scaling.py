@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.shared import app, print_table
+from workbench.cli.shared import app, need_folder, print_table
 
 scale_app = typer.Typer(help="Measure what large data costs in time and memory.", no_args_is_help=True)
 app.add_typer(scale_app, name="scale")
@@ -87,3 +87,60 @@ def scale_app_command(
     from workbench.scale.app import measure_app
 
     print_table(pd.DataFrame(measure_app(segments, systems, rounds, processes, threads)))
+
+
+@scale_app.command("null-rates")
+def scale_null_rates(
+    reference: Annotated[Path, typer.Argument(help="Reference translations, a line a segment, plain or .gz")],
+    outputs: Annotated[list[Path], typer.Argument(help="Outputs of two systems or more on the same segments")],
+    metrics: Annotated[str, typer.Option(help="With commas between")] = "bleu,chrf",
+    trials: Annotated[int, typer.Option(help="Data sets in which two systems are equally good", min=1)] = 2000,
+    segments: Annotated[int, typer.Option(help="Of a data set, drawn anew each time", min=2)] = 300,
+    samples: Annotated[int, typer.Option(help="Resamples of the bootstrap, trials of randomization", min=40)] = 1000,
+    csv: Annotated[Path | None, typer.Option(help="Also write the table to this file")] = None,
+) -> None:
+    """How often each significance test tells two systems apart whose outputs were exchanged at random."""
+    import itertools
+
+    import pandas as pd
+
+    from analyses import calibration, scores
+    from core_models.text.parallel import read_lines
+    from workbench.cli.comparing import known_metrics
+
+    if len(outputs) < 2:
+        raise typer.BadParameter(f"{outputs[0]} alone: two outputs are exchanged; name another one")
+    need_folder(csv, "--csv")
+    wanted, texts = known_metrics(metrics), {str(path): read_lines(path) for path in outputs}
+    references = read_lines(reference)
+    tables = []
+    for metric in wanted:
+        found = scores.extract_all(texts, [references], metric)
+        pairs = list(itertools.combinations(found.values(), 2))
+        tables.append(calibration.null_rates(pairs, trials, segments, samples))
+        print_table(tables[-1])
+    if csv is not None:
+        pd.concat(tables).to_csv(csv, index=False, float_format="%.4f")
+
+
+@scale_app.command("seed-intervals")
+def scale_seed_intervals(
+    seeds: Annotated[int, typer.Option(help="Trainings of a system", min=2)] = 3,
+    deviations: Annotated[str, typer.Option(help="Of a training's true score, in points, with commas between")] = (
+        "0,0.05,0.1,0.15,0.2,0.3,0.4"
+    ),
+    sentence_error: Annotated[float, typer.Option(help="Standard error that sentences give a score, in points")] = 0.08,
+    trials: Annotated[int, typer.Option(help="Simulated systems of each deviation", min=1)] = 4000,
+    csv: Annotated[Path | None, typer.Option(help="Also write the table to this file")] = None,
+) -> None:
+    """How often 95 % intervals over seeds hold a known truth, and their width over one that knew the spreads."""
+    import pandas as pd
+
+    from analyses.calibration import seed_coverage
+
+    need_folder(csv, "--csv")
+    numbers = [float(one) for one in deviations.split(",")]
+    table = pd.DataFrame([seed_coverage(one, sentence_error, seeds, trials) for one in numbers])
+    print_table(table)
+    if csv is not None:
+        table.to_csv(csv, index=False, float_format="%.4f")

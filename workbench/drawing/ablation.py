@@ -77,8 +77,10 @@ def _varied(settings: Mapping[str, ablation.Settings], option: str) -> dict[str,
 def _of_seeds(counts: list[int]) -> str:
     """What few seeds mean for the intervals."""
     if max(counts) == 1:
-        return " over sentences (one seed each: nothing is known of other trainings)"
-    return f" over seeds and sentences ({min(counts)} to {max(counts)} seeds, dots)"
+        return " over sentences (one seed each, so none over seeds: nothing is known of other trainings)"
+    alone = "; of one seed over sentences alone" if min(counts) == 1 else ""
+    few = f"{min(counts)} to {max(counts)} seeds, dots{alone}"
+    return f" over seeds (Student's t) and sentences (bootstrap), added in quadrature ({few})"
 
 
 @drawing("ablation-cost", without_runs=True, options=("option", "bench"))

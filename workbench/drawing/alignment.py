@@ -202,8 +202,8 @@ def compared_table(request: Request) -> pd.DataFrame:
     """The error of links by argmax beside the baseline's (its first map's): system, n (sentences), seeds, percent,
     spread, low, high, delta, delta_low, delta_high, p_value, p_holm; intervals and p-values by the paired bootstrap.
 
-    With the option `over_seeds` runs of a system are its seeds: means over them, the two-level bootstrap of
-    `analyses.seeds`. Raises RunError.
+    With the option `over_seeds` runs of a system are its seeds: means over them, intervals and
+    p-values as `analyses.seeds` makes them. Raises RunError.
     """
     from analyses import seeds
 

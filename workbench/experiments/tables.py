@@ -1,4 +1,4 @@
-"""Tables of a grid: every cell with its state, systems over seeds with two-level intervals, differences to a baseline.
+"""Tables of a grid: every cell with its state, systems over seeds with their intervals, differences to a baseline.
 
 A grid may be half done: what is missing is named beside what is there. Scores come from `analyses.seeds`.
 """
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from analyses.scores import Statistics
 
 METRICS = ("bleu", "chrf")
+INTERVALS = (
+    "Intervals: 95 %, Student's t of the seeds and the bootstrap of the sentences added in quadrature; p inverts them."
+)
+ONE_SEED = "One seed: no interval over seeds; those shown are of other sentences, and say nothing of another training."
+HOLM = "Holm's correction: over all differences of a metric in the table, every test set included."
 
 
 def cell_table(experiment: Experiment, root: Path, metrics: Sequence[str] = METRICS) -> pd.DataFrame:
@@ -53,7 +58,8 @@ def seed_tables(
 
     checkpoints: steps at which systems are scored too, as SYSTEM@step, each against the baseline at that step. A seed
     counts as soon as its cell is done (a checkpoint: is translated). With a single seed the sign test stands beside
-    the bootstrap. Columns: those of `analyses.seeds`, and test.
+    the bootstrap. Columns: those of `analyses.seeds`, and test; p_holm is corrected over all differences of a metric
+    under one method, those of every test set and checkpoint together.
     """
     from analyses import seeds
     from workbench.evaluation import comparison_table
@@ -75,7 +81,16 @@ def seed_tables(
                     opened = [run for by_seed in single for run in by_seed.values()]
                     signs = comparison_table(opened, test, base, "sign", [metric])
                     comparisons.append(signs.assign(test=test, seeds=1))
-    return _stacked(scores), _stacked(comparisons)
+    return _stacked(scores), _one_family(_stacked(comparisons))
+
+
+def _one_family(comparisons: pd.DataFrame) -> pd.DataFrame:
+    """Holm's correction over all that the table shows of a metric; the sign test is another reading of the same."""
+    from analyses.significance import holm
+
+    signs = comparisons["method"] == "sign test"
+    families = comparisons.groupby([comparisons["metric"], signs], sort=False)["p_value"]
+    return comparisons.assign(p_holm=families.transform(lambda values: holm(values.tolist())).astype(float))
 
 
 def _stacked(parts: list[pd.DataFrame]) -> pd.DataFrame:
@@ -147,20 +162,13 @@ def readable(scores: pd.DataFrame, comparisons: pd.DataFrame, seeds: int) -> pd.
 
 
 def remarks(experiment: Experiment, root: Path) -> list[str]:
-    """What a reader of the table must know: which cells are missing, and what few seeds do to an interval."""
-    from analyses.seeds import seed_level_coverage
-
+    """What a reader of the table must know: which cells are missing, and what an interval carries."""
     left = [cell for cell in cells(experiment, root) if cell.state != "done" or cell.changes()]
     said = [f"{cell.name}: {cell.told()}" for cell in left]
     seeds = len(experiment.seeds)
     if seeds == 1:
-        return [*said, "One seed: the intervals speak of other sentences, not of other trainings."]
-    held = 100 * seed_level_coverage(seeds)
-    return [
-        *said,
-        f"Score: mean ± standard deviation over seeds. Intervals: 95 % two-level bootstrap (seeds, sentences); where "
-        f"seeds differ far more than sentences, {seeds} seeds hold the truth {held:.0f} % of the time, not 95 %.",
-    ]
+        return [*said, f"{ONE_SEED} {HOLM}"]
+    return [*said, f"Score: mean ± standard deviation over seeds. {INTERVALS} {HOLM}"]
 
 
 def write_csv(experiment: Experiment, root: Path, folder: Path, tables: Sequence[pd.DataFrame]) -> list[Path]:

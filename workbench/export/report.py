@@ -144,7 +144,7 @@ def _scores(runs: Sequence[Run], test: str) -> list[str]:
     signed = "; ".join(f"{one.metric}: {one.signature}" for one in signatures.itertuples())
     parts = [
         table_html(shown, dict.fromkeys(("score", "95 % from", "to"), ".2f")),
-        f'<p class="small">{escape(signed)}. Intervals: 95 % bootstrap.</p>',
+        f'<p class="small">{escape(signed)}. Intervals: 95 % bootstrap of sentences.</p>',
     ]
     if tests is None:
         return parts
@@ -157,8 +157,8 @@ def _scores(runs: Sequence[Run], test: str) -> list[str]:
     command = ["workbench", "compare", *map(recipe.path_of, runs), "--test", test, "--metrics", ",".join(METRICS)]
     return [
         *parts,
-        f"<p>Difference to {escape(names[runs[0].name])}: paired bootstrap over the same sentences, two-sided; Holm's "
-        "correction over the systems of one metric.</p>",
+        f"<p>Difference to {escape(names[runs[0].name])}: paired bootstrap over the same sentences, p two-sided, by "
+        "inverting the interval; Holm's correction over the systems of one metric.</p>",
         table_html(
             differences,
             {**dict.fromkeys(("difference", "95 % from", "to"), "+.2f"), "p": ".4f", "p after Holm": ".4f"},

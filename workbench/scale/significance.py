@@ -33,7 +33,7 @@ def _ours(stages: Stages, references: list[str], written: dict[str, list[str]], 
     with stages.stage("extract statistics"):
         found = {name: scores.extract(lines, references) for name, lines in written.items()}
     with stages.stage(f"bootstrap, {samples:,} resamples"):
-        drawn = significance.paired_bootstrap(found[_BASELINE], found[_SYSTEM], samples)
+        drawn = significance.paired_bootstrap(found[_BASELINE], found[_SYSTEM], samples, rule="sacrebleu")
     stages.rows[-1]["p_value"] = drawn.p_value
     with stages.stage(f"randomisation, {trials:,} trials"):
         swapped = significance.approximate_randomization(found[_BASELINE], found[_SYSTEM], trials)
