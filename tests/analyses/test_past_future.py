@@ -73,6 +73,38 @@ def test_the_course_of_a_test_set_is_the_mean_of_words_and_steps():
     assert found.n["future", 0.75] == 3
 
 
+def test_a_bin_that_one_sentence_alone_has_is_resampled_where_it_is_drawn():
+    """Resamples without that sentence say nothing of the bin, and all others the same: the interval is one number."""
+    lengths, values = [4, 4, 4], [[0.1, 0.2, 0.3, 0.7], [0.1], [0.5, 0.6]]
+    found = past_future.along({"past": values}, lengths, bins=4, samples=200)
+    last = found[found.place == 0.875].iloc[0]
+    assert [last.value, last.low, last.high] == pytest.approx([0.7] * 3)
+    assert last.n == 1
+    first = found[found.place == 0.125].iloc[0]
+    assert (first.value, first.n) == (pytest.approx(0.7 / 3), 3)
+    assert 0.1 <= first.low < first.value < first.high <= 0.5
+
+
+def test_a_step_counts_in_the_bin_of_its_end():
+    """Of five steps in two bins the third ends at 3/5, in the second half; of sentences of other lengths each step
+    counts alike, so the longer one has more to say."""
+    found = past_future.along({"past": [np.arange(1.0, 6.0), np.array([10.0, 20.0])]}, [5, 2], bins=2, samples=10)
+    assert found.place.tolist() == [0.25, 0.75]
+    assert found.n.tolist() == [3, 4]
+    assert found.value.tolist() == pytest.approx([(1 + 2 + 10) / 3, (3 + 4 + 5 + 20) / 4])
+
+
+def test_intervals_of_the_course_are_those_of_a_bootstrap_over_sentences():
+    draw = np.random.default_rng(2)
+    lengths = draw.integers(2, 9, 40)
+    values = [draw.normal(draw.normal(), 0.1, length) for length in lengths]
+    found = past_future.along({"past": values}, lengths.tolist(), bins=1, samples=2000).iloc[0]
+    sums = np.array([value.sum() for value in values])
+    drawn = np.random.default_rng(7).integers(40, size=(2000, 40))
+    wanted = np.quantile(sums[drawn].sum(1) / lengths[drawn].sum(1), [0.025, 0.975])
+    np.testing.assert_allclose([found.low, found.high], wanted, atol=0.15 * (found.high - found.low))
+
+
 def test_a_word_is_written_with_its_last_counterpart():
     steps = past_future.written_at({(0, 1), (0, 4), (2, 0)}, 3)
     assert steps[[0, 2]].tolist() == [5, 1]
@@ -84,6 +116,13 @@ def test_flips_beside_counterparts():
     assert table[["sentence", "word", "written"]].to_numpy().tolist() == [[0, 0, 2], [0, 1, 4]]
     assert table.distance[0] == 1  # flips at step 3, written at step 2
     assert np.isnan(table.distance[1])
+
+
+def test_each_word_of_the_table_of_flips_has_the_number_of_its_sentence():
+    table = past_future.flip_table([MASS, MASS[:, :1], MASS[:, ::-1]], [{(1, 0)}, set(), {(0, 3), (1, 0)}])
+    rows = table[["sentence", "word", "flip", "written"]].to_numpy()
+    np.testing.assert_array_equal(rows, [[0, 1, np.nan, 1], [2, 0, np.nan, 4], [2, 1, 3, 1]])
+    assert past_future.flip_table([], []).empty
 
 
 def test_distances_beyond_the_reach_are_its_ends():

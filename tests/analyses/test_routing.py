@@ -102,6 +102,32 @@ def test_differences_are_paired_over_sentences():
         routing.differences(routing.spread(first[1]), routing.spread(first[0]))
 
 
+def test_every_sentence_counts_alike_in_the_share_of_dead_outputs():
+    """Half the outputs of one long sentence are dead, and none of three short ones: an eighth on average, not most of
+    a half; the interval is of resampled sentences, so it goes from none to a half in steps of an eighth."""
+    long, short = np.zeros((1, 9, 3, 4)), np.full((1, 1, 3, 4), 1 / 4)
+    long[..., :2] = 1 / 2
+    spreads = [routing.spread(one) for one in (long, short, short, short)]
+    table = routing.measures(routing.together(spreads), samples=500)
+    row = table[table.measure == "dead"].iloc[0]
+    assert row.value == pytest.approx(1 / 8)
+    assert row.low == 0
+    assert row.high in (pytest.approx(3 / 8), pytest.approx(1 / 4), pytest.approx(1 / 2))
+    none = routing.together([routing.spread(np.full_like(one, 1 / 4)) for one in (long, short, short, short)])
+    found = routing.differences(routing.together(spreads), none, samples=500).set_index("measure").loc["dead"]
+    assert found.delta == pytest.approx(1 / 8)
+    assert found.high == row.high
+
+
+def test_entropy_and_diversity_count_every_position_alike():
+    """Of one sentence of nine positions and one of a single one, nine tenths of the mean are the first's."""
+    first, second = _assignments(1, 9), _assignments(2, 1)
+    found = routing.measures(routing.together([routing.spread(first), routing.spread(second)]), samples=50)
+    for measure, of in (("entropy", routing.entropy), ("diversity", routing.diversity)):
+        rows = found[(found.measure == measure) & (found.layer == 0)]
+        np.testing.assert_allclose(rows.value, 0.9 * of(first) + 0.1 * of(second), rtol=1e-12)
+
+
 def test_activations_are_the_mean_lowest_and_highest_of_a_position():
     active = np.array([[0.1, 0.5, 0.2, 0.9, 0.4], [0.3, 0.3, 0.3, 0.7, 0.3]])
     table = routing.measures(routing.spread(_assignments(1, 2), active), samples=50).set_index("measure")
