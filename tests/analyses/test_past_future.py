@@ -76,7 +76,8 @@ def test_the_course_of_a_test_set_is_the_mean_of_words_and_steps():
 def test_a_bin_that_one_sentence_alone_has_is_resampled_where_it_is_drawn():
     """Resamples without that sentence say nothing of the bin, and all others the same: the interval is one number."""
     lengths, values = [4, 4, 4], [[0.1, 0.2, 0.3, 0.7], [0.1], [0.5, 0.6]]
-    found = past_future.along({"past": values}, lengths, bins=4, samples=200)
+    with np.errstate(all="raise"):  # nothing is divided by no steps
+        found = past_future.along({"past": values}, lengths, bins=4, samples=200)
     last = found[found.place == 0.875].iloc[0]
     assert [last.value, last.low, last.high] == pytest.approx([0.7] * 3)
     assert last.n == 1
@@ -122,6 +123,8 @@ def test_each_word_of_the_table_of_flips_has_the_number_of_its_sentence():
     table = past_future.flip_table([MASS, MASS[:, :1], MASS[:, ::-1]], [{(1, 0)}, set(), {(0, 3), (1, 0)}])
     rows = table[["sentence", "word", "flip", "written"]].to_numpy()
     np.testing.assert_array_equal(rows, [[0, 1, np.nan, 1], [2, 0, np.nan, 4], [2, 1, 3, 1]])
+    short = past_future.flip_table([MASS[2:].transpose(1, 0, 2).repeat(2, axis=1)], [{(3, 1)}])  # more words than steps
+    assert short[["word", "written"]].to_numpy().tolist() == [[3, 2]]
     assert past_future.flip_table([], []).empty
 
 

@@ -126,6 +126,12 @@ def test_entropy_and_diversity_count_every_position_alike():
     for measure, of in (("entropy", routing.entropy), ("diversity", routing.diversity)):
         rows = found[(found.measure == measure) & (found.layer == 0)]
         np.testing.assert_allclose(rows.value, 0.9 * of(first) + 0.1 * of(second), rtol=1e-12)
+    others = _assignments(3, 9), _assignments(4, 1)
+    spreads = [routing.together(map(routing.spread, pair)) for pair in ((first, second), others)]
+    deltas = routing.differences(*spreads, samples=50).set_index("measure").delta
+    for measure, of in (("entropy", routing.entropy), ("diversity", routing.diversity)):
+        long, short = (of(one)[-1] - of(other)[-1] for one, other in zip((first, second), others, strict=True))
+        assert deltas[measure] == pytest.approx(0.9 * long + 0.1 * short)
 
 
 def test_activations_are_the_mean_lowest_and_highest_of_a_position():
@@ -134,6 +140,9 @@ def test_activations_are_the_mean_lowest_and_highest_of_a_position():
     assert table.loc["activation_low", "value"] == pytest.approx(0.2)
     assert table.loc["activation_high", "value"] == pytest.approx(0.8)
     assert table.loc["activation_low", "iteration"] == 2
+    one = routing.spread(_assignments(1, 1), np.array([[0.4, 0.9]]))
+    both = routing.measures(routing.together([routing.spread(_assignments(1, 2), active), one]), samples=50)
+    assert both.set_index("measure").loc["activation_low", "value"] == pytest.approx((0.1 + 0.3 + 0.4) / 3)
     assert "activation_low" not in set(routing.measures(routing.spread(_assignments(1, 2)), samples=50).measure)
 
 

@@ -1,5 +1,9 @@
-"""The laws that hold for every system, as functions of a system: what the parametrised tests and the pairs share."""
+"""The laws that hold for every system, as functions of a system: what the parametrised tests and the pairs share.
 
+They hold on the device that NMT_TEST_DEVICE names, the CPU unless it says otherwise; what is drawn is the same on all.
+"""
+
+import os
 from dataclasses import replace
 from functools import partial
 
@@ -13,6 +17,7 @@ from core_models.text.batches import Batch, collate
 from core_models.text.documents import joined
 from core_models.text.vocabulary import BOS, EOS
 
+DEVICE = os.environ.get("NMT_TEST_DEVICE", "cpu")
 WORDS = 19
 COMBINATIONS = [
     "qcn-reg:correlation=eq7,transforms=per_distance,grouping=per_sentence,query_pool=unit,norm=post,iterations=2",
@@ -70,7 +75,7 @@ def random_system(model, dtype: torch.dtype = torch.float64, words: int = WORDS,
     with torch.no_grad():
         for parameter in system.parameters():
             parameter += 0.1 * torch.randn_like(parameter)
-    return system
+    return system.to(DEVICE)
 
 
 def random_sentences(lengths: list[int], seed: int, words: int = WORDS) -> list[list[int]]:
@@ -83,7 +88,7 @@ def batch_of(system: System, sources: list[list[int]], targets: list[list[int]] 
     nearest is missing, of some a farther one, and some have none at all."""
     use = system.context
     if not use.sentences:
-        return collate(sources, targets)
+        return collate(sources, targets).to(DEVICE)
     contexts, outputs = [], []
     for source in sources:
         generator = torch.Generator().manual_seed(sum(source) * 31 + len(source))
@@ -94,8 +99,8 @@ def batch_of(system: System, sources: list[list[int]], targets: list[list[int]] 
             words = random_sentences(each, seed)
             into.append([ids if there else None for ids, there in zip(words, present, strict=True)])
     if use.joined:
-        return collate([joined(*both) for both in zip(sources, contexts, strict=True)], targets)
-    return collate(sources, targets, contexts, outputs=outputs if use.outputs else None)
+        return collate([joined(*both) for both in zip(sources, contexts, strict=True)], targets).to(DEVICE)
+    return collate(sources, targets, contexts, outputs=outputs if use.outputs else None).to(DEVICE)
 
 
 def log_probs(system: System, batch: Batch) -> Tensor:
@@ -113,22 +118,24 @@ def assert_stepping_is_forcing(system: System, steps: int = 36, seed: int = 3) -
     generator = torch.Generator().manual_seed(seed)
     sources, beams = random_sentences([7, 1, 4, 5], seed), 3
     state = system.start(system.encode(batch_of(system, sources)))
-    words = torch.full((len(sources), 1), BOS)
-    rows = torch.arange(len(sources))
+    words = torch.full((len(sources), 1), BOS, device=DEVICE)
+    rows = torch.arange(len(sources), device=DEVICE)
     told, history = (
-        torch.empty(len(sources), 1, 0, WORDS, dtype=dtype),
-        torch.empty(len(sources), 1, 0, dtype=torch.long),
+        torch.empty(len(sources), 1, 0, WORDS, dtype=dtype, device=DEVICE),
+        torch.empty(len(sources), 1, 0, dtype=torch.long, device=DEVICE),
     )
     for step in range(steps):
         scores, state = system.step(words, state)
         told = torch.cat([told, torch.log_softmax(scores.values, dim=-1)[:, :, None]], dim=2)
         history = torch.cat([history, words[..., None]], dim=2)
-        kept = torch.tensor([2, 0, 3]) if step == 4 else torch.tensor([1, 0]) if step == 9 else None
-        parents = torch.randint(words.shape[1], (len(rows) if kept is None else len(kept), beams), generator=generator)
+        dropping = {4: [2, 0, 3], 9: [1, 0]}.get(step)
+        kept = None if dropping is None else torch.tensor(dropping, device=DEVICE)
+        parents = torch.randint(words.shape[1], (len(rows if kept is None else kept), beams), generator=generator)
+        parents = parents.to(DEVICE)
         state = state.select(kept, parents)
-        order = torch.arange(len(rows)) if kept is None else kept
+        order = torch.arange(len(rows), device=DEVICE) if kept is None else kept
         rows, told, history = rows[order], told[order[:, None], parents], history[order[:, None], parents]
-        words = torch.randint(EOS + 1, WORDS, parents.shape, generator=generator)
+        words = torch.randint(EOS + 1, WORDS, parents.shape, generator=generator).to(DEVICE)
     targets = history[..., 1:].flatten(0, 1).tolist()
     repeated = [sources[row] for row in rows for _ in range(beams)]
     expected = log_probs(system, batch_of(system, repeated, targets))
@@ -166,7 +173,7 @@ def awkward_batch(system: System | None = None) -> Batch:
     batch = make(random_sentences([1, 0, 4, 2], 7), random_sentences([1, 0, 3, 5], 8))
     source_mask, target_mask = batch.source_mask.clone(), batch.target_mask.clone()
     source_mask[3], target_mask[3] = False, False
-    return replace(batch, source_mask=source_mask, target_mask=target_mask)
+    return replace(batch, source_mask=source_mask, target_mask=target_mask).to(DEVICE)
 
 
 def backward(system: System, batch: Batch) -> None:

@@ -9,7 +9,7 @@ from core_models.config import SearchConfig
 from core_models.search import Scores, beam_search, candidates, penalty
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, EOS, PAD
-from tests.core_models.laws import SYSTEMS, log_probs, random_sentences, random_system
+from tests.core_models.laws import DEVICE, SYSTEMS, log_probs, random_sentences, random_system
 from tests.core_models.table_model import Table, next_log_probs, random_table
 
 LIMITS = torch.tensor([6, 3, 8])
@@ -160,11 +160,12 @@ def test_a_beam_as_wide_as_the_tree_is_brute_force(name, kind, alpha, prefix):
     sources = random_sentences([3, 1], 4, TINY)
     settings = SearchConfig(beam=27 * 4, n_best=5, length_penalty=alpha, penalty=kind)
     outputs = [list(words) for length in range(LONGEST) for words in itertools.product([1, 4, 5], repeat=length)]
-    forced = torch.tensor([prefix, prefix]) if prefix else None
+    forced = torch.tensor([prefix, prefix], device=DEVICE) if prefix else None
+    limits = torch.tensor([LONGEST] * 2, device=DEVICE)
     with torch.no_grad():
-        found = beam_search(system, system.encode(collate(sources)), torch.tensor([LONGEST] * 2), settings, forced)
+        found = beam_search(system, system.encode(collate(sources).to(DEVICE)), limits, settings, forced)
         for source, sentence in zip(sources, found, strict=True):
-            batch = collate([source] * len(outputs), outputs)
+            batch = collate([source] * len(outputs), outputs).to(DEVICE)
             told = log_probs(system, batch).gather(2, batch.target[..., None])[..., 0]
             totals = (told * batch.target_mask).sum(1).tolist()
             allowed = [
