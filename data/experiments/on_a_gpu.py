@@ -49,7 +49,7 @@ LAWS = {
 def laws(asked: argparse.Namespace) -> list[Part]:
     """The tests of the laws, on the device."""
     processes = ["-n", "0"] if asked.tiny else ["-n", "8", "--dist", "load"]
-    few = " and (han or em-routing) and not post" if asked.tiny else ""
+    few = " and (san-encoder or em-routing) and not (post or capsules or votes)" if asked.tiny else ""
     return [
         Part(
             f"laws-{name}",

@@ -1,4 +1,4 @@
-"""Systems measured on a device: broken numbers are found and named, rows are kept, and what is kept is not made again."""
+"""Systems measured on a device: broken numbers are named, rows are kept, and what is kept is not measured again."""
 
 import math
 
