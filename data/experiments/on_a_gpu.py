@@ -118,7 +118,7 @@ def trainings(asked: argparse.Namespace) -> list[Part]:
             continue
         data = ["--data", str(files)] if files.parts else []
         processes = [] if asked.tiny else ["--processes", "4"]
-        run = [*_workbench(), "experiment", "run", str(grid), "--root", str(asked.results / "runs"), *data]
+        run = [*_workbench(), "experiment", "run", str(grid), "--runs", str(asked.results / "runs"), *data]
         commands = [[*run, "--device", asked.device, *processes], _table(grid, asked.results)]
         found.append(Part(f"train-{grid.stem}", f"data/experiments/{grid.stem}.yaml", commands, 30))
     return found
@@ -138,7 +138,7 @@ def _files(grid: str, data: Path | None) -> Path | None:
 def _table(grid: Path, results: Path) -> list[str]:
     tables = results / "tables"
     tables.mkdir(parents=True, exist_ok=True)
-    return [*_workbench(), "experiment", "table", str(grid), "--root", str(results / "runs"), "--csv", str(tables)]
+    return [*_workbench(), "experiment", "table", str(grid), "--runs", str(results / "runs"), "--csv", str(tables)]
 
 
 def _tiny_grid(results: Path) -> Path:

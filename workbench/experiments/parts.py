@@ -22,7 +22,7 @@ from workbench.whole_files import replacing, write_whole
 
 STATES = ("done", "failed", "cut off", "not begun")
 LEAST_SECONDS = 20.0  # with less than this left, no part is begun
-GRACE_SECONDS = 10.0  # between asking a command to end and killing it
+GRACE_SECONDS = 30.0  # between asking a command to end and killing it, at most a quarter of its time
 LARGEST_LOG = 300_000  # bytes of a log's end that are packed
 
 
@@ -110,7 +110,11 @@ def _last_line(log: Path) -> str:
 
 
 def _call(command: Sequence[str], environment: dict[str, str], seconds: float, log: int) -> int | None:
-    """A command's exit code; None where it had to be ended, with all that it had started, because time was up."""
+    """A command's exit code; None where it had to be ended, with all that it had started, because time was up.
+
+    It is asked to end a little before that, so that a training can save where it is.
+    """
+    end = time.monotonic() + seconds
     try:
         # A group of its own, so that it ends with its children; no session, so that it ends with its terminal.
         process = subprocess.Popen(
@@ -120,18 +124,17 @@ def _call(command: Sequence[str], environment: dict[str, str], seconds: float, l
         os.write(log, f"{error}\n".encode())
         return 127
     try:
-        return process.wait(seconds)
+        return process.wait(seconds - min(GRACE_SECONDS, seconds / 4))
     except subprocess.TimeoutExpired:
-        _end(process)
+        _end(process, end)
         return None
     except BaseException:
-        _end(process)
+        _end(process, time.monotonic() + GRACE_SECONDS)
         raise
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], until: float) -> None:
     """End a process and its group: asked first, then killed. Until it is waited for, its number is nobody else's."""
-    until = time.monotonic() + GRACE_SECONDS
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGTERM)
         while time.monotonic() < until and not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
