@@ -78,7 +78,7 @@ def steps(asked: argparse.Namespace) -> list[Part]:
         return Part(name, measures, [command], minutes)
 
     speeds = ["--precision", "float32", "--precision", "tf32", "--precision", "bfloat16"]
-    few = ["--steps", "2"] if asked.tiny else ["--steps", "5"]
+    few = ["--steps", "2", "--size", "256"] if asked.tiny else ["--steps", "5", "--size", "4096"]
     everything = HEADLINE[:2] if asked.tiny else []
     return [
         part("finite-documents", "losses and gradients, bfloat16, documents", "finite", each(DOCUMENTS), *few),

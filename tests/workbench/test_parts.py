@@ -92,13 +92,13 @@ def test_a_limit_ends_a_part_with_the_processes_it_started_and_the_next_call_goe
     )
     parts = [Part("long", "", [_python(code)], 1), _counting("next", tmp_path)]
     began = time.monotonic()
-    assert _run(parts, tmp_path, limit=3) == {"long": "cut off", "next": "done"}
-    assert time.monotonic() - began < 15
+    assert _run(parts, tmp_path, limit=8) == {"long": "cut off", "next": "done"}
+    assert time.monotonic() - began < 30
     assert _ended(int(child.read_text()))
     assert outcome(parts[0], tmp_path).failures == 0
     assert _run(parts, tmp_path) == {"long": "done", "next": "done"}
     assert kept.read_text() == "xx"
-    assert outcome(parts[0], tmp_path).seconds >= 3
+    assert outcome(parts[0], tmp_path).seconds >= 6
 
 
 def test_being_cut_off_is_a_failure_of_a_part_that_begins_anew(tmp_path):
