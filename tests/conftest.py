@@ -1,6 +1,7 @@
 """What every test may ask for: one torch thread a worker, and a tiny prepared parallel text."""
 
 import itertools
+import os
 import random
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,12 @@ _WORDS = {
     "here": "hier",
     "and": "und",
 }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_state(tmp_path_factory) -> None:
+    """No test, and nothing that it starts, writes into the home of whoever runs it."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from typing import Literal
 
 import streamlit as st
 
-from workbench import jobs
+from workbench import jobs, startable
 from workbench import view as views
 from workbench.drawing import Request, short_names
 from workbench.overview import known
@@ -216,11 +216,12 @@ def empty(said: str, command: str | None = None) -> None:
 
 
 def _run_now(commands: Sequence[str]) -> None:
-    able = [arguments for line in commands if (arguments := jobs.startable(line))]
+    root = current().root
+    able = [arguments for line in commands if (arguments := startable.read(line, root))]
     with sentences_for_errors():
         for arguments in able:
             label = "Run now" if len(able) == 1 else f"Run now: {as_typed(jobs.title_of(arguments))}"
-            job_view.offer(current().root / jobs.FOLDER, arguments, label)
+            job_view.offer(root, arguments, label)
     if able:
         st.page_link(page_file("jobs"), label="All jobs", icon=":material/arrow_forward:")
 

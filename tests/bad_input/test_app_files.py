@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.workbench.held_jobs import held, prepare
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
-from workbench import jobs
+from workbench import jobs, state_folder
 
 SECONDS = 60.0
 
@@ -81,27 +82,25 @@ def test_runs_that_may_only_be_read_are_shown_and_what_cannot_be_written_is_said
         at = open_page(page, runs=["one", "two"])
         assert not at.error, (page, [error.value for error in at.error])
         assert charts(at), page
-    _start_is_refused(read_only)
 
 
-def test_a_folder_for_jobs_that_cannot_be_made_is_said(shown):
-    (shown / jobs.FOLDER).touch()
-    _start_is_refused(shown)
-
-
-def _start_is_refused(root: Path) -> None:
+def test_a_folder_for_jobs_that_cannot_be_made_is_said(shown, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(state_folder.HOME, str(tmp_path / "file"))
     at = open_page("start")
     next(button for button in at.button if button.label == "Build the demo").click().run()
     assert not at.exception
     said = at.error[0].value.replace("\\", "")
-    assert str(root / jobs.FOLDER) in said
+    assert str(tmp_path / "file") in said
     assert "no job can be started" in said
-    assert "make it writable, or open the app with another one" in said
-    assert "workbench app --runs FOLDER" in codes(at)
+    assert "make it writable, or name another one in XDG_STATE_HOME" in said
 
 
-def test_a_job_that_is_killed_is_said_to_be_lost_and_can_be_started_again(shown):
-    job = jobs.start(shown / jobs.FOLDER, ["systems", "--sizes"])
+def test_a_job_that_is_killed_is_said_to_be_lost_and_can_be_started_again(tmp_path, monkeypatch):
+    root = prepare(tmp_path, monkeypatch)
+    monkeypatch.setenv("WORKBENCH_RUNS", str(root))
+    command = held(root, "run")
+    job = jobs.start(root, command)
     os.killpg(job.process, signal.SIGKILL)
     deadline = time.monotonic() + SECONDS
     while job.state == jobs.RUNNING and time.monotonic() < deadline:
@@ -110,8 +109,8 @@ def test_a_job_that_is_killed_is_said_to_be_lost_and_can_be_started_again(shown)
     assert at.dataframe[0].value["state"].tolist() == ["lost"]
     assert any(text.startswith("Lost: its process is gone without a result") for text in texts(at))
     at.button(key="start-again").click().run()
-    assert at.dataframe[0].value["command"].tolist() == ["workbench systems --sizes"] * 2
-    newest = jobs.list_jobs(shown / jobs.FOLDER)[0]
+    assert at.dataframe[0].value["command"].tolist() == [job.command] * 2
+    newest = jobs.list_jobs(root)[0]
     assert newest.folder != job.folder
     newest.cancel()
 
@@ -132,6 +131,6 @@ def test_two_tabs_start_a_job_once(shown):
     for tab in (first, second):  # the second has the button yet: it was drawn before the first was pressed
         next(button for button in tab.button if button.label == "Build the demo").click().run()
         assert not tab.exception
-    (job,) = jobs.list_jobs(shown / jobs.FOLDER)
+    (job,) = jobs.list_jobs(shown)
     assert "Cancel" in [button.label for button in second.button]
     job.cancel()

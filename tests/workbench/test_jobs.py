@@ -1,6 +1,7 @@
 """Long work as a process of its own: how it ends, what it says, and that its state is a matter of files."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -13,19 +14,24 @@ from pathlib import Path
 import psutil
 import pytest
 
-from workbench import jobs
+from tests.workbench.held_jobs import GONE, asleep, held, lay_down, prepare
+from workbench import jobs, processes
 from workbench.runs import open_run
-from workbench.training import finished, train
+from workbench.training import finished, new_run, train
 
 SECONDS = 60.0  # a busy machine imports PyTorch slowly
-GONE = 2**22 + 1  # above the largest process number of Linux
 with_births = pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="this system keeps no /proc")
 
 
-def _until(condition, job: jobs.Job) -> None:
+@pytest.fixture(autouse=True)
+def root(tmp_path, monkeypatch) -> Path:
+    return prepare(tmp_path, monkeypatch)
+
+
+def _until(condition, job: jobs.Job | None = None) -> None:
     deadline = time.monotonic() + SECONDS
     while not condition():
-        assert time.monotonic() < deadline, f"{job.state}; its log: {job.log}"
+        assert time.monotonic() < deadline, f"{job.state}; its log: {job.log}" if job else "it takes too long"
         time.sleep(0.02)
 
 
@@ -42,20 +48,20 @@ def _ended(job: jobs.Job) -> str:
     return job.state
 
 
-def test_a_command_that_ends_well_is_done_and_its_log_is_kept(tmp_path):
-    job = jobs.start(tmp_path / "jobs", ["--help"], "Help")
+def test_a_command_that_ends_well_is_done_and_its_log_is_kept(root):
+    job = jobs.start(root, ["trace", "--help"], "Help")
     assert _ended(job) == "done"
-    assert "Look inside neural machine translation" in job.log
+    assert "keep what happened inside" in job.log
     assert job.last_line.strip() == job.log.strip().split("\n")[-1].strip()
-    assert (job.title, job.command) == ("Help", "workbench --help")
+    assert (job.title, job.command) == ("Help", "workbench trace --help")
     assert job.started <= job.ended <= time.time()
-    (again,) = jobs.list_jobs(tmp_path / "jobs")  # as an app that is started later finds it
+    (again,) = jobs.list_jobs(root)  # as an app that is started later finds it
     assert again == job
     assert (again.state, again.log) == ("done", job.log)
 
 
-def test_a_command_that_fails_is_failed_with_its_sentence_and_can_be_started_again(tmp_path):
-    job = jobs.start(tmp_path / "jobs", ["resume", str(tmp_path / "nowhere")])
+def test_a_command_that_fails_is_failed_with_its_sentence_and_can_be_started_again(root):
+    job = jobs.start(root, ["resume", str(root / "nowhere")])
     assert _ended(job) == "failed"
     assert (job.exit_code, job.title) == (2, "resume nowhere")
     assert "no run here: config.yaml is missing" in job.last_line
@@ -63,17 +69,20 @@ def test_a_command_that_fails_is_failed_with_its_sentence_and_can_be_started_aga
     assert second.folder != job.folder
     assert (second.arguments, second.title) == (job.arguments, job.title)
     assert _ended(second) == "failed"
-    assert jobs.latest(tmp_path / "jobs", job.arguments) == second
+    assert jobs.latest(root, job.arguments) == second
 
 
-def test_a_cancelled_training_ends_whole_says_how_to_go_on_and_goes_on(tmp_path, demo_runs):
+def _endless(root: Path, demo_runs: Path) -> Path:
+    """A run that has begun and would train for days."""
+    settings = {"max_steps": 1_000_000, "validate_every": 3, "log_every": 1, "batch_tokens": 256}
+    new_run(root / "run", "transformer:preset=tiny", demo_runs / "demo" / "data", settings)
+    return root / "run"
+
+
+def test_a_cancelled_training_ends_whole_says_how_to_go_on_and_goes_on(root, demo_runs):
     """The job's state says that it is ending until all that it started is gone."""
-    run = tmp_path / "run"
-    settings = ("max_steps=1000000", "validate_every=3", "log_every=1", "batch_tokens=256")
-    arguments = ["train", "transformer:preset=tiny", "--data", str(demo_runs / "demo" / "data"), "--out", str(run)]
-    job = jobs.start(
-        tmp_path / "jobs", [*arguments, "--device", "cpu", *(part for one in settings for part in ("--set", one))]
-    )
+    run = _endless(root, demo_runs)
+    job = jobs.start(root, ["resume", str(run)])
     _until(lambda: list(run.glob("state/step-*/progress.json")), job)
     family = [psutil.Process(job.process), *psutil.Process(job.process).children(recursive=True)]
     assert len(family) > 1, "the shell and the command"
@@ -96,21 +105,21 @@ def test_a_cancelled_training_ends_whole_says_how_to_go_on_and_goes_on(tmp_path,
     assert finished(run)
 
 
-def test_one_command_runs_once_whoever_starts_it(tmp_path):
+def test_one_command_runs_once_whoever_starts_it(root):
     """Two tabs at the same moment; another command is another job, also within one second."""
-    commands = [["--help"]] * 4 + [["figure", "--help"]]
+    commands = [["demo", "--help"]] * 4 + [["trace", "--help"]]
     with ThreadPoolExecutor(5) as tabs:
-        started = list(tabs.map(lambda arguments: jobs.start(tmp_path / "jobs", arguments), commands))
+        started = list(tabs.map(lambda arguments: jobs.start(root, arguments), commands))
     assert len({job.folder for job in started}) == 2
-    assert len(jobs.list_jobs(tmp_path / "jobs")) == 2
+    assert len(jobs.list_jobs(root)) == 2
     assert [_ended(job) for job in started] == ["done"] * 5
-    assert jobs.start(tmp_path / "jobs", ["--help"]).folder not in {job.folder for job in started}
+    assert jobs.start(root, ["demo", "--help"]).folder not in {job.folder for job in started}
 
 
 @pytest.mark.parametrize(("whole", "state"), [(True, "lost"), (False, "failed")])
-def test_a_job_that_is_killed_from_outside(tmp_path, whole, state):
+def test_a_job_that_is_killed_from_outside(root, whole, state):
     """With the shell that waits for it nobody is left to write a result; alone, its signal is its result."""
-    job = jobs.start(tmp_path, ["systems", "--sizes"])
+    job = jobs.start(root, held(root, "one"))
     shell = psutil.Process(job.process)
     _until(lambda: shell.children() or job.state not in jobs.ACTIVE, job)
     (command,) = shell.children()
@@ -123,17 +132,15 @@ def test_a_job_that_is_killed_from_outside(tmp_path, whole, state):
 
 
 @with_births
-def test_a_job_goes_on_when_the_app_that_started_it_is_stopped(tmp_path, demo_runs):
+def test_a_job_goes_on_when_the_app_that_started_it_is_stopped(root, demo_runs):
     """As by Ctrl-C in its terminal, then by force: the job is in no group of the app's, and another app finds it."""
-    data, settings = demo_runs / "demo" / "data", ("max_steps=1000000", "log_every=1", "batch_tokens=256")
-    arguments = ["train", "transformer:preset=tiny", "--data", str(data), "--out", str(tmp_path / "run")]
-    arguments += ["--device", "cpu", *(part for one in settings for part in ("--set", one))]
+    arguments = ["resume", str(_endless(root, demo_runs))]
     script = (
         "import sys, time; from pathlib import Path; from workbench import jobs\n"
         "jobs.start(Path(sys.argv[1]), sys.argv[2:]); print('started', flush=True); time.sleep(600)"
     )
     app = subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path / "jobs"), *arguments],
+        [sys.executable, "-c", script, str(root), *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     assert app.stdout.readline() == b"started\n"
@@ -141,36 +148,85 @@ def test_a_job_goes_on_when_the_app_that_started_it_is_stopped(tmp_path, demo_ru
         with suppress(ProcessLookupError):
             os.killpg(app.pid, number)
     app.wait()
-    (job,) = jobs.list_jobs(tmp_path / "jobs")
+    (job,) = jobs.list_jobs(root)
     _until(lambda: job.progress is not None, job)  # what it says goes on, too
     assert job.state == "running"
-    again = jobs.start(tmp_path / "jobs", arguments)
+    again = jobs.start(root, arguments)
     assert again.folder == job.folder, "the same command is not begun a second time"
     job.cancel()
     assert _ended(job) == "cancelled"
 
 
-def test_a_command_outlives_its_shell_and_is_still_running(tmp_path):
-    shell = subprocess.Popen(["/bin/sh", "-c", "sleep 60 &"], start_new_session=True)
-    shell.wait()
-    job = jobs.Job(tmp_path, "t", ("systems",), shell.pid, 0.0, "birth of the shell")
-    assert job.state == "running"
-    job.cancel()
-    _until(lambda: job.state == "cancelled", job)
+def test_what_outlives_its_shell_is_still_running_and_can_be_ended(root, tmp_path):
+    folder = lay_down(root, "orphaned")
+    with asleep(tmp_path, str(folder)) as shell:
+        _until(lambda: psutil.Process(shell.number).children())
+        psutil.Process(shell.number).kill()
+        (folder / "job.json").unlink()
+        folder.rmdir()
+        lay_down(root, "orphaned", shell)
+        (job,) = jobs.list_jobs(root)
+        _until(lambda: not _is_alive(psutil.Process(shell.number)))
+        assert job.state == "running"
+        job.cancel()
+        _until(lambda: job.state == "cancelled", job)
+
+
+@pytest.mark.parametrize("birth", ["", "long ago"])
+@pytest.mark.parametrize("cancelled", [1, 2])
+def test_a_process_that_is_not_the_jobs_own_is_never_signalled(root, tmp_path, birth, cancelled):
+    """A number alone says nothing: it may be anybody's, and so may all of its group."""
+    with asleep(tmp_path) as shell:
+        for number in (shell.number, os.getpid(), 1):
+            folder = lay_down(root, f"of-{number}", shell, process=number, birth=birth)
+            (job,) = (job for job in jobs.list_jobs(root) if job.folder == folder)
+            assert job.state == "lost"
+            for _ in range(cancelled):
+                job.cancel()
+            assert not (folder / "cancelled").exists()
+        time.sleep(0.1)
+        assert _is_alive(psutil.Process(shell.number))
+        assert psutil.Process(shell.number).children(), "nor what it started"
+
+
+@pytest.mark.parametrize("number", [-5, -1, 0, 1])
+def test_a_number_below_two_is_no_process(number):
+    shell = processes.Shell(number, processes.birth_of(max(number, 1)), "")
+    assert not shell.alive
+    shell.signal(signal.SIGTERM)  # 0 would be our own group, -1 everybody: we are here to say so
+
+
+def test_one_process_of_somebodys_group_is_not_taken_for_a_job(tmp_path):
+    """Its own birth is right, and yet no shell of ours leads that group."""
+    with asleep(tmp_path) as shell:
+        _until(lambda: psutil.Process(shell.number).children())
+        (child,) = psutil.Process(shell.number).children()
+        assert not processes.Shell(child.pid, processes.birth_of(child.pid), "").alive
+        assert processes.Shell(shell.number, shell.birth, "").alive
 
 
 @with_births
 def test_a_process_number_that_went_to_another_process_is_not_taken_for_the_job(tmp_path):
-    def of(birth: str) -> jobs.Job:
-        return jobs.Job(tmp_path, "t", (), os.getpid(), 0.0, birth)
+    with asleep(tmp_path) as shell:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        stat = Path(f"/proc/{shell.number}/stat").read_text()
+        ticks = stat.rpartition(")")[2].split()[19]  # field 22, starttime: man 5 proc
+        births = {f"{boot} {ticks}": True, f"{boot} {int(ticks) - 1}": False, f"another boot {ticks}": False}
+        assert {birth: processes.Shell(shell.number, birth, "").alive for birth in births} == births
 
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]  # field 22, starttime: man 5 proc
-    assert of(f"{boot} {ticks}").state == "running"
-    assert of(f"{boot} {int(ticks) - 1}").state == "lost"
-    assert of(f"another boot {ticks}").state == "lost"
-    of(f"another boot {ticks}").cancel()  # ends nobody: we are here to say so
-    assert not (tmp_path / "cancelled").exists()
+
+def test_where_there_is_no_table_of_processes_births_are_told_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("workbench.processes._TABLE", tmp_path / "no-proc")
+    with asleep(tmp_path) as shell:
+        assert shell.birth == repr(psutil.Process(shell.number).create_time())
+        assert shell.alive
+        assert not processes.Shell(shell.number, "1.0", "").alive
+        shell.signal(signal.SIGKILL)
+        _until(lambda: not shell.alive)
+
+
+_WHOLE = {"root": "ROOT", "title": "t", "arguments": ["resume", "x"], "process": GONE, "birth": "", "started": 1.0,
+          "asked": 1.0}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -181,34 +237,33 @@ def test_a_process_number_that_went_to_another_process_is_not_taken_for_the_job(
         "null",
         "{}",
         '{"title": "cut',
-        '{"title": "x", "arguments": 3, "process": 1, "started": 0}',
-        '{"title": "x", "arguments": ["a"], "process": null, "started": 0}',
+        *(
+            json.dumps(_WHOLE | change)
+            for change in (
+                {"arguments": 3}, {"arguments": [3]}, {"arguments": None}, {"process": None}, {"process": "7"},
+                {"process": -1}, {"process": 2**40}, {"process": True}, {"process": 7.0}, {"started": math.nan},
+                {"started": math.inf}, {"started": 1e300}, {"started": -1e300}, {"asked": math.nan}, {"title": 3},
+                {"birth": None}, {"root": "/elsewhere"}, {"root": None}, {"more": 1},
+            )
+        ),
     ],
-)
-def test_what_is_no_job_is_passed_over(tmp_path, rubbish):
-    whole = {"title": "t", "arguments": ["c"], "process": GONE, "started": 1.0}
-    for name, text in (("20200101-000000-whole", json.dumps(whole)), ("20210101-000000-rubbish", rubbish)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "job.json").write_text(text)
-    (tmp_path / "file").touch()
-    assert [job.folder.name for job in jobs.list_jobs(tmp_path)] == ["20200101-000000-whole"]
-    assert jobs.list_jobs(tmp_path / "nowhere") == []
+)  # fmt: skip
+def test_what_is_no_job_is_passed_over(root, rubbish):
+    whole = lay_down(root, "20200101-000000-whole")
+    folder = lay_down(root, "20210101-000000-rubbish")
+    (folder / "job.json").write_text(rubbish.replace("ROOT", str(root.resolve())))
+    (whole.parent / "file").touch()
+    assert [job.folder for job in jobs.list_jobs(root)] == [whole]
+    assert jobs.list_jobs(root / "nowhere") == []
 
 
-def _lay_down(folder: Path, process: int, started: float = 1.0, **files: str) -> None:
-    folder.mkdir(parents=True)
-    told = {"title": folder.name, "arguments": ["systems"], "process": process, "started": started}
-    (folder / "job.json").write_text(json.dumps(told))
-    for name, text in files.items():
-        (folder / name).write_text(text)
-
-
-def test_newest_first_and_only_what_has_ended_is_cleared(tmp_path):
-    for second in (1, 3, 2):
-        _lay_down(tmp_path / f"{second}", os.getpid() if second == 3 else GONE, second)
-    assert [job.title for job in jobs.list_jobs(tmp_path)] == ["3", "2", "1"]
-    jobs.clear(tmp_path)
-    assert [job.title for job in jobs.list_jobs(tmp_path)] == ["3"]
+def test_newest_first_and_only_what_has_ended_is_cleared(root, tmp_path):
+    with asleep(tmp_path) as shell:
+        for second in (1, 3, 2):
+            lay_down(root, f"{second}", shell if second == 3 else None, started=float(second), asked=float(second))
+        assert [job.title for job in jobs.list_jobs(root)] == ["3", "2", "1"]
+        jobs.clear(root)
+        assert [job.title for job in jobs.list_jobs(root)] == ["3"]
 
 
 @pytest.mark.parametrize(
@@ -225,10 +280,13 @@ def test_newest_first_and_only_what_has_ended_is_cleared(tmp_path):
         ({"cancelled": "", "exit": "0\n"}, True, "done"),  # it was quicker than the one who cancelled it
     ],
 )
-def test_states(tmp_path, files, gone, state):
+def test_states(root, tmp_path, files, gone, state):
     """The result decides where there is one; else whether the process lives, and whether it was asked to end."""
-    _lay_down(tmp_path / "job", GONE if gone else os.getpid(), **files)
-    assert [job.state for job in jobs.list_jobs(tmp_path)] == [state]
+    with asleep(tmp_path) as shell:
+        folder = lay_down(root, "job", None if gone else shell)
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        assert [job.state for job in jobs.list_jobs(root)] == [state]
 
 
 @pytest.mark.parametrize(
@@ -244,36 +302,18 @@ def test_states(tmp_path, files, gone, state):
 )
 def test_the_last_line_and_the_share_that_the_newest_bar_says(tmp_path, log, last, progress):
     (tmp_path / "log.txt").write_bytes(log)
-    job = jobs.Job(tmp_path, "t", (), GONE, 0.0)
+    job = jobs.Job(tmp_path, tmp_path, "t", (), GONE, 0.0)
     assert (job.last_line, job.progress) == (last, progress)
 
 
 def test_of_a_long_log_the_end_is_read(tmp_path):
     (tmp_path / "log.txt").write_text("".join(f"line {number}\n" for number in range(1_000_000)))
-    job = jobs.Job(tmp_path, "t", (), GONE, 0.0)
+    job = jobs.Job(tmp_path, tmp_path, "t", (), GONE, 0.0)
     assert job.last_line == "line 999999"
     assert len(job.log) < 20_000
 
 
-@pytest.mark.parametrize(
-    ("line", "arguments"),
-    [
-        ("workbench trace '/runs/a b' --test test", ("trace", "/runs/a b", "--test", "test")),
-        ("workbench demo --runs /runs", ("demo", "--runs", "/runs")),
-        ("workbench train future-cost-2 --data DATA --out /runs/NAME", ()),
-        ("workbench aligner --source FILE", ()),
-        ("workbench app", ()),  # never ends
-        ("rm -rf /runs", ()),
-        ("workbench", ()),
-        ("workbench trace 'unclosed", ()),
-        ("", ()),
-    ],
-)
-def test_a_page_may_start_our_own_commands_that_leave_no_word_open(line, arguments):
-    assert jobs.startable(line) == arguments
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
-    (tmp_path / "runs").touch()
-    with pytest.raises(jobs.JobError, match=r"runs/\.jobs: not a directory; no job can be started.*--runs FOLDER"):
-        jobs.start(tmp_path / "runs" / ".jobs", ["systems"])
+def test_a_folder_that_cannot_be_written_is_named(root, tmp_path):
+    (tmp_path / "state").touch()
+    with pytest.raises(jobs.JobError, match=r"state/nmt-workbench: not a directory; no job can be started.*XDG_"):
+        jobs.start(root, ["demo", "--help"])

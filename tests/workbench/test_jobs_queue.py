@@ -1,7 +1,4 @@
-"""Jobs wait for their turn: in the order in which they were asked for, begun once, whoever ends, looks or is killed.
-
-A job that is to run until the test lets it go reads its basket from a pipe, which waits for a writer.
-"""
+"""Jobs wait for their turn: in the order in which they were asked for, begun once, whoever ends, looks or is killed."""
 
 import contextlib
 import os
@@ -16,14 +13,17 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
+from tests.workbench.held_jobs import held, let_go, prepare
 from workbench import cli, jobs
 
 SECONDS = 120.0  # a busy machine starts Python slowly
 
 
 @pytest.fixture(autouse=True)
-def one_at_once(monkeypatch):
+def root(tmp_path, monkeypatch) -> Path:
+    """A runs folder whose jobs run one at a time."""
     monkeypatch.delenv(jobs.AT_ONCE, raising=False)
+    return prepare(tmp_path, monkeypatch)
 
 
 def _until(condition, *watched: jobs.Job) -> None:
@@ -36,16 +36,6 @@ def _until(condition, *watched: jobs.Job) -> None:
 def _ended(*watched: jobs.Job) -> list[str]:
     _until(lambda: all(job.state not in jobs.ACTIVE for job in watched), *watched)
     return [job.state for job in watched]
-
-
-def _held(folder: Path, name: str) -> tuple[str, ...]:
-    """The arguments of a command that runs until `_let_go`."""
-    os.mkfifo(folder / name)
-    return ("bundle", str(folder / f"{name}.zip"), "--basket", str(folder / name))
-
-
-def _let_go(folder: Path, name: str) -> None:
-    (folder / name).write_text("{}")
 
 
 def _begun(job: jobs.Job) -> bool:
@@ -65,43 +55,40 @@ def _group(job: jobs.Job) -> list[psutil.Process]:
     return found
 
 
-def test_one_runs_at_a_time_in_the_order_asked_for_and_nobody_need_look(tmp_path):
-    folder = tmp_path / "jobs"
-    first = jobs.start(folder, _held(tmp_path, "pipe"))
-    others = [jobs.start(folder, [name, "--help"]) for name in ("runs", "figure")]
+def test_one_runs_at_a_time_in_the_order_asked_for_and_nobody_need_look(root):
+    first = jobs.start(root, held(root, "pipe"))
+    others = [jobs.start(root, [name, "--help"]) for name in ("demo", "trace")]
     assert [job.state for job in (first, *others)] == ["running", "waiting", "waiting"]
     assert [job.place for job in (first, *others)] == [0, 1, 2]
-    assert jobs.start(folder, ["figure", "--help"]).folder == others[1].folder, "what waits is not asked for twice"
+    assert jobs.start(root, ["trace", "--help"]).folder == others[1].folder, "what waits is not asked for twice"
     assert [job.process for job in others] == [0, 0]
-    _let_go(tmp_path, "pipe")
+    let_go(root, "pipe")
     assert _ended(first, *others) == ["failed", "done", "done"]
     second, third = (job.now for job in others)
     assert first.ended <= second.started <= second.ended <= third.started
-    assert [job.folder for job in jobs.list_jobs(folder)] == [third.folder, second.folder, first.folder]
+    assert [job.folder for job in jobs.list_jobs(root)] == [third.folder, second.folder, first.folder]
 
 
-def test_a_job_that_waits_is_cancelled_without_having_run(tmp_path):
-    folder = tmp_path / "jobs"
-    first = jobs.start(folder, _held(tmp_path, "pipe"))
-    second, third = (jobs.start(folder, [name, "--help"]) for name in ("runs", "figure"))
+def test_a_job_that_waits_is_cancelled_without_having_run(root):
+    first = jobs.start(root, held(root, "pipe"))
+    second, third = (jobs.start(root, [name, "--help"]) for name in ("demo", "trace"))
     second.cancel()
     assert (second.state, third.state, third.place) == ("cancelled", "waiting", 1)
-    _let_go(tmp_path, "pipe")
+    let_go(root, "pipe")
     assert _ended(first, second, third) == ["failed", "cancelled", "done"]
     assert not (second.folder / "log.txt").exists()
-    jobs.clear(folder)
-    assert jobs.list_jobs(folder) == []
+    jobs.clear(root)
+    assert jobs.list_jobs(root) == []
 
 
-def test_a_cancelled_job_hands_its_turn_on(tmp_path):
-    folder = tmp_path / "jobs"
-    first = jobs.start(folder, _held(tmp_path, "pipe"))
-    second = jobs.start(folder, ["runs", "--help"])
+def test_a_cancelled_job_hands_its_turn_on(root):
+    first = jobs.start(root, held(root, "pipe"))
+    second = jobs.start(root, ["demo", "--help"])
     stale = second  # as a page holds it that was drawn while it waited
     _until(lambda: _begun(first), first)
     first.cancel()
     assert _ended(first, second) == ["cancelled", "done"]
-    third = jobs.start(folder, _held(tmp_path, "other"))
+    third = jobs.start(root, held(root, "other"))
     stale.cancel()
     assert third.state == "running", "what has ended is not cancelled, nor is another"
     for _ in range(2):  # a second time: at once
@@ -109,36 +96,32 @@ def test_a_cancelled_job_hands_its_turn_on(tmp_path):
     assert _ended(third) == ["cancelled"]
 
 
-def test_as_many_run_at_once_as_the_environment_says(tmp_path, monkeypatch):
+def test_as_many_run_at_once_as_the_environment_says(root, monkeypatch):
     monkeypatch.setenv(jobs.AT_ONCE, "2")
-    folder = tmp_path / "jobs"
-    held = [jobs.start(folder, _held(tmp_path, name)) for name in ("one", "two", "three")]
-    assert [job.state for job in held] == ["running", "running", "waiting"]
-    _let_go(tmp_path, "two")
-    _until(lambda: held[2].state == "running", *held)
-    assert held[0].state == "running"
+    three = [jobs.start(root, held(root, name)) for name in ("one", "two", "three")]
+    assert [job.state for job in three] == ["running", "running", "waiting"]
+    let_go(root, "two")
+    _until(lambda: three[2].state == "running", *three)
+    assert three[0].state == "running"
     for name in ("one", "three"):
-        _let_go(tmp_path, name)
-    assert _ended(*held) == ["failed"] * 3
+        let_go(root, name)
+    assert _ended(*three) == ["failed"] * 3
 
 
-def test_many_who_ask_and_look_at_the_same_moment_begin_one(tmp_path):
-    folder = tmp_path / "jobs"
-    commands = [_held(tmp_path, f"pipe-{number}") for number in range(4)]
+def test_many_who_ask_and_look_at_the_same_moment_begin_one(root):
+    commands = [held(root, f"pipe-{number}") for number in range(4)]
 
     def ask(arguments: tuple[str, ...]) -> jobs.Job:
-        asked = jobs.start(folder, arguments)
-        jobs.go_on(folder)
+        asked = jobs.start(root, arguments)
+        jobs.go_on(root)
         return asked
 
-    script = (
-        "import sys; from pathlib import Path; from workbench import jobs; jobs.start(Path(sys.argv[1]), sys.argv[2:])"
-    )
+    script = "import pathlib, sys; from workbench import jobs; jobs.start(pathlib.Path(sys.argv[1]), sys.argv[2:-1])"
     with ThreadPoolExecutor(4) as tabs:
-        other_app = subprocess.Popen([sys.executable, "-c", script, str(folder), *commands[3]])
+        other_app = subprocess.Popen([sys.executable, "-c", script, str(root), *commands[3], "asked"])
         asked = list(tabs.map(ask, [*commands[:3], *commands[:3]]))
     assert other_app.wait(SECONDS) == 0
-    found = jobs.list_jobs(folder)
+    found = jobs.list_jobs(root)
     assert len(found) == 4
     assert len({job.folder for job in asked}) == 3
     assert sorted(job.state for job in found) == ["running", "waiting", "waiting", "waiting"]
@@ -148,12 +131,10 @@ def test_many_who_ask_and_look_at_the_same_moment_begin_one(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_where_a_machine_goes_down_the_queue_waits_for_the_app(tmp_path, monkeypatch, number):
+def test_where_a_machine_goes_down_the_queue_waits_for_the_app(root, monkeypatch, number):
     """Everything is told to end, or killed: the next job is not begun for nothing, and the app goes on with it."""
-    root = tmp_path / "runs"
-    folder = root / jobs.FOLDER
-    first = jobs.start(folder, _held(tmp_path, "pipe"))
-    second = jobs.start(folder, ["runs", "--help"])
+    first = jobs.start(root, held(root, "pipe"))
+    second = jobs.start(root, ["demo", "--help"])
     _until(lambda: _begun(first), first)
     os.killpg(first.process, number)
     assert _ended(first) == ["lost" if number == signal.SIGKILL else "failed"]
@@ -169,16 +150,15 @@ def test_where_a_machine_goes_down_the_queue_waits_for_the_app(tmp_path, monkeyp
     assert _ended(second) == ["done"]
 
 
-def test_what_cannot_be_kept_is_not_begun(tmp_path):
-    folder = tmp_path / "jobs"
-    first = jobs.start(folder, _held(tmp_path, "pipe"))
-    second = jobs.start(folder, ["runs", "--help"])
+def test_what_cannot_be_kept_is_not_begun(root):
+    first = jobs.start(root, held(root, "pipe"))
+    second = jobs.start(root, ["demo", "--help"])
     obstacle = second.folder / "job.json.part"
     obstacle.mkdir()  # in place of a full disk
-    _let_go(tmp_path, "pipe")
+    let_go(root, "pipe")
     _ended(first)
     _until(lambda: (second.folder / "log.txt").exists(), second)
     assert (second.state, second.log) == ("waiting", "")
     obstacle.rmdir()
-    jobs.go_on(folder)
+    jobs.go_on(root)
     assert _ended(second) == ["done"]

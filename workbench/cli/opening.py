@@ -85,7 +85,7 @@ def app_command(
         "none",
     ]
     os.environ |= {"WORKBENCH_RUNS": str(root.resolve()), jobs.AT_ONCE: str(at_once)}
-    jobs.go_on(root.resolve() / jobs.FOLDER)
+    jobs.go_on(root)
     os.execve(sys.executable, arguments, os.environ)
 
 

@@ -11,4 +11,4 @@ frame.heading(
     "page is reloaded or the app is closed. Select a row to read its log.",
 )
 scored = ("evaluate", *(run.reference for run in here.tested), "--test", here.view.test)
-job_table.show(here.root / jobs.FOLDER, scored if here.tested else ("demo", "--runs", str(here.root)))
+job_table.show(here.root, scored if here.tested else ("demo", "--runs", str(here.root)))

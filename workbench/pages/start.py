@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import streamlit as st
 
-from workbench import demo, frame, jobs, overview, plugins
+from workbench import demo, frame, overview, plugins
 from workbench.widgets import job_view
 
 
@@ -22,7 +22,7 @@ def add_to_demo(chosen: str, there: Collection[str]) -> None:
             "is trained before if need be, and so sees twice its updates."
         )
     add = ("demo", chosen, "--runs", str(here.root))
-    job_view.offer(here.root / jobs.FOLDER, add, "Train, translate and trace it", f"Demo: {chosen}")
+    job_view.offer(here.root, add, "Train, translate and trace it", f"Demo: {chosen}")
     st.code(shlex.join(["workbench", *add]), language="bash")
 
 
@@ -95,7 +95,7 @@ if demo.complete(here.root):
 else:
     build = ("demo", "--runs", str(here.root))
     with frame.sentences_for_errors():
-        job_view.offer(here.root / jobs.FOLDER, build, "Build the demo", "Demo", main=True)
+        job_view.offer(here.root, build, "Build the demo", "Demo", main=True)
     st.code(shlex.join(["workbench", *build]), language="bash")
 
 machine = st.expander("This machine: device, fonts, versions", key="machine", on_change="rerun")

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from workbench import frame, overview
+from workbench import frame, jobs, overview
 from workbench.glossary import Formula, Term
-from workbench.jobs import FOLDER
 
 KEYS = {
     frame.PREVIOUS_KEY: "Previous sentence; not while you type in a text field",
@@ -50,7 +49,6 @@ _BESIDE_RUNS = {
     "annotations/TEST/": "Labels and scores of sentences, added on the page Sentences",
     ".basket.json": "The figures in the basket",
     ".ratings/NAME/": "A study of human ratings, and a file for each rater",
-    f"{FOLDER}/": "Jobs: what was started, and its log",
 }
 
 
@@ -86,6 +84,7 @@ def show_files(root: Path) -> None:
     st.text(f"The runs folder is {root}. Another one is chosen when the app is started:")
     st.code("workbench app --runs FOLDER", language="bash")
     _table("In the runs folder", _BESIDE_RUNS, "What lies in the runs folder")
+    st.text(f"Jobs and their logs are kept outside of it, for you alone: {jobs.queue_of(root)}")
     _table("In a run", IN_A_RUN, "What lies in a run")
 
 

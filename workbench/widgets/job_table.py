@@ -29,12 +29,12 @@ _MOST_ROWS, _MOST_LINES = 8, 16  # of table and log, before they scroll
 
 
 @st.fragment(run_every=1)
-def show(folder: Path, first: Sequence[str]) -> None:
+def show(root: Path, first: Sequence[str]) -> None:
     """The table and the chosen job, the newest one where none is chosen; without any job a command to begin with."""
-    jobs.go_on(folder)
-    found = [(job, job.state) for job in jobs.list_jobs(folder)]
+    jobs.go_on(root)
+    found = [(job, job.state) for job in jobs.list_jobs(root)]
     if not found:
-        _begin_with(folder, first)
+        _begin_with(root, first)
         return
     queue = [job.folder for job, state in reversed(found) if state == jobs.WAITING]
     names = [job.folder.name for job, _ in found]
@@ -53,18 +53,18 @@ def show(folder: Path, first: Sequence[str]) -> None:
         alt="Jobs with their state; select one to read its log",
     )
     if any(state not in jobs.ACTIVE for _, state in found):
-        st.button("Clear those that have ended", on_click=jobs.clear, args=(folder,), icon=":material/clear_all:")
+        st.button("Clear those that have ended", on_click=jobs.clear, args=(root,), icon=":material/clear_all:")
     _one(*found[place])
 
 
-def _begin_with(folder: Path, arguments: Sequence[str]) -> None:
+def _begin_with(root: Path, arguments: Sequence[str]) -> None:
     with st.container(border=True):
         st.text(
             "No job was started here yet. A page that lacks something offers the command that makes it. To begin with:"
         )
         st.code(shlex.join(["workbench", *arguments]), language="bash", wrap_lines=True)
         with sentences_for_errors():
-            job_view.offer(folder, arguments)
+            job_view.offer(root, arguments)
 
 
 def _row(job: Job, state: str, queue: Sequence[Path]) -> dict[str, object]:

@@ -35,25 +35,25 @@ def said(job: Job, state: str) -> str:
     return _KILLED.format(code - 128) if state == jobs.FAILED and code > 128 else WHAT_TO_DO[state]
 
 
-def offer(folder: Path, arguments: Sequence[str], label: str = "Run now", title: str = "", main: bool = False) -> None:
+def offer(root: Path, arguments: Sequence[str], label: str = "Run now", title: str = "", main: bool = False) -> None:
     """The button that starts a command as a job, or the job that has it. Raises JobError where none can be started."""
-    newest = jobs.latest(folder, arguments)
+    newest = jobs.latest(root, arguments)
     if newest is not None and newest.state in jobs.ACTIVE:
-        _follow(folder, tuple(arguments))
+        _follow(root, tuple(arguments))
         return
     if newest is not None and (state := newest.state) in jobs.UNFINISHED:
         st.text(f"The last time: {said(newest, state)}\n{newest.last_line}".rstrip())
     key = f"run-{hashlib.sha256(repr(tuple(arguments)).encode()).hexdigest()[:16]}"
     kind = "primary" if main else "secondary"
     if st.button(label, type=kind, icon=":material/play_arrow:", key=key):
-        jobs.start(folder, arguments, title)
+        jobs.start(root, arguments, title)
         st.rerun()
 
 
 @st.fragment(run_every=1)
-def _follow(folder: Path, arguments: tuple[str, ...]) -> None:
-    jobs.go_on(folder)
-    job = jobs.latest(folder, arguments)
+def _follow(root: Path, arguments: tuple[str, ...]) -> None:
+    jobs.go_on(root)
+    job = jobs.latest(root, arguments)
     state = job.state if job is not None else ""
     if job is None or state not in jobs.ACTIVE:
         st.rerun(scope="app")

@@ -1,54 +1,46 @@
 """Jobs: the table and the log of the one that is chosen, and the buttons on pages that lack something."""
 
-import json
-import os
 import re
 import shutil
 import time
 
 import pytest
 
+from tests.workbench.held_jobs import asleep, lay_down
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
 from workbench import jobs
 from workbench.widgets.job_table import lasted
 
-GONE = 2**22 + 1  # above the largest process number of Linux
 SECONDS = 60.0
 
 
 @pytest.fixture
-def several(runs_root):
+def several(runs_root, tmp_path):
     """Jobs in every state, the newest first; `exit`, `cancelled` and the log as the process left them."""
     states = {
-        "running": {"process": os.getpid(), "log.txt": "tracing test 20/80\n"},
-        "ending": {"process": os.getpid(), "cancelled": ""},
+        "running": {"log.txt": "tracing test 20/80\n"},
+        "ending": {"cancelled": ""},
         "done": {"exit": "0\n"},
         "failed": {"exit": "2\n", "log.txt": "workbench: **one**: no run here\n"},
         "killed": {"exit": "137\n"},
         "cancelled": {"cancelled": ""},
         "lost": {},
     }
-    for place, (name, told) in enumerate(states.items()):
-        folder = runs_root / jobs.FOLDER / name
-        folder.mkdir(parents=True)
-        process = told.pop("process", GONE)
-        about = {
-            "title": name,
-            "arguments": ["systems", name],
-            "process": process,
-            "started": time.time() - 100 * place,
-        }
-        (folder / "job.json").write_text(json.dumps(about))
-        for file, text in told.items():
-            (folder / file).write_text(text)
-    return runs_root
+    with asleep(tmp_path) as shell:
+        for place, (name, told) in enumerate(states.items()):
+            began = time.time() - 100 * place
+            living = shell if name in ("running", "ending") else None
+            folder = lay_down(runs_root, name, living, started=began, asked=began)
+            for file, text in told.items():
+                (folder / file).write_text(text)
+        yield runs_root
 
 
 def test_the_table_holds_every_job_with_its_state(several):
     table = open_page("jobs").dataframe[0].value
     assert table["state"].tolist() == ["running", "ending", "done", "failed", "failed", "cancelled", "lost"]
     assert table["progress"].iloc[[0, 2]].tolist() == [0.25, 1.0]
-    assert table["command"].iloc[0] == "workbench systems running"
+    assert table["command"].iloc[0] == f"workbench resume {several}/running"
     assert table["line"].tolist()[3] == "workbench: **one**: no run here"
     assert re.fullmatch(r"[1-9] min \d+ s", table["lasted"].iloc[1])  # begun a hundred seconds before the page
 
@@ -70,7 +62,7 @@ def test_the_chosen_job_says_what_its_state_means_and_offers_what_can_be_done(se
     at.session_state["job"] = name
     at.run()
     assert any(said in text for text in texts(at))
-    assert f"workbench systems {name}" in codes(at)
+    assert f"workbench resume {several}/{name}" in codes(at)
     offered = {"Cancel", "End at once", "Start again"} & {one.label for one in at.button}
     assert offered == ({button} if button else set())
     if name == "failed":
@@ -81,7 +73,7 @@ def test_only_jobs_that_have_ended_are_cleared(several):
     at = open_page("jobs")
     next(button for button in at.button if button.label.startswith("Clear")).click().run()
     assert at.dataframe[0].value["state"].tolist() == ["running", "ending"]
-    assert {job.title for job in jobs.list_jobs(several / jobs.FOLDER)} == {"running", "ending"}
+    assert {job.title for job in jobs.list_jobs(several)} == {"running", "ending"}
 
 
 def test_without_jobs_the_page_names_a_command_that_makes_one(runs_root):
@@ -97,12 +89,11 @@ def test_without_jobs_the_command_scores_the_runs_that_are_there(with_demo):
     assert command == f"workbench evaluate {with_demo}/demo/transformer {with_demo}/demo/future-cost-1 --test test"
     next(button for button in at.button if button.label == "Run now").click().run()
     assert at.dataframe[0].value["command"].tolist() == [command]
-    jobs.list_jobs(with_demo / jobs.FOLDER)[0].cancel()
+    jobs.list_jobs(with_demo)[0].cancel()
 
 
 def test_a_job_that_waits_says_its_place_and_can_be_taken_out(several):
-    folder = several / jobs.FOLDER
-    waiting = [jobs.start(folder, [name, "--help"]) for name in ("runs", "figure")]
+    waiting = [jobs.start(several, [name, "--help"]) for name in ("demo", "trace")]
     at = open_page("jobs")
     table = at.dataframe[0].value
     assert table["state"].tolist()[:2] == ["waiting", "waiting"]
@@ -135,7 +126,7 @@ def test_what_is_missing_is_made_by_its_own_command_once(with_demo):
     assert command in codes(first)
     for tab in (first, second):
         next(button for button in tab.button if button.label == "Run now").click().run()
-    (job,) = jobs.list_jobs(with_demo / jobs.FOLDER)
+    (job,) = jobs.list_jobs(with_demo)
     assert job.command == command
     assert "Run now" not in [button.label for button in second.button]
     deadline = time.monotonic() + SECONDS

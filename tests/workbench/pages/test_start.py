@@ -61,7 +61,7 @@ def test_the_demo_is_started_found_again_after_a_reload_and_cancelled(runs_root)
     at = open_page("start")
     assert f"workbench demo --runs {runs_root}" in codes(at)
     next(button for button in at.button if button.label == "Build the demo").click().run()
-    (job,) = jobs.list_jobs(runs_root / ".jobs")
+    (job,) = jobs.list_jobs(runs_root)
     assert job.arguments == ("demo", "--runs", str(runs_root))
     assert job.state == "running"
 
