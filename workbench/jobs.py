@@ -27,7 +27,7 @@ from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from core_models.resources import allocator_settings
-from workbench import processes, startable, state_folder
+from workbench import processes, safe_path, startable, state_folder
 from workbench.processes import Shell
 from workbench.whole_files import write_whole
 
@@ -255,11 +255,11 @@ def _begin(job: Job) -> None:
         write_whole(job.folder / "exit", f"{_REFUSED}\n")
         return
     part, result = (shlex.quote(str(job.folder / name)) for name in ("exit.part", "exit"))
-    command = shlex.join([sys.executable, "-m", "workbench.cli", *job.arguments])
-    hand_on = shlex.join([sys.executable, "-m", "workbench.jobs", str(job.root), job.folder.name])
+    command = shlex.join(safe_path.module("workbench.cli", *job.arguments))
+    hand_on = shlex.join(safe_path.module("workbench.jobs", str(job.root), job.folder.name))
     # The trap lets the shell outlive a command that is cancelled, to write its result and to hand its turn on.
     script = f"trap : TERM; {command} < /dev/null; echo $? > {part}; mv {part} {result}; {hand_on} &"
-    environment = {**os.environ, **allocator_settings(), "PYTHONUNBUFFERED": "1"}
+    environment = safe_path.environment(**allocator_settings(), PYTHONUNBUFFERED="1")
     with processes.begun(script, job.folder / "log.txt", environment, str(job.folder)) as shell:
         _write(replace(job, process=shell.number, started=time.time(), birth=shell.birth))
 

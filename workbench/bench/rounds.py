@@ -7,13 +7,12 @@ rounds say together is `analyses.efficiency`'s business.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from workbench import safe_path
 from workbench.bench import peers
 from workbench.runs import RunError
 
@@ -26,7 +25,7 @@ def measure_apart(
     """Measure a system of the catalogue in a process of its own, so that its peak memory is its own: one record."""
     options = ["--json", "--precision", precision, "--device", device, "--threads", str(threads), "--steps", str(steps)]
     options += [] if length is None else ["--lengths", str(length)]
-    record = _spoken([sys.executable, "-m", "workbench.cli", "bench", system, *options], threads)
+    record = _spoken(safe_path.module("workbench.cli", "bench", system, *options), threads)
     return [{"engine": system if precision == "float32" else f"{system} {precision}", **record}]
 
 
@@ -42,7 +41,7 @@ def measure_peers(python: str, threads: int, device: str, preset: str) -> list[R
 
 
 def _spoken(command: Sequence[str], threads: int) -> Record:
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)} if threads else dict(os.environ)
+    environment = safe_path.environment(**({"OMP_NUM_THREADS": str(threads)} if threads else {}))
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         reason = done.stderr.strip().split("\n")[-1]

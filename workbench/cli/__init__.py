@@ -78,7 +78,9 @@ def _leave_group() -> None:
 def main() -> None:
     """The `workbench` command."""
     from core_models.resources import allocator_settings
+    from workbench import safe_path
 
+    safe_path.leave_current_folder()
     if (
         sys.platform == "linux"
         and ALLOCATING.intersection(sys.argv[1:2])
@@ -87,8 +89,8 @@ def main() -> None:
     ):
         os.execve(
             sys.executable,
-            [sys.executable, "-m", "workbench.cli", *sys.argv[1:]],
-            {**os.environ, **allocator_settings()},
+            safe_path.module("workbench.cli", *sys.argv[1:]),
+            safe_path.environment(**allocator_settings()),
         )
     try:
         app(prog_name="workbench")  # not of the module that it was started again as

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core_models.resources import processors
+from workbench import safe_path
 from workbench.experiments.grid import Cell, cells, read_experiment
 from workbench.experiments.running import check_systems, run_experiment
 from workbench.experiments.text import Say, prepare_data
@@ -53,7 +53,7 @@ def run_in_processes(
     check_systems(experiment)
     chosen = cells(experiment, root, only)
     prepare_data(experiment, root, files, say)
-    command = [sys.executable, "-m", "workbench.cli", "experiment", "run", str(file), "--runs", str(root)]
+    command = safe_path.module("workbench.cli", "experiment", "run", str(file), "--runs", str(root))
     command += [part for name in only for part in ("--only", name)]
     command += [] if minutes is None else ["--minutes", str(minutes)]
     logs = [root / experiment.name / f"worker-{number}.log" for number in range(1, len(devices) + 1)]
@@ -107,13 +107,13 @@ def worker_environment(device: str, workers: int = 1) -> dict[str, str]:
     kind, _, index = device.partition(":")
     if kind == "cpu":
         threads = max(1, processors() // workers)
-        return {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}
+        return safe_path.environment(OMP_NUM_THREADS=os.environ.get("OMP_NUM_THREADS", str(threads)))
     if kind != "cuda" or not (index or "0").isdigit():
         raise RunError(f"device {device!r}: name cpu, cuda or cuda:N")
     visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     if visible and int(index or 0) >= len(visible):
         raise RunError(f"device {device}: CUDA_VISIBLE_DEVICES shows {len(visible)} devices, cuda:0 the first of them")
-    return {**os.environ, "CUDA_VISIBLE_DEVICES": visible[int(index or 0)] if visible else index or "0"}
+    return safe_path.environment(CUDA_VISIBLE_DEVICES=visible[int(index or 0)] if visible else index or "0")
 
 
 def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:

@@ -6,12 +6,10 @@ script has ended and nothing on it waits. Knows the app by its addresses and by 
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
@@ -21,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from workbench import safe_path
 from workbench.runs import Run, open_run
 from workbench.scale.stages import ScaleError, resident_megabytes
 from workbench.view import MOST_RUNS
@@ -96,8 +95,8 @@ def serving(root: Path, threads: int = 1) -> Iterator[tuple[str, subprocess.Pope
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "workbench.cli", "app", "--runs", str(root), "--port", str(port)]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    command = safe_path.module("workbench.cli", "app", "--runs", str(root), "--port", str(port))
+    environment = safe_path.environment(OMP_NUM_THREADS=str(threads))
     environment.pop("DISPLAY", None)
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     try:

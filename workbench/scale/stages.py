@@ -6,16 +6,16 @@ Knows Linux's account of a process (`/proc/self`). Knows nothing of what is meas
 from __future__ import annotations
 
 import json
-import os
 import re
 import resource
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from workbench import safe_path
 
 MEGABYTE = 1e6
 _PROCESS = Path("/proc/self")
@@ -61,9 +61,12 @@ def measure_apart(module: str, environment: Mapping[str, str], threads: int, **a
         raise ScaleError("this measurement reads /proc/self/smaps_rollup, which only Linux has; run it there.")
     # Read by the libraries when they are loaded, and so not to be set from within.
     limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-    command = [sys.executable, "-m", module, json.dumps(arguments)]
     printed = subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **limits, **environment}
+        safe_path.module(module, json.dumps(arguments)),
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=safe_path.environment(**limits, **environment),
     ).stdout
     return json.loads(printed)
 

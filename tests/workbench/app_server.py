@@ -1,0 +1,79 @@
+"""`workbench app` in a process of its own, for tests that ask it over HTTP."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from workbench import safe_path
+
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+@dataclass(frozen=True)
+class Server:
+    process: psutil.Process
+    port: int
+    log: Path
+
+    def status(self, path: str, headers: dict[str, str]) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request("GET", path, headers=headers)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[Server]:
+    """The app on the runs below `folder`, started from there."""
+    port = free_port()
+    (folder / "runs").mkdir(exist_ok=True)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("STREAMLIT_", "WORKBENCH_"))}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*safe_path.module("workbench.cli", "app"), "--runs", folder / "runs", "--port", str(port), *options],
+            cwd=folder,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+    started = Server(psutil.Process(process.pid), port, folder / "log")
+    try:
+        until = time.monotonic() + 120
+        while True:
+            assert process.poll() is None, started.log.read_text()
+            assert time.monotonic() < until, started.log.read_text()
+            try:
+                if started.status("/_stcore/health", {}) in (200, 403):  # 403 where it asks for a token
+                    break
+            except OSError:
+                time.sleep(0.1)
+        yield started
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
