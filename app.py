@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from workbench import frame, plugins
+from workbench import admission, frame, plugins
 
 # A picture of our own: Streamlit fetches its icons for the browser's tab from the network.
 ICON = (
@@ -11,6 +11,7 @@ ICON = (
 )
 
 st.set_page_config("NMT workbench", ICON, layout="wide", initial_sidebar_state=360)
+admission.admit()
 
 
 def page(name: str, title: str, icon: str) -> st.Page:  # type: ignore[valid-type]

@@ -6,10 +6,11 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -29,13 +30,33 @@ class Server:
     port: int
     log: Path
 
-    def status(self, path: str, headers: dict[str, str]) -> int:
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def own(self) -> dict[str, str]:
+        """What a browser sends that opens a stream from the app's own page."""
+        return {**UPGRADE, "Host": f"127.0.0.1:{self.port}", "Origin": self.address}
+
+    def ask(self, path: str, headers: Mapping[str, str] | None = None, method: str = "GET") -> "Answer":
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
-            connection.request("GET", path, headers=headers)
-            return connection.getresponse().status
+            connection.request(method, path, headers=dict(headers or {}))
+            found = connection.getresponse()
+            text = found.read().decode() if found.status != 101 else ""  # an open stream has no end
+            return Answer(found.status, dict(found.getheaders()), text)
         finally:
             connection.close()
+
+    def status(self, path: str, headers: Mapping[str, str] | None = None, method: str = "GET") -> int:
+        return self.ask(path, headers, method).status
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    text: str
 
 
 def free_port() -> int:
@@ -45,11 +66,13 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(folder: Path, *options: str) -> Iterator[Server]:
-    """The app on the runs below `folder`, started from there."""
+def serving(folder: Path, *options: str, token: str = "") -> Iterator[Server]:
+    """The app on the runs below `folder`, started from there; `token` is one of our own choice."""
     port = free_port()
     (folder / "runs").mkdir(exist_ok=True)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("STREAMLIT_", "WORKBENCH_"))}
+    if token:
+        environment["WORKBENCH_TOKEN"] = token
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [*safe_path.module("workbench.cli", "app"), "--runs", folder / "runs", "--port", str(port), *options],
@@ -65,7 +88,7 @@ def serving(folder: Path, *options: str) -> Iterator[Server]:
             assert process.poll() is None, started.log.read_text()
             assert time.monotonic() < until, started.log.read_text()
             try:
-                if started.status("/_stcore/health", {}) in (200, 403):  # 403 where it asks for a token
+                if started.status("/_stcore/health") in (200, 403):  # 403 where it asks for a token
                     break
             except OSError:
                 time.sleep(0.1)

@@ -10,6 +10,7 @@ import yaml
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that tests start; our own is held by tests/conftest
 
+from tests.workbench.browsing import BROWSER, FLAGS
 from workbench import demo, evaluation
 from workbench.experiments.grid import read_experiment
 from workbench.experiments.running import run_experiment
@@ -142,3 +143,17 @@ def layered_run(demo_runs, tmp_path_factory) -> Run:
     for name in ("test", "dev"):
         evaluation.translate_test(run, *evaluation.test_set(run, name), beam=4, n_best=4)
     return open_run(folder)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if BROWSER is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("no chromium or google-chrome is installed; the browser test must run here")
+        pytest.skip("no chromium or google-chrome is installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield running
+        running.close()

@@ -141,10 +141,10 @@ def test_where_a_machine_goes_down_the_queue_waits_for_the_app(root, monkeypatch
     _until(lambda: not _group(first), first)
     assert second.state == "waiting"
 
-    def replaced(program, arguments, environment):
-        raise SystemExit(int(environment[jobs.AT_ONCE]))
+    def ended(app, config):
+        raise SystemExit(jobs.at_once())
 
-    monkeypatch.setattr(os, "execve", replaced)
+    monkeypatch.setattr("streamlit.starlette.App.run", ended)
     told = CliRunner().invoke(cli.app, ["app", "--runs", str(root), "--jobs", "3"])
     assert told.exit_code == 3, told.output
     assert _ended(second) == ["done"]

@@ -64,6 +64,7 @@ SENTENCES = {
     "MissingGlyphs",
     "MissingLibrary",
     "ScaleError",
+    "AccessError",
 }
 ALLOCATING = {"train", "resume", "demo", "experiment", "bench", "bench-run", "translate", "evaluate"}
 

@@ -38,13 +38,15 @@ def demo(
 @app.command("app")
 def app_command(
     root: RunsRoot = Path("runs"),
-    port: int = 8501,
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8501,
     host: Annotated[
-        str, typer.Option(help="There is no login: anything but the loopback address lets others in")
+        str, typer.Option(help="Where it listens; beyond the loopback address it asks for a token, printed at start")
     ] = "127.0.0.1",
     allow: Annotated[
-        list[str] | None, typer.Option(help="With --host 0.0.0.0: a name or address under which others open it")
+        list[str] | None,
+        typer.Option(help="NAME, NAME:PORT or, of a proxy, https://NAME: another address under which it is opened"),
     ] = None,
+    login: Annotated[bool, typer.Option("--login", help="Ask for Streamlit's own login instead of a token")] = False,
     demo: Annotated[bool, typer.Option(help="Build the demo first where there is no run yet")] = False,
     at_once: Annotated[
         int, typer.Option("--jobs", envvar="WORKBENCH_JOBS", help="Jobs of pages that run at once; more wait", min=1)
@@ -58,35 +60,12 @@ def app_command(
     if demo and not list_runs(root):
         with bar("demo") as show:
             build(root, say=typer.echo, show=show)
-    names = list(dict.fromkeys(("localhost", "127.0.0.1", host, *(allow or ()))))
-    if host not in ("127.0.0.1", "localhost", "::1"):
-        typer.echo(f"warning: listening on {host}; everybody who reaches this address can use the workbench", err=True)
-        typer.echo(f"It answers to these names alone, others are given by --allow: {', '.join(names)}", err=True)
-    typer.echo(f"The workbench is at http://{host}:{port}")
-    hosts = [part for name in names for part in ("--server.allowedHosts", name)]
-    arguments = [
-        sys.executable,
-        "-m",
-        "workbench.serving",
-        "run",
-        str(app_file()),
-        "--server.address",
-        host,
-        "--server.port",
-        str(port),
-        *hosts,
-        "--browser.gatherUsageStats",
-        "false",
-        "--server.headless",
-        "false" if _has_display() else "true",
-        "--server.showEmailPrompt",
-        "false",
-        "--server.fileWatcherType",
-        "none",
-    ]
     os.environ |= {"WORKBENCH_RUNS": str(root.resolve()), jobs.AT_ONCE: str(at_once)}
+    from workbench import serving  # takes Streamlit
+
+    here = serving.server(host, port, allow or (), login)
     jobs.go_on(root)
-    os.execve(sys.executable, arguments, os.environ)
+    serving.serve(app_file(), here, _has_display(), login)
 
 
 def _has_display() -> bool:
