@@ -25,6 +25,7 @@ from core_models.building import build
 from core_models.config import CONFIG, RunConfig, read_config, split_reference, weights_path
 from core_models.settings import ConfigError, write_yaml
 from core_models.text.vocabulary import Vocabulary
+from core_models.whole_folders import anything, replacing_folder
 
 
 class CheckpointError(ValueError):
@@ -44,12 +45,16 @@ class Trained:
 
 
 def begin_run(folder: Path, config: RunConfig, source: Vocabulary, target: Vocabulary) -> None:
-    """Lay out a run folder: its configuration and its own copy of the vocabularies."""
-    (folder / "vocabulary").mkdir(parents=True, exist_ok=True)
-    source.save(folder / "vocabulary" / "source.model")
-    target.save(folder / "vocabulary" / "target.model")
+    """Lay out a run folder, whole or not at all: its configuration and its own copy of the vocabularies.
+
+    Raises FolderError where anything is in the folder.
+    """
     config = config.model_copy(update={"vocabulary": {"source": source.digest, "target": target.digest}})
-    write_yaml(folder / CONFIG, config.model_dump(mode="json", exclude_none=True))
+    with replacing_folder(folder, "train", anything) as part:
+        (part / "vocabulary").mkdir()
+        source.save(part / "vocabulary" / "source.model")
+        target.save(part / "vocabulary" / "target.model")
+        write_yaml(part / CONFIG, config.model_dump(mode="json", exclude_none=True))
 
 
 def vocabularies_of(folder: Path) -> tuple[Vocabulary, Vocabulary]:

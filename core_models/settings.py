@@ -7,7 +7,6 @@ nearest thing that would do.
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import reprlib
 from collections.abc import Mapping
@@ -16,6 +15,8 @@ from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+from core_models.whole_files import replacing
 
 
 class ConfigError(ValueError):
@@ -117,6 +118,5 @@ def _explain_yaml(error: Exception) -> str:
 
 def write_yaml(path: Path, content: Mapping[str, Any]) -> None:
     """Write atomically, keys in the order given."""
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True), encoding="utf-8")
-    os.replace(temporary, path)
+    with replacing(path) as unfinished:
+        unfinished.write_text(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True), encoding="utf-8")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fnmatch
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core_models.npy import map_array
+from core_models.whole_files import replacing
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -109,9 +109,8 @@ def write_traces(folder: Path, traces: Mapping[int, Trace], half: bool = True) -
                 for (number, array), start in zip(present.items(), starts, strict=False)
             },
         }
-    temporary = folder / "index.json.part"
-    temporary.write_text(json.dumps({"format": FORMAT, "arrays": arrays}), encoding="utf-8")
-    os.replace(temporary, folder / "index.json")
+    with replacing(folder / "index.json") as unfinished:
+        unfinished.write_text(json.dumps({"format": FORMAT, "arrays": arrays}), encoding="utf-8")
 
 
 class TraceError(ValueError):

@@ -28,7 +28,7 @@ def shared_tests(runs: Sequence[Run]) -> list[str]:
 
 
 def _referenced(run: Run, test: str) -> bool:
-    return (run.results / "translations" / test / "references.txt").is_file()
+    return (run.translations_folder(test) / "references.txt").is_file()
 
 
 def score_table(

@@ -120,7 +120,7 @@ def _write_grid(systems: Mapping[str, str], first: str | None, root: Path, file:
 def complete(root: Path, file: Path | None = None) -> bool:
     """Is the demo there, whole, and of the weights that are there?"""
     runs = [Run(root / "demo" / name, name) for name in systems(file)]
-    traced = all((run.results / "traces" / "test" / "index.json").is_file() for run in runs)
+    traced = all(run.traced("test") for run in runs)
     return traced and not any(run.outdated("test") for run in runs)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analyses import meteor
+from core_models.whole_folders import others, replacing_folder
 from workbench import known_scores
 from workbench.contexts import beside
 from workbench.ranks import over_ranks, own_device, wait
@@ -80,7 +80,7 @@ def translate_test(
         settings = {**translator.search.model_dump(), **changes}
         write_translations(run, test, found, settings, time.perf_counter() - began, truth, made_by)
     wait()
-    return Translations(run.results / "translations" / test.name, run.typed)  # also where training has gone on
+    return Translations(run.translations_folder(test.name), run.typed)  # also where training has gone on
 
 
 def _loaded(run: Run, device: str) -> Translator:
@@ -161,14 +161,15 @@ def trace_test(
     if found is not None:
         if not any(found.values()):
             raise RunError(f"{run.name} has no trace of the name {', '.join(names)}; '*' stands for all that it has")
-        unfinished = folder.with_name(f".{folder.name}.part")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        write_traces(unfinished, {rows[place]: trace for place, trace in found.items()})
-        write_forced(unfinished, dict(zip(rows, tokens, strict=True)))
-        shutil.rmtree(folder, ignore_errors=True)
-        os.replace(unfinished, folder)
+        with replacing_folder(folder, "trace", _foreign_to_traces) as unfinished:
+            write_traces(unfinished, {rows[place]: trace for place, trace in found.items()})
+            write_forced(unfinished, dict(zip(rows, tokens, strict=True)))
     wait()
     return folder
+
+
+def _foreign_to_traces(folder: Path) -> str | None:
+    return others(folder, lambda name: re.fullmatch(r"(index|forced)\.json|[^/]+\.npy", name) is not None)
 
 
 @dataclass(frozen=True)

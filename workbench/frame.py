@@ -270,7 +270,7 @@ def _say_empty_outputs(frame: Frame) -> None:
     """Systems that wrote nothing for some sentences: scores, buckets and lists count these outputs as they are."""
     said = []
     for run in frame.tested:
-        written = (run.results / "translations" / frame.view.test / "meta.json").stat().st_mtime
+        written = (run.translations_folder(frame.view.test) / "meta.json").stat().st_mtime
         empty_ones, sentences = _empty_outputs(run.reference, frame.view.test, written, run)
         if empty_ones:
             said.append(f"{short_names(frame.tested)[run.name]} {empty_ones} of {sentences}")

@@ -44,7 +44,7 @@ def keep(run: Run, test: str, of: Mapping[str, object], bleu: float) -> None:
 
 def stamp(run: Run, test: str) -> dict[str, list[int] | str]:
     """The stamp of each text that BLEU is counted from, and who counts; of texts that are not there none."""
-    folder = run.results / "translations" / test
+    folder = run.translations_folder(test)
     texts = [folder / "hypotheses.txt", *sorted(folder.glob("references*.txt"))]
     return {"sacrebleu": _counted_by(), **{path.name: stamp_of(path) for path in texts if path.is_file()}}
 

@@ -12,9 +12,11 @@ from pathlib import Path
 from core_models.config import CONFIG
 from core_models.settings import write_yaml
 from core_models.text.parallel import read_parallel
+from core_models.whole_folders import anything, mend, refuse_foreign, replacing_folder
 from workbench.runs import OutsideConfig, Run, RunError, open_run
-from workbench.translations import TestSet, write_hypotheses
+from workbench.translations import TestSet, foreign_to_translations, write_hypotheses
 
+_COMMAND = "outside"
 _NAME = re.compile(r"\w[\w.+ -]*")  # what may be a folder on every system, and no RUN@step
 
 
@@ -38,17 +40,24 @@ def bring_in(folder: Path, test: TestSet, source: Path, systems: Mapping[str, Pa
         _check_name("system", name)
     found = {name: read_parallel(source, path).targets or [] for name, path in systems.items()}
     runs = [_run(folder / name) for name in systems]
+    for run in runs:  # all are looked at before the first is written
+        if (run.folder / CONFIG).is_file():
+            refuse_foreign(run.translations_folder(test.name), _COMMAND, foreign_to_translations)
+        else:
+            refuse_foreign(run.folder, _COMMAND, anything)
     for run, (name, path) in zip(runs, systems.items(), strict=True):
-        if not (run.folder / CONFIG).is_file():
-            run.folder.mkdir(parents=True, exist_ok=True)
-            write_yaml(run.folder / CONFIG, OutsideConfig(name=name).model_dump())
-        write_hypotheses(run, test, found[name], path.name)
+        if (run.folder / CONFIG).is_file():
+            write_hypotheses(run, test, found[name], path.name)
+            continue
+        with replacing_folder(run.folder, _COMMAND, anything) as part:
+            write_yaml(part / CONFIG, OutsideConfig(name=name).model_dump())
+            write_hypotheses(Run(part, name), test, found[name], path.name)
     return runs
 
 
 def _run(folder: Path) -> Run:
     """The outside run of a folder, which may have to be made; a trained run's translations are its own."""
-    if not (folder / CONFIG).is_file():
+    if not (mend(folder) / CONFIG).is_file():
         return Run(folder, folder.name)
     run = open_run(folder)
     if not run.outside:

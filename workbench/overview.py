@@ -78,7 +78,7 @@ def _row(run: Run) -> dict[str, object]:
 def unscored(runs: Sequence[Run], test: str) -> list[Run]:
     """The runs that have translated the test set, towards references, and whose BLEU was not counted yet."""
     able = [run for run in runs if not run.problem and test in run.tests()]
-    referenced = [run for run in able if (run.results / "translations" / test / "references.txt").is_file()]
+    referenced = [run for run in able if (run.translations_folder(test) / "references.txt").is_file()]
     return [run for run in referenced if known_scores.known(run, test) is None]
 
 

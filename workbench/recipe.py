@@ -166,7 +166,7 @@ def digests(run: Run, test: str) -> dict[str, str]:
     """What a run is now: digests of its model (configuration and weights), its translations of a test set, its log."""
     parts = {
         "model": (run.folder / CONFIG, run.weights),
-        "translations": (run.results / "translations" / test / "hypotheses.txt",),
+        "translations": (run.translations_folder(test) / "hypotheses.txt",),
         "training log": (run.folder / "training.jsonl",),
     }
     found = {part: [digest_of(path) for path in paths if path.is_file()] for part, paths in parts.items()}

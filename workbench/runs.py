@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from core_models.config import CONFIG, RunConfig, TrainingConfig, read_config, split_reference, weights_path
 from core_models.settings import ConfigError, Section, parse, read_yaml
 from core_models.traces import TraceStore
+from core_models.whole_folders import folders_in, is_left_over, mend
 from workbench.file_digests import digest_of, stamp_of
 from workbench.translations import RunError, Translations, read_records
 
@@ -105,7 +106,7 @@ class Run:
         if not self.trained:  # whatever is there cannot be made again
             return False
         try:
-            made = Translations(self.results / "translations" / test).meta
+            made = Translations(self.translations_folder(test)).meta
         except RunError:  # none, or damaged, which is said where they are opened
             return False
         return made.get("weights_file") != stamp_of(self.weights) and not self.is_of(made.get("weights"))
@@ -168,13 +169,31 @@ class Run:
 
     def translated(self) -> list[str]:
         """Names of the test sets that this run has translated, whatever weights it had then."""
-        found = (path.parent.name for path in (self.results / "translations").glob("*/meta.json"))
-        return sorted(name for name in found if not name.startswith("."))  # a leading dot: not finished
+        found = folders_in(self.results / "translations")
+        return [name for name, folder in found.items() if (folder / "meta.json").is_file()]
+
+    def translations_folder(self, test: str) -> Path:
+        """Where translations of a test set lie, if there are any."""
+        return self.results / "translations" / test
+
+    def traces_folder(self, test: str) -> Path:
+        """Where traces of a test set are read, if there are any."""
+        return mend(self.results / "traces" / test)
+
+    def traced(self, test: str) -> bool:
+        """Are there traces of a test set, of the translations that there are now?"""
+        folder = self.traces_folder(test)
+        if not (folder / "index.json").is_file():
+            return False
+        try:
+            return not Translations(self.translations_folder(test)).outdates(folder)
+        except RunError:  # no translations, or damaged ones, which is said where they are opened
+            return True
 
     def translations(self, test: str) -> Translations:
         if test in self.translated():
             self._refuse_outdated(test)
-            return Translations(self.results / "translations" / test, self.typed)
+            return Translations(self.translations_folder(test), self.typed)
         if self.outside:
             known = ", ".join(self.tests()) or "none"
             place = ["--out", str(self.folder.parent), f"{self.folder.name}=FILE"]
@@ -185,16 +204,15 @@ class Run:
         raise RunError(f"{self.name} has not translated {test!r}; do it: {self._translating(test)}")
 
     def traces(self, test: str) -> TraceStore:
-        folder = self.results / "traces" / test
         if self.outside:
             raise RunError(f"{self.name} was translated elsewhere: without its model there is nothing to trace")
-        if not (folder / "index.json").is_file():
+        if not self.traced(test):
             raise RunError(
                 f"{self.name} has no traces of {test!r} yet; make them: "
                 f"workbench trace {self.typed} --test {shlex.quote(test)}"
             )
         self._refuse_outdated(test)
-        return TraceStore(folder)
+        return TraceStore(self.traces_folder(test))
 
     def _refuse_outdated(self, test: str) -> None:
         if self.outdated(test):
@@ -221,7 +239,8 @@ def list_runs(root: str | Path) -> list[Run]:
     """All runs below a folder, by name; broken ones carry their problem."""
     root = Path(root)
     found = {path.parent for depth in range(1, DEPTH + 1) for path in root.glob("/".join(["*"] * depth) + f"/{CONFIG}")}
-    return [_examine(folder, folder.relative_to(root).as_posix()) for folder in sorted(found)]
+    whole = [folder for folder in sorted(found) if not is_left_over(folder.name)]
+    return [_examine(folder, folder.relative_to(root).as_posix()) for folder in whole]
 
 
 def open_run(path: str | Path, root: str | Path | None = None) -> Run:

@@ -14,6 +14,7 @@ import itertools
 import json
 import operator
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,15 +24,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from filelock import FileLock
 
 from core_models.npy import read_array
 from core_models.text.parallel import write_lines
+from core_models.whole_folders import mend, others, remove, replacing_folder
+from workbench.file_digests import stamp_of
 from workbench.kept_lines import lines_of
 
 if TYPE_CHECKING:
     from core_models.translator import Translation
     from workbench.runs import Run
+
+
+OUTDATED_TRACES = "outdated_traces"  # in meta.json: the stamp of traces that were there, of other translations
+_PATIENCE = 600.0  # seconds: translations of a large test set are long in writing
+_OURS = re.compile(
+    r"(meta\.json|sources\.txt|references(\.\d+)?\.txt|documents\.txt|hypotheses\.txt|details\.jsonl|truth\.jsonl|"
+    r"trees\.(jsonl|npy))"
+)
 
 
 class RunError(ValueError):
@@ -66,9 +76,9 @@ class Translations:
     """
 
     def __init__(self, folder: Path, run: str = "RUN") -> None:
-        self.folder, self.test, self._run = folder, folder.name, run
+        self.folder, self.test, self._run = mend(folder), folder.name, run
         try:
-            self.meta: dict[str, Any] = json.loads((folder / "meta.json").read_bytes())
+            self.meta: dict[str, Any] = json.loads((self.folder / "meta.json").read_bytes())
             self._sentences = operator.index(self.meta["sentences"])
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise RunError(
@@ -140,6 +150,11 @@ class Translations:
                 "translate the test set again with --trees"
             ) from None
 
+    def outdates(self, traces: Path) -> bool:
+        """Are the traces in a folder of other translations, which these took the place of?"""
+        index, noted = traces / "index.json", self.meta.get(OUTDATED_TRACES)
+        return noted is not None and index.is_file() and noted == stamp_of(index)
+
     def _needed(self, name: str) -> list[str]:
         found = self._lines(name)
         if found is None:
@@ -184,42 +199,51 @@ def write_translations(
         "output_tokens": sum(len(translation.tokens) for translation in found),
         **(made_by or {}),
     }
-    with _alone(run):
-        part = _begin(run, test, [translation.text for translation in found])
+    with _replacing(run, test, [translation.text for translation in found], meta) as part:
         _write_jsonl(part / "details.jsonl", (_detail(translation) for translation in found))
         if truth is not None:
             shutil.copyfile(truth, part / "truth.jsonl")
         if found and all(translation.tree is not None for translation in found):
             starts = _write_jsonl(part / "trees.jsonl", (translation.tree for translation in found))
             np.save(part / "trees.npy", np.array(starts, dtype=np.int64), allow_pickle=False)
-        return _finish(run, part, meta)
+    return _without_outdated_traces(run, test.name)
 
 
 def write_hypotheses(run: Run, test: TestSet, lines: Sequence[str], origin: str) -> Translations:
     """Put translations that were made elsewhere beside an outside run; `origin` is what they came from."""
-    with _alone(run):
-        part = _begin(run, test, lines)
-        return _finish(run, part, {"test": test.name, "sentences": len(lines), "from": origin})
+    meta = {"test": test.name, "sentences": len(lines), "from": origin}
+    with _replacing(run, test, lines, meta, by="outside"):
+        pass
+    return _without_outdated_traces(run, test.name)
 
 
-def _alone(run: Run) -> FileLock:
-    """Held while translations are written: another process that does the same waits, and replaces them whole."""
-    run.results.mkdir(parents=True, exist_ok=True)
-    return FileLock(run.results / ".translations.lock")
+@contextlib.contextmanager
+def _replacing(
+    run: Run, test: TestSet, hypotheses: Sequence[str], meta: Mapping[str, Any], by: str = "translate"
+) -> Iterator[Path]:
+    """A folder with the texts, to which the rest is added; then it takes the place of earlier translations."""
+    final = run.results / "translations" / test.name
+    with replacing_folder(final, by, foreign_to_translations, _PATIENCE) as part:
+        write_lines(part / "sources.txt", test.sources)
+        write_lines(part / "hypotheses.txt", map(one_line, hypotheses))
+        for number, lines in enumerate(test.all_references, start=1):
+            write_lines(part / _reference(number), lines)
+        if test.documents is not None:
+            write_lines(part / "documents.txt", test.documents)
+        yield part
+        _write_meta(part, meta)
+        outdated = _outdated_traces(run, part, final)
+        if outdated:
+            _write_meta(part, {**meta, **outdated})
 
 
-def _begin(run: Run, test: TestSet, hypotheses: Sequence[str]) -> Path:
-    """An unfinished folder with the texts."""
-    part = run.results / "translations" / f".{test.name}.part"
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    write_lines(part / "sources.txt", test.sources)
-    write_lines(part / "hypotheses.txt", map(one_line, hypotheses))
-    for number, lines in enumerate(test.all_references, start=1):
-        write_lines(part / _reference(number), lines)
-    if test.documents is not None:
-        write_lines(part / "documents.txt", test.documents)
-    return part
+def _write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
+    (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+
+
+def foreign_to_translations(folder: Path) -> str | None:
+    """The first thing in a folder of translations that is not of them."""
+    return others(folder, lambda name: _OURS.fullmatch(name) is not None)
 
 
 def _reference(number: int) -> str:
@@ -227,24 +251,36 @@ def _reference(number: int) -> str:
     return "references.txt" if number == 1 else f"references.{number}.txt"
 
 
-def _finish(run: Run, part: Path, meta: Mapping[str, Any]) -> Translations:
-    """Put the folder into its place; traces of other translations go."""
-    final = part.with_name(meta["test"])
-    (part / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
-    traces = run.results / "traces" / final.name
-    if traces.is_dir() and _forced(final) != _forced(part):
-        shutil.rmtree(traces, ignore_errors=True)
-    shutil.rmtree(final, ignore_errors=True)
-    os.replace(part, final)
-    return Translations(final, run.typed)
+def _outdated_traces(run: Run, part: Path, final: Path) -> dict[str, Any]:
+    """The stamp of the traces that are there, where they are of other translations: from now on they are none."""
+    index = mend(run.results / "traces" / final.name) / "index.json"
+    if not index.is_file():
+        return {}
+    before = _meta(final).get(OUTDATED_TRACES)  # they were already, and somebody was killed before they went
+    stamp = stamp_of(index)
+    return {OUTDATED_TRACES: stamp} if before == stamp or _forced(final) != _forced(part) else {}
+
+
+def _without_outdated_traces(run: Run, test: str) -> Translations:
+    """The translations; traces of other ones go."""
+    found = Translations(run.results / "translations" / test, run.typed)
+    if found.outdates(run.results / "traces" / test):
+        remove(run.results / "traces" / test)
+    return found
 
 
 def _forced(folder: Path) -> tuple[object, list[object]]:
     """What traces of translations depend on: the weights, and each translation piece by piece."""
-    with contextlib.suppress(OSError, ValueError, LookupError, AttributeError):  # damaged: as those of other weights
-        weights = json.loads((folder / "meta.json").read_bytes()).get("weights")
-        return weights, [record["tokens"] for record in read_records(folder / "details.jsonl")]
+    with contextlib.suppress(OSError, ValueError, LookupError):  # damaged: as those of other weights
+        return _meta(folder).get("weights"), [record["tokens"] for record in read_records(folder / "details.jsonl")]
     return None, []
+
+
+def _meta(folder: Path) -> dict[str, Any]:
+    """What is known of the translations in a folder; nothing of damaged ones."""
+    with contextlib.suppress(OSError, ValueError):
+        return _record((folder / "meta.json").read_bytes())
+    return {}
 
 
 def one_line(text: str) -> str:

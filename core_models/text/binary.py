@@ -2,8 +2,7 @@
 
 Knows the folder's layout. Knows nothing of batches or of models. Opening reads the manifest only.
 
-    data.yaml       the manifest, put there last: a folder without it is unfinished
-    .unfinished/    what a preparation makes, moved to its place when it is whole: one that fails loses nothing
+    data.yaml       the manifest: a folder without it is no prepared text
     vocabulary/     joint.model, or source.model and target.model
     train/, dev/    see arrays.py
     tests/          NAME.source, NAME.target, NAME.docids, NAME.truth.jsonl: plain text, every sentence
@@ -12,11 +11,9 @@ Knows the folder's layout. Knows nothing of batches or of models. Opening reads 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -28,6 +25,7 @@ import yaml
 from pydantic import BaseModel
 
 from core_models.settings import ConfigError, parse, read_yaml
+from core_models.whole_folders import mend, others, replacing_folder
 
 from .arrays import SIDES, BinaryText, SideWriter, write_documents
 from .parallel import ParallelText, TextError, check_documents, read_lines, write_lines
@@ -37,8 +35,13 @@ __all__ = ["BinaryText", "Prepared", "prepare"]
 
 FORMAT = 1
 MANIFEST = "data.yaml"
-_UNFINISHED = ".unfinished"
+_EARLIER = ".unfinished"  # where earlier versions prepared text before they moved it to its place
 _ROOMS = ("vocabulary", "train", "dev", "tests")
+_OURS = re.compile(
+    r"data\.yaml|vocabulary/(joint|source|target)\.model|(train|dev)/((source|target)\.\w+|documents|positions)\.npy"
+)
+_TEST_FILES = (".source", ".target", ".docids", ".truth.jsonl")
+_LOCK_SECONDS = 1.0  # longer than it takes a reader to clear up
 _CHUNK = 20_000  # sentences that are segmented at once
 _TEST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 Report = Callable[[int, int, str], None]  # (pairs done, in all, what of the work)
@@ -76,7 +79,7 @@ class Prepared:
     @classmethod
     def open(cls, folder: str | Path) -> Prepared:
         """Open a folder that `prepare` finished; TextError if it is missing, unfinished or of another format."""
-        folder = Path(folder)
+        folder = mend(folder)
         if not (folder / MANIFEST).is_file():
             why = f"{MANIFEST} is missing, so it was not finished" if folder.is_dir() else "there is no such folder"
             raise TextError(f"{folder}: not prepared text: {why}; prepare it (again).")
@@ -163,16 +166,18 @@ def prepare(
     pieces: of the joint vocabulary, or of each side's. max_length: pieces a sentence; a pair with a longer side, or an
     empty one, is left out of train and dev and counted in the manifest. truths: test name -> its `.jsonl` file.
     report: called with the pairs done, those in all and what is done.
-    A call that fails or is interrupted leaves an earlier preparation as it was.
+    A call that fails or is interrupted leaves an earlier preparation as it was. Raises FolderError where the folder
+    holds anything else, or another process is preparing it.
     """
     folder, truths = Path(folder), truths or {}
     sets = {"dev": dev, **(tests or {})}
     _check(train, dev, sets, truths)
-    _check_place(folder)
     say = report or (lambda done, total, note: None)
-    say(0, len(train), "vocabulary")
-    vocabularies = _train_vocabularies(train, pieces, kind, joint, character_coverage, seed)
-    with _built_aside(folder) as made:
+    with replacing_folder(folder, "data prepare", _foreign, _LOCK_SECONDS) as made:
+        for room in _ROOMS:
+            (made / room).mkdir()
+        say(0, len(train), "vocabulary")
+        vocabularies = _train_vocabularies(train, pieces, kind, joint, character_coverage, seed)
         for name, vocabulary in zip(("joint",) if joint else SIDES, vocabularies, strict=True):
             vocabulary.save(made / "vocabulary" / f"{name}.model")
         manifest: dict[str, Any] = {
@@ -219,36 +224,26 @@ def _check_test_name(name: str) -> None:
         raise TextError(f"test set {name!r}: the name becomes a file name; use letters, digits and . _ + -.")
 
 
-def _check_place(folder: Path) -> None:
-    """An earlier preparation, finished or not, will be replaced; never a folder that holds somebody's own `train/`."""
-    if folder.exists() and not folder.is_dir():
-        raise TextError(f"{folder}: a file is in the place of the folder; choose another name.")
-    ours = (folder / MANIFEST).is_file() or (folder / _UNFINISHED).is_dir()
-    if not ours and (foreign := [room for room in _ROOMS if (folder / room).exists()]):
-        raise TextError(
-            f"{folder}: already holds {', '.join(foreign)} that are not prepared text; choose another folder."
-        )
+def _foreign(folder: Path) -> str | None:
+    """The first thing in a folder that no preparation made: all of it, where no manifest says what was prepared."""
+    tests: set[str] = set()
+    known = False
+    for place in (folder, folder / _EARLIER):
+        try:
+            manifest = parse(_Manifest, read_yaml(place / MANIFEST), where=MANIFEST)
+        except ConfigError:
+            continue
+        known = True
+        tests |= set(manifest.tests)
 
+    def ours(name: str) -> bool:
+        name = name.removeprefix(f"{_EARLIER}/")
+        room, _, rest = name.partition("/")
+        if room == "tests" and rest:
+            return rest.endswith(_TEST_FILES) and any(rest.startswith(f"{test}.") for test in tests)
+        return not name or (room in _ROOMS and not rest) or _OURS.fullmatch(name) is not None
 
-@contextmanager
-def _built_aside(folder: Path) -> Iterator[Path]:
-    """A folder to build in, whose content takes the place of an earlier preparation's when the block ends well."""
-    made, new = folder / _UNFINISHED, not folder.exists()
-    shutil.rmtree(made, ignore_errors=True)
-    try:
-        for room in _ROOMS:
-            (made / room).mkdir(parents=True)
-        yield made
-        (folder / MANIFEST).unlink(missing_ok=True)
-        for room in _ROOMS:
-            shutil.rmtree(folder / room, ignore_errors=True)
-            os.replace(made / room, folder / room)
-        os.replace(made / MANIFEST, folder / MANIFEST)
-        made.rmdir()
-    except BaseException:
-        if (folder / MANIFEST).is_file() or new:  # else rooms were being moved: what is there says "not finished"
-            shutil.rmtree(folder if new else made, ignore_errors=True)
-        raise
+    return others(folder, lambda name: known and ours(name))
 
 
 def _train_vocabularies(

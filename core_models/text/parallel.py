@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import gzip
 import itertools
-import os
 import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from core_models.whole_files import replacing
 
 # What `str.splitlines` takes for a line end and a line-oriented corpus does not, plus the byte-order mark.
 _FALSE_LINE_ENDS = {
@@ -127,18 +128,14 @@ def read_tsv(path: str | Path, columns: tuple[int, ...] = (0, 1), name: str | No
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     """Write lines as UTF-8, gzipped if the name ends in `.gz`; the file appears whole or not at all."""
     path = Path(path)
-    unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")
-    try:
-        # mtime=0: the same lines give the same bytes
-        with (
-            open(unfinished, "wb") as raw,
-            gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw as file,
-        ):
-            for number, line in enumerate(lines, start=1):
-                file.write(_encode(path, number, line))
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    # mtime=0: the same lines give the same bytes
+    with (
+        replacing(path) as unfinished,
+        open(unfinished, "wb") as raw,
+        gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw as file,
+    ):
+        for number, line in enumerate(lines, start=1):
+            file.write(_encode(path, number, line))
 
 
 def _encode(path: Path, number: int, line: str) -> bytes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import random
 import re
 from collections.abc import Iterable, Sequence
@@ -17,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import sentencepiece
+
+from core_models.whole_files import replacing
 
 from .parallel import TextError
 
@@ -104,10 +105,8 @@ class Vocabulary:
 
     def save(self, path: str | Path) -> None:
         """Write the model file; it appears whole or not at all."""
-        path = Path(path)
-        unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")
-        unfinished.write_bytes(self._model)
-        os.replace(unfinished, path)
+        with replacing(Path(path)) as unfinished:
+            unfinished.write_bytes(self._model)
 
     def __len__(self) -> int:
         return self._processor.get_piece_size()

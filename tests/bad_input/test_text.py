@@ -118,7 +118,11 @@ TEXTS = {
         ("--test", "../x=dev.en,dev.de"),
         "test set '../x': the name becomes a file",
     ),
-    "a folder of somebody's own": ({"mine/train/precious": b"text"}, ("--out", "mine"), "mine: already holds train"),
+    "a folder of somebody's own": (
+        {"mine/train/precious": b"text"},
+        ("--out", "mine"),
+        "mine: holds train/precious, which `workbench data prepare` did not make",
+    ),
     "a file for a folder": ({"file": b"text"}, ("--out", "file"), "file: a file is in the place of the folder"),
 }
 

@@ -56,6 +56,7 @@ __all__ = [
 SENTENCES = {
     "TextError",
     "ConfigError",
+    "FolderError",
     "CheckpointError",
     "RunError",
     "TraceError",

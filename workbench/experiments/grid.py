@@ -132,7 +132,7 @@ class Cell:
     def untraced(self, run: Run) -> bool:
         """Is the trace of the inspected test set still to be made?"""
         inspect = self.experiment.inspect
-        return inspect is not None and not (run.folder / "traces" / inspect / "index.json").is_file()
+        return inspect is not None and not run.traced(inspect)
 
     def steps(self) -> tuple[int, int | None]:
         """How many updates the log knows of, and how many there are to be (None: not known before it has begun)."""

@@ -7,13 +7,12 @@ Knows the Transformer's modules and CTranslate2's specification of them; runs ne
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core_models.config import ModelConfig, SearchConfig
 from core_models.settings import nearest
+from core_models.whole_folders import anything, mend, replacing_folder
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> Pa
     where the run is another system, the folder is taken, or the package `ctranslate2` is missing.
     """
     refuse(run.config.model, run.name)
-    if out.exists():
+    if mend(out).exists():
         raise RunError(f"{out}: is there already; choose another folder, or remove it")
     try:
         from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
@@ -70,15 +69,12 @@ def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> Pa
     spec = specify(trained)
     spec.validate()
     spec.optimize(quantization)
-    unfinished = out.with_name(f".{out.name}.part")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    spec.save(str(unfinished))
-    trained.source_vocabulary.save(unfinished / "source.model")
-    trained.target_vocabulary.save(unfinished / "target.model")
     readme = how_to_run(run.name, out, quantization, run.config.search, _positions(run.config.model, run.config.search))
-    (unfinished / "README.txt").write_text(readme, encoding="utf-8")
-    os.replace(unfinished, out)
+    with replacing_folder(out, "export ctranslate2", anything) as unfinished:
+        spec.save(str(unfinished))
+        trained.source_vocabulary.save(unfinished / "source.model")
+        trained.target_vocabulary.save(unfinished / "target.model")
+        (unfinished / "README.txt").write_text(readme, encoding="utf-8")
     return out
 
 

@@ -10,6 +10,7 @@ import pytest
 from core_models.text import binary
 from core_models.text.binary import Prepared, prepare
 from core_models.text.parallel import ParallelText, TextError, write_lines
+from core_models.whole_folders import FolderError
 
 WORDS = ["Haus", "Baum", "Straße", "Katze", "läuft", "sieht", "grüne", "alte", "der", "die"]
 
@@ -162,7 +163,7 @@ def test_a_cut_or_missing_array_is_named(tmp_path):
 def test_somebody_elses_folder_is_left_alone(tmp_path):
     (tmp_path / "train").mkdir()
     write_lines(tmp_path / "train" / "precious", ["text"])
-    with pytest.raises(TextError, match="already holds train"):
+    with pytest.raises(FolderError, match="holds train/precious, which `workbench data prepare` did not make"):
         prepare(tmp_path, TRAIN, DEV, pieces=40)
     assert (tmp_path / "train" / "precious").is_file()
 

@@ -1,0 +1,80 @@
+"""Files that appear whole or not at all, also where two processes write one at the same moment. Knows no format.
+
+A file is written under another name, `.NAME.part-*`, locked by who writes it, and takes its own when it is whole.
+What a process that was killed left of that kind goes when the file is written again.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+_LONGEST = 100  # characters of the name that the other name begins with: file systems take some 255 bytes
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file beside `path` that takes its place when all went well, and vanishes when not."""
+    path = Path(os.path.realpath(path))  # through a link: what it points to is what is written
+    _remove_abandoned(path)
+    unfinished, opened = _begun(path)
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+        os.close(opened)  # not before: whoever could lock it would take it for abandoned
+
+
+def _begun(path: Path) -> tuple[Path, int]:
+    while True:
+        unfinished = path.with_name(f"{_start(path)}{secrets.token_hex(8)}")
+        # With the permissions of any new file. Asking for the mask of a process changes it for its other threads too.
+        opened = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        _lock(opened)
+        if os.fstat(opened).st_nlink:  # else somebody took it for abandoned before it was locked
+            return unfinished, opened
+        os.close(opened)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what killed processes left beside `path`: nobody has it locked."""
+    with suppress(OSError):
+        for name in os.listdir(path.parent):
+            if name.startswith(_start(path)):
+                _remove_if_unlocked(path.with_name(name))
+
+
+def _remove_if_unlocked(unfinished: Path) -> None:
+    with suppress(OSError):
+        opened = os.open(unfinished, os.O_RDWR)
+        try:
+            if _lock(opened):
+                unfinished.unlink(missing_ok=True)
+        finally:
+            os.close(opened)
+
+
+def _start(path: Path) -> str:
+    return f".{path.name[:_LONGEST]}.part-"
+
+
+def _lock(opened: int) -> bool:
+    """Is the file ours alone? It stays so until it is closed, or the process ends. No where nothing can be locked."""
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+        return False
+    return True
