@@ -10,8 +10,6 @@ Whoever opens a result asks `mend` for it first, which clears up what a killed p
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import secrets
@@ -22,7 +20,6 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-MARK = ".workbench.json"  # names the files of a folder that we made, with their digests
 _LEFT = re.compile(r"\.(?P<name>.+)\.(?P<kind>part|old)-[0-9a-f]{16}", re.DOTALL)
 _OF_THE_SYSTEM = {".DS_Store", "Thumbs.db", "desktop.ini"}  # written into any folder that is looked at
 _GAP_SECONDS = 10.0  # a reader waits so long for a writer between two renames
@@ -43,23 +40,23 @@ def replacing_folder(
     by: the command, for messages. foreign: what of a folder that is there may not be replaced. patience: seconds to
     wait for another process that writes the same. Raises FolderError before anything is changed.
     """
-    final = _resolved(folder)
+    final = resolved(folder)
     if Path.cwd().is_relative_to(final):
         raise FolderError(f"{folder}: is the current folder, which cannot be replaced; name another, or go out of it")
     final.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(final, patience, folder):
-        _mend(final)
+    with alone(final, patience, folder):
+        clear_up(final)
         refuse_foreign(Path(folder), by, foreign)
-        part = _beside(final, "part")
+        part = beside(final, "part")
         part.mkdir()
         try:
             yield part
-            _write_through(part)
+            write_through(part)
             _swap(part, final)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
-        _mend(final)  # removes what was there before
+        clear_up(final)  # removes what was there before
 
 
 def refuse_foreign(folder: Path, by: str, foreign: Foreign) -> None:
@@ -71,8 +68,8 @@ def refuse_foreign(folder: Path, by: str, foreign: Foreign) -> None:
     found = foreign(folder)
     if found is not None:
         raise FolderError(
-            f"{folder}: holds {found}, which `workbench {by}` did not make, or which was changed since; move it away, or "
-            "name another folder"
+            f"{folder}: holds {found}, which `workbench {by}` did not make, or which was changed since; move it away, "
+            "or name another folder"
         )
 
 
@@ -82,13 +79,13 @@ def mend(folder: str | Path) -> Path:
     Where nothing may be changed, and only the result before is whole, that one, in its place.
     """
     folder = Path(folder)
-    final = _resolved(folder)
+    final = resolved(folder)
     parts, olds = _left(final)
     if not (parts or olds):
         return folder
     missing = bool(olds) and not final.exists()
-    with suppress(FolderError, OSError), _alone(final, _GAP_SECONDS if missing else 0):
-        _mend(final)
+    with suppress(FolderError, OSError), alone(final, _GAP_SECONDS if missing else 0):
+        clear_up(final)
     if missing and not final.exists():
         _, olds = _left(final)
     return olds[-1] if olds and not final.exists() else folder
@@ -112,16 +109,16 @@ def is_left_over(name: str) -> bool:
 
 def remove(folder: Path) -> None:
     """Remove a result; killed on the way, half of it never looks like the whole."""
-    final = _resolved(folder)
+    final = resolved(folder)
     if final.exists():
-        with _alone(final, _WRITER_SECONDS):
-            os.rename(final, _beside(final, "part"))
-            _mend(final)
+        with alone(final, _WRITER_SECONDS):
+            os.rename(final, beside(final, "part"))
+            clear_up(final)
 
 
 def others(folder: Path, ours: Callable[[str], bool]) -> str | None:
     """The first file, link or empty folder of a folder, by its path in there, that `ours` says No to."""
-    return next((name for name in _things(folder) if not ours(name)), None)
+    return next((name for name in things(folder) if not ours(name)), None)
 
 
 def anything(folder: Path) -> str | None:
@@ -129,49 +126,19 @@ def anything(folder: Path) -> str | None:
     return others(folder, lambda name: False)
 
 
-def mark(folder: Path) -> None:
-    """Note what is in a folder as ours, file by file with its digest, in its `MARK`."""
-    digests = {name: digest(folder / name) for name in _things(folder) if name != MARK}
-    (folder / MARK).write_text(json.dumps({"files": digests}, indent=1), encoding="utf-8")
-
-
-def marked(folder: Path, mark: str = MARK) -> dict[str, str]:
-    """The digests of a mark by the names of files; empty where there is none that can be read."""
-    try:
-        files = json.loads((folder / mark).read_bytes())["files"]
-        return {str(name): str(digest) for name, digest in files.items()}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return {}
-
-
-def unmarked(folder: Path) -> str | None:
-    """The first thing in a folder that its mark does not name, or names with another digest."""
-    known = marked(folder)
-    return others(folder, lambda name: name == MARK or (name in known and digest(folder / name) == known[name]))
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal; "" of what is no file."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return ""
-
-
-def _things(folder: Path) -> Iterator[str]:
+def things(folder: Path) -> Iterator[str]:
     """Files, links and empty folders below a folder, by their paths in there, in order; an empty folder ends in `/`."""
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if not entry.is_dir(follow_symlinks=False):
             if entry.name not in _OF_THE_SYSTEM:
                 yield entry.name
             continue
-        inside = list(_things(Path(entry.path)))
+        inside = list(things(Path(entry.path)))
         yield from (f"{entry.name}/{name}" for name in inside or [""])
 
 
 @contextmanager
-def _alone(final: Path, patience: float, shown: str | Path | None = None) -> Iterator[None]:
+def alone(final: Path, patience: float, shown: str | Path | None = None) -> Iterator[None]:
     """Held by who writes a folder or clears up beside it; FolderError where somebody else does for too long."""
     path = final.with_name(f".{final.name}.writing.lock")
     lock = FileLock(path)
@@ -189,20 +156,20 @@ def _alone(final: Path, patience: float, shown: str | Path | None = None) -> Ite
         lock.release()
 
 
-def _mend(final: Path) -> None:
-    """Put back what was moved aside, where nothing has taken its place, and remove all else that was left."""
+def clear_up(final: Path) -> None:
+    """For who is `alone`: put back what was moved aside, where nothing took its place, and remove the rest."""
     parts, olds = _left(final)
     if olds and not os.path.lexists(final):
         os.rename(olds.pop(), final)
     for old in olds:  # half of it, if this is killed, must not be put back
-        parts.append(_beside(final, "part"))
+        parts.append(beside(final, "part"))
         os.rename(old, parts[-1])
     for part in parts:
         shutil.rmtree(part, ignore_errors=True)
 
 
 def _swap(part: Path, final: Path) -> None:
-    old = _beside(final, "old")
+    old = beside(final, "old")
     try:
         if os.path.lexists(final):
             os.rename(final, old)
@@ -222,21 +189,23 @@ def _left(final: Path) -> tuple[list[Path], list[Path]]:
             match = _LEFT.fullmatch(name)
             if match and match["name"] == final.name:
                 found[match["kind"]].append(final.with_name(name))
-    return found["part"], sorted(found["old"], key=lambda path: path.lstat().st_mtime)
+        found["old"].sort(key=lambda path: path.lstat().st_mtime)
+    return found["part"], found["old"]
 
 
-def _beside(final: Path, kind: str) -> Path:
+def beside(final: Path, kind: str) -> Path:
+    """A new name, from which `kind` and `final` can be told again."""
     return final.with_name(f".{final.name}.{kind}-{secrets.token_hex(8)}")
 
 
-def _resolved(folder: str | Path) -> Path:
+def resolved(folder: str | Path) -> Path:
     """Through links, so that what a link points to is replaced, and not the link."""
     return Path(os.path.realpath(folder))
 
 
-def _write_through(folder: Path) -> None:
+def write_through(folder: Path) -> None:
     """Wait until all is on the disk: a network disk may say only now that it is full."""
-    for name in _things(folder):
+    for name in things(folder):
         if not name.endswith("/"):
             with (folder / name).open("rb") as file:
                 os.fsync(file.fileno())

@@ -17,6 +17,7 @@ from typing import Any
 
 from filelock import FileLock
 
+from core_models.file_marks import mended
 from core_models.settings import ConfigError, parse
 from workbench.recipe import Recipe
 from workbench.runs import RunError
@@ -35,7 +36,7 @@ def read(path: Path) -> list[Recipe]:
     """The recipes of a basket's file or a bundle's manifest, none where there is no file; raises RunError for another
     content."""
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(mended(path).read_bytes())
     except FileNotFoundError:
         return []
     except OSError as error:

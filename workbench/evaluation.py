@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analyses import meteor
-from core_models.whole_folders import others, replacing_folder
+from core_models.whole_folders import others, refuse_foreign, replacing_folder
 from workbench import known_scores
 from workbench.contexts import beside
 from workbench.ranks import over_ranks, own_device, wait
 from workbench.runs import Run, RunError
 from workbench.traced import write_forced
-from workbench.translations import TestSet, Translations, write_translations
+from workbench.translations import TestSet, Translations, foreign_to_translations, write_translations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,6 +73,7 @@ def translate_test(
             f"{run.name}: a search with finished=stay records no trees; translate without --trees, or with "
             "--search finished=leave"
         )
+    refuse_foreign(run.translations_folder(test.name), "translate", foreign_to_translations)  # before any work is done
     began = time.perf_counter()
     found = translate_lines(translator, test.sources, test.documents, step, record=trees, **search)
     if found is not None:
@@ -144,6 +145,8 @@ def trace_test(
     outside = [row for row in rows if not 0 <= row < len(translations)]
     if outside:
         raise RunError(f"{translations.test} has sentences 0 to {len(translations) - 1}, not {outside[0]}")
+    folder = run.results / "traces" / translations.test
+    refuse_foreign(folder, "trace", _foreign_to_traces)  # before any work is done
     test, written = translations.test_set, translations.hypotheses
     sources = [test.sources[row] for row in rows]
     tokens = [translations.details[row]["tokens"] for row in rows]
@@ -157,7 +160,6 @@ def trace_test(
         )
 
     found = over_ranks(translator.batches(sources), force, step)
-    folder = run.results / "traces" / translations.test
     if found is not None:
         if not any(found.values()):
             raise RunError(f"{run.name} has no trace of the name {', '.join(names)}; '*' stands for all that it has")

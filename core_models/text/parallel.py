@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from core_models.file_marks import mended
 from core_models.whole_files import replacing
 
 # What `str.splitlines` takes for a line end and a line-oriented corpus does not, plus the byte-order mark.
@@ -57,7 +58,7 @@ def read_lines(path: str | Path) -> list[str]:
     Raises TextError for a missing or empty file, a broken archive and invalid UTF-8 (with the line).
     """
     path = Path(path)
-    return split_lines(_read_bytes(path), path)
+    return split_lines(_read_bytes(mended(path)), path)
 
 
 def split_lines(content: bytes, where: str | Path) -> list[str]:
@@ -87,7 +88,7 @@ def read_parallel(
     documents: a file with one document id a line; by default `train.docids` (or `.docids.gz`) beside `train.en`, if it
     is there. Raises TextError where the files do not fit each other, with the line where they part.
     """
-    source = Path(source)
+    source = mended(source)  # first of all: the others stand beside it
     sources = read_lines(source)
     targets = None
     if target is not None:

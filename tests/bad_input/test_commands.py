@@ -33,7 +33,7 @@ COMMANDS = {
     ),
     "a file for a corpus": (
         ("data", "controlled", "--out", "in.txt", "--sentences", 9),
-        "in.txt: file exists; check the path",
+        "in.txt: a file is in the place of the folder",
     ),
     "an unknown system to measure": (
         ("bench", "transfomer"),

@@ -23,6 +23,7 @@ def analyse(
     from workbench import plugins
     from workbench.drawing import Request
     from workbench.runs import open_runs
+    from workbench.whole_files import write_whole
 
     if name == "list":
         for known, function in plugins.analyses().items():
@@ -34,5 +35,4 @@ def analyse(
     if out is None:
         typer.echo(table, nl=False)
     else:
-        out.write_text(table, encoding="utf-8")
-        typer.echo(out)
+        typer.echo(write_whole(out, table))

@@ -66,6 +66,7 @@ def bench(
 
     from analyses import efficiency
     from workbench.bench.rounds import in_rounds, measure_apart, measure_peers
+    from workbench.whole_files import write_whole
 
     tables = []
     for length in each:
@@ -75,7 +76,7 @@ def bench(
         others = [] if peers is None else [partial(measure_peers, peers, threads, device, preset)]
         tables.append(efficiency.table(in_rounds([*measured, *others], rounds)))
         if csv is not None:
-            pd.concat(tables).to_csv(csv, index=False)
+            write_whole(csv, pd.concat(tables).to_csv(index=False))
     found = pd.concat(tables, ignore_index=True)
     if lengths is None:
         print_table(found.set_index("engine").T.reset_index(names="what"))
@@ -161,9 +162,10 @@ def bench_run(
 
     from workbench.bench.trained import measure_trained
     from workbench.runs import open_run
+    from workbench.whole_files import write_whole
 
     need_folder(csv, "--csv")
     found = measure_trained(open_run(run), test, threads, tuple(quantization or ("float32", "int8")), rounds)
     if csv is not None:
-        pd.DataFrame(found).to_csv(csv, index=False)
+        write_whole(csv, pd.DataFrame(found).to_csv(index=False))
     print_table(pd.DataFrame(found))

@@ -279,12 +279,14 @@ def _draw_again(file: Path, root: Path, out: Path | None, width: str | None, fil
 
 
 def _check_target(out: Path) -> None:
-    from workbench.export.files import DRAWN, WRITTEN
+    from workbench.export.files import DRAWN, WRITTEN, check_folder
 
     if out.suffix and out.suffix.lower() not in (*DRAWN, *WRITTEN):
         refuse(f"--out {out}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}, or into a folder; choose one")
     if out.suffix:
         need_folder(out, "--out")
+    else:
+        check_folder(out)
 
 
 def _run_named(wanted: str, names: list[str]) -> str:

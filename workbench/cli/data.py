@@ -108,6 +108,7 @@ def data_import(
     ] = None,
 ) -> None:
     """Write a test set of sacreBLEU or a translation set of Hugging Face `datasets` as plain parallel text."""
+    from core_models.file_marks import replacing_files
     from core_models.text.imports import import_huggingface, import_sacrebleu
     from core_models.text.parallel import write_lines
 
@@ -115,12 +116,12 @@ def data_import(
     if not (source and sign and target):
         refuse(f"--pair {pair!r}: write SOURCE-TARGET, such as en-de")
     kind, _, test_set = name.partition(":")
-    if kind == "sacrebleu":
-        text = import_sacrebleu(test_set, pair)
-    else:
-        text = import_huggingface(name, source, target, split, configuration, documents)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    for language, lines in ((source, text.sources), (target, text.targets), ("docids", text.documents)):
-        if lines is not None:
-            write_lines(Path(f"{out}.{language}"), lines)
+    with replacing_files(out, (source, target, "docids"), "data import") as part:
+        if kind == "sacrebleu":
+            text = import_sacrebleu(test_set, pair)
+        else:
+            text = import_huggingface(name, source, target, split, configuration, documents)
+        for language, lines in ((source, text.sources), (target, text.targets), ("docids", text.documents)):
+            if lines is not None:
+                write_lines(part / f"{out.name}.{language}", lines)
     typer.echo(f"{len(text)} sentence pairs: {out}.{source}, {out}.{target}")

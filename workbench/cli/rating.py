@@ -57,11 +57,12 @@ def rating_export(
     from workbench.rating import open_study
     from workbench.rating_tables import export
     from workbench.rating_tables import form as form_table
+    from workbench.whole_files import write_whole
 
     need_folder(out, "--out")
     study = open_study(root, name)
     table = export(study) if form is None else form_table(study, form)
-    table.to_csv(out, index=False)
+    write_whole(out, table.to_csv(index=False))
     typer.echo(f"{out}: {len(table)} rows")
 
 

@@ -31,11 +31,12 @@ def bundle(
 ) -> None:
     """Write every figure of the basket for a paper: PDF, SVG, PNG, CSV, JSON, a TeX snippet, a manifest."""
     from core_models.settings import nearest
-    from workbench.export.bundle import VENUES, write_bundle
+    from workbench.export.bundle import VENUES, check_folder, write_bundle
 
     if venue.upper() not in VENUES:
         refuse(f"--venue {venue}: there is none of this name; {nearest(venue, list(VENUES))}")
     need_folder(out)
+    check_folder(out)
     written = write_bundle(_drawn(basket, root, settings), out, venue.upper())
     typer.echo("\n".join(map(str, written)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -130,6 +129,7 @@ def average(
 
     from core_models.checkpoint import average as average_checkpoints
     from core_models.config import WEIGHTS
+    from core_models.whole_files import replacing
 
     if last < 1:
         refuse(f"--last {last}: at least one checkpoint makes an average")
@@ -140,6 +140,6 @@ def average(
     path = run / "checkpoints" / f"average-{len(found)}.safetensors"
     average_checkpoints(found, path)
     if use:
-        shutil.copyfile(path, run / f"{WEIGHTS}.part")
-        os.replace(run / f"{WEIGHTS}.part", run / WEIGHTS)
+        with replacing(run / WEIGHTS) as unfinished:
+            shutil.copyfile(path, unfinished)
     typer.echo(f"{path}: mean of {', '.join(one.stem for one in found)}")

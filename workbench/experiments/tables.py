@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core_models.file_marks import replacing_files
 from core_models.settings import nearest
 from workbench.experiments.grid import Cell, Experiment, cells
 from workbench.runs import Run, RunError, open_run
@@ -172,10 +173,20 @@ def remarks(experiment: Experiment, root: Path) -> list[str]:
 
 
 def write_csv(experiment: Experiment, root: Path, folder: Path, tables: Sequence[pd.DataFrame]) -> list[Path]:
-    """NAME.cells.csv, NAME.scores.csv and NAME.comparisons.csv in a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for kind, table in zip(("cells", "scores", "comparisons"), tables, strict=True):
-        written.append(folder / f"{experiment.name}.{kind}.csv")
-        table.to_csv(written[-1], index=False, float_format="%.4f")
-    return written
+    """NAME.cells.csv, NAME.scores.csv and NAME.comparisons.csv in a folder, all or nothing.
+
+    Raises FolderError where a file of such a name is no table."""
+    endings = ("cells.csv", "scores.csv", "comparisons.csv")
+    names = [f"{experiment.name}.{ending}" for ending in endings]
+    with replacing_files(folder / experiment.name, endings, "experiment table", _is_table) as part:
+        for name, table in zip(names, tables, strict=True):
+            table.to_csv(part / name, index=False, float_format="%.4f")
+    return [folder / name for name in names]
+
+
+def _is_table(path: Path) -> bool:
+    """Does a file begin as these tables do? Earlier versions left no mark."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.readline(1000).startswith((b"system,seed,state,step,steps", b"system,metric,"))

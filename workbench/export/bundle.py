@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from core_models.file_marks import is_marked, mark, unmarked
+from core_models.whole_folders import others, refuse_foreign, replacing_folder
 from workbench import basket
 from workbench.export import files
 from workbench.export.tex import document
@@ -30,6 +33,7 @@ VENUES = {
     "IJCAI": {"column": "ijcai-column", "page": "ijcai-page"},
 }
 _MANIFEST, _README = "manifest.json", "README.txt"
+_COMMAND = "bundle"
 
 
 def width_at(venue: str, figure: Figure) -> str:
@@ -40,14 +44,18 @@ def width_at(venue: str, figure: Figure) -> str:
 def write_bundle(drawn: Sequence[Drawn], out: str | Path, venue: str = "ACL") -> list[Path]:
     """Write figures into a folder (made where it is missing), or into one zip where `out` ends so; returns the paths.
 
-    Figures of one name are told apart by a number. Raises MissingGlyphs before anything is written.
+    Figures of one name are told apart by a number. An earlier bundle in the folder is replaced. Raises MissingGlyphs,
+    and FolderError where the folder holds anything else, before anything is written.
     """
     out, drawn = Path(out), _named_apart(drawn)
     missing = sorted({character for one in drawn for character in missing_glyphs(one.figure)})
     if missing:
         raise MissingGlyphs(missing)
     if out.suffix.lower() != ".zip":
-        return _into(drawn, out, venue)
+        with replacing_folder(out, _COMMAND, _foreign) as part:
+            written = _into(drawn, part, venue)
+            mark(part, _COMMAND)
+        return [out / path.name for path in written]
     with tempfile.TemporaryDirectory() as folder:
         inside = _into(drawn, Path(folder), venue)
         with replacing(out) as unfinished, ZipFile(unfinished, "w", ZIP_DEFLATED) as archive:
@@ -57,6 +65,12 @@ def write_bundle(drawn: Sequence[Drawn], out: str | Path, venue: str = "ACL") ->
                 entry.external_attr, entry.compress_type = 0o644 << 16, ZIP_DEFLATED
                 archive.writestr(entry, path.read_bytes())
     return [out]
+
+
+def check_folder(out: Path) -> None:
+    """Raise FolderError where `write_bundle` would not write into a folder: before anything is drawn."""
+    if out.suffix.lower() != ".zip":
+        refuse_foreign(out, _COMMAND, _foreign)
 
 
 def _named_apart(drawn: Sequence[Drawn]) -> list[Drawn]:
@@ -71,14 +85,24 @@ def _named_apart(drawn: Sequence[Drawn]) -> list[Drawn]:
 
 
 def _into(drawn: Sequence[Drawn], folder: Path, venue: str) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    written = [files.bundle(one.figure, folder, width_at(venue, one.figure)) for one in drawn]
+    written = [files.write_formats(one.figure, folder, width_at(venue, one.figure)) for one in drawn]
     manifest = json.dumps(_manifest(drawn, written, venue), ensure_ascii=False, indent=1)
     return [
         *(path for paths in written for path in paths),
         write_whole(folder / _MANIFEST, manifest),
         write_whole(folder / _README, _readme(drawn, venue)),
     ]
+
+
+def _foreign(folder: Path) -> str | None:
+    """The first thing in a folder that is not of a bundle; earlier versions left no mark, but a list of their files."""
+    if is_marked(folder):
+        return unmarked(folder, _COMMAND)
+    listed: set[str] = set()
+    with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+        figures = json.loads((folder / _MANIFEST).read_bytes())["figures"]
+        listed = {_MANIFEST, _README, *(name for figure in figures for name in figure["files"])}
+    return others(folder, listed.__contains__)
 
 
 def _manifest(drawn: Sequence[Drawn], written: Sequence[Sequence[Path]], venue: str) -> dict[str, object]:

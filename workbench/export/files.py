@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from core_models.file_marks import digest, is_marked, mark, unmarked
+from core_models.whole_folders import others, refuse_foreign, replacing_folder
 from workbench.export import spec
 from workbench.export.tex import remarks, tex_text
 from workbench.figures import theme
@@ -21,6 +24,7 @@ from workbench.whole_files import replacing, write_whole
 
 DRAWN = (".pdf", ".svg", ".png")
 WRITTEN = (".csv", ".json")
+_COMMAND = "figure"
 
 
 def save(figure: Figure, path: str | Path, width: str | float | None = None, grey: bool = False) -> Path:
@@ -47,15 +51,47 @@ def save(figure: Figure, path: str | Path, width: str | float | None = None, gre
 def bundle(figure: Figure, folder: str | Path, width: str | float | None = None, grey: bool = False) -> list[Path]:
     """Writes every format and a .tex snippet into a folder (made where it is missing); returns the paths.
 
-    Raises MissingGlyphs before anything is written.
+    The files appear together, and other figures that are in the folder stay. Raises MissingGlyphs, and FolderError
+    where it holds anything but figures, before anything is written.
     """
     folder = Path(folder)
     missing = missing_glyphs(figure)
     if missing:
         raise MissingGlyphs(missing)
-    folder.mkdir(parents=True, exist_ok=True)
+    with replacing_folder(folder, _COMMAND, _foreign) as part:
+        if folder.is_dir():
+            shutil.copytree(folder, part, dirs_exist_ok=True)
+        paths = write_formats(figure, part, width, grey)
+        mark(part, _COMMAND)
+    return [folder / path.name for path in paths]
+
+
+def check_folder(folder: Path) -> None:
+    """Raise FolderError where `bundle` would not write into a folder: before anything is drawn."""
+    refuse_foreign(folder, _COMMAND, _foreign)
+
+
+def write_formats(figure: Figure, folder: Path, width: str | float | None = None, grey: bool = False) -> list[Path]:
+    """Writes every format and a .tex snippet into a folder that is there; returns the paths."""
     paths = [save(figure, folder / f"{figure.name}{ending}", width, grey) for ending in (*DRAWN, *WRITTEN)]
     return [*paths, write_whole(folder / f"{figure.name}.tex", tex_snippet(figure))]
+
+
+def _foreign(folder: Path) -> str | None:
+    """The first thing in a folder that is not of a figure; earlier versions left no mark, but the table's digest."""
+    if is_marked(folder):
+        return unmarked(folder, _COMMAND)
+    tables = [path for path in folder.glob("*.csv") if path.is_file() and path.with_suffix(".json").is_file()]
+    names = {path.stem for path in tables if _says_digest(path.with_suffix(".json"), digest(path))}
+    ours = {f"{name}{ending}" for name in names for ending in (*DRAWN, *WRITTEN, ".tex")}
+    return others(folder, ours.__contains__)
+
+
+def _says_digest(path: Path, of_table: str) -> bool:
+    try:
+        return json.loads(path.read_bytes())["table_sha256"] == of_table
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return False
 
 
 def tex_snippet(figure: Figure) -> str:

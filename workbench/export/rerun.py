@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core_models.file_marks import mended
 from core_models.settings import ConfigError, Section, parse
 from workbench import recipe as recipes
 from workbench.export.files import table_digest, versions
@@ -76,7 +77,7 @@ def read_made(path: str | Path) -> Made:
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise RunError(f"{path}: a figure is drawn again from {', '.join(_READERS)}, not from {path.suffix or 'this'}")
-    text = reader(path)
+    text = reader(mended(path))
     try:
         found = json.loads(text or "null")
     except (ValueError, RecursionError):

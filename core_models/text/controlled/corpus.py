@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from core_models.file_marks import is_marked, mark, unmarked
 from core_models.resources import data_folder
 from core_models.settings import ConfigError, read_yaml
 from core_models.text.controlled.composer import Composer, Demand
@@ -19,8 +20,11 @@ from core_models.text.controlled.grammar import Grammar
 from core_models.text.controlled.lexicon import Lexicon, Noun, read_lexicon
 from core_models.text.controlled.sentences import SentenceComposer
 from core_models.text.controlled.settings import WINDOW, settings_from
+from core_models.whole_folders import others, replacing_folder
 
 SPLITS = ("train", "dev", "test")
+_COMMAND, _SUFFIXES = "data controlled", ("en", "de", "docids", "truth.jsonl")
+_RECORD = {"alignment", "pronouns", "address", "commitments"}  # what every truth record says
 GENDERS = ("m", "f", "n")
 ATTEMPTS = 1000  # at one sentence: seconds; lengths that can be met need few
 
@@ -270,18 +274,45 @@ def generate(
 
 
 def write(corpus: ControlledCorpus, folder: Path) -> None:
-    """Write `train|dev|test` (and `long`) as `.en`, `.de`, `.docids`, `.truth.jsonl`; the folder is made if missing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in (*SPLITS, "long"):
-        split: ControlledSplit | None = getattr(corpus, name)
-        if split is None:
-            continue
-        records = [json.dumps(record, ensure_ascii=False) for record in split.truth]
-        for suffix, lines in (
-            ("en", split.sources),
-            ("de", split.targets),
-            ("docids", split.documents),
-            ("truth.jsonl", records),
-        ):
-            text = "".join(f"{line}\n" for line in lines)
-            (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8", newline="\n")
+    """Write `train|dev|test` (and `long`) as `.en`, `.de`, `.docids`, `.truth.jsonl`, all or nothing; an earlier corpus
+    is replaced. Raises FolderError where anything else is in the folder."""
+    with replacing_folder(folder, _COMMAND, _foreign) as part:
+        for name in (*SPLITS, "long"):
+            split: ControlledSplit | None = getattr(corpus, name)
+            if split is None:
+                continue
+            records = [json.dumps(record, ensure_ascii=False) for record in split.truth]
+            columns = (split.sources, split.targets, split.documents, records)
+            for suffix, lines in zip(_SUFFIXES, columns, strict=True):
+                text = "".join(f"{line}\n" for line in lines)
+                (part / f"{name}.{suffix}").write_text(text, encoding="utf-8", newline="\n")
+        mark(part, _COMMAND)
+
+
+def _foreign(folder: Path) -> str | None:
+    """The first thing in a folder that is not of a corpus; earlier versions left no mark, but a record a sentence."""
+    if is_marked(folder):
+        return unmarked(folder, _COMMAND)
+    ours = {
+        f"{name}.{suffix}"
+        for name in (*SPLITS, "long")
+        if (records := _records(folder / f"{name}.truth.jsonl"))
+        for suffix in _SUFFIXES
+        if _lines(folder / f"{name}.{suffix}") == records
+    }
+    return others(folder, ours.__contains__)
+
+
+def _records(path: Path) -> int:
+    """How many truth records a file holds; 0 where it holds anything else."""
+    if not path.is_file():
+        return 0
+    try:
+        lines = path.read_bytes().splitlines()
+        return len(lines) if all(json.loads(line).keys() >= _RECORD for line in lines) else 0
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return 0
+
+
+def _lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.is_file() else 0

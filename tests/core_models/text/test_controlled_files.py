@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from core_models import resources
+from core_models.file_marks import MARK
 from core_models.settings import ConfigError
 from core_models.text.controlled import generate, write
 
@@ -35,7 +36,7 @@ def test_same_seed_writes_the_same_bytes_whatever_the_hash_order(tmp_path: Path)
     assert printed[0] == printed[1]
     suffixes = ("de", "docids", "en", "truth.jsonl")
     names = [f"{split}.{suffix}" for split in ("dev", "test", "train") for suffix in suffixes]
-    assert sorted(path.name for path in (tmp_path / "0").iterdir()) == names
+    assert sorted(path.name for path in (tmp_path / "0").iterdir()) == [MARK, *names]
 
 
 def test_files_hold_what_was_generated_and_another_seed_another_corpus(tmp_path: Path) -> None:

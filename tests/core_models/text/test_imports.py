@@ -58,6 +58,7 @@ def test_the_command_takes_a_configuration_and_a_column_of_documents(datasets, t
     done = CliRunner().invoke(cli.app, [*asked, "--configuration", "de-en", "--documents", "talk"])
     assert done.exit_code == 0, f"{done.output}\n{done.exception!r}"
     found = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").iterdir()}
+    assert json.loads(found.pop(".text.workbench.json"))["files"].keys() == found.keys()
     assert found == {"text.en": "de-en 1\nde-en 2\n", "text.de": "de-en 1\nde-en 2\n", "text.docids": "1\n2\n"}
 
 
