@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import digamma
 
 from analyses.alignment import Link
-from analyses.kept_arrays import DAMAGED, write_arrays
+from analyses.kept_arrays import DAMAGED, open_arrays, write_arrays
 
 NULL = 0  # the word that makes those that no word makes
 NULL_SHARE = 0.08
@@ -117,7 +117,7 @@ class Aligner:
 def load(path: Path | str) -> Aligner:
     """An aligner that `save` wrote. Raises ValueError for a file that holds none."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open_arrays(path) as stored:
             if int(stored["version"]) != VERSION:
                 raise ValueError(f"it is of version {int(stored['version'])}, not {VERSION}")
             source, target = (stored[f"{side}_words"].tobytes().decode().split("\n") for side in ("source", "target"))

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from core_models.assembly import System
 from core_models.building import build
 from core_models.config import CONFIG, RunConfig, read_config, split_reference, weights_path
+from core_models.run_files import TENSORS, check
 from core_models.settings import ConfigError, write_yaml
 from core_models.text.vocabulary import Vocabulary
 from core_models.whole_folders import anything, replacing_folder
@@ -113,6 +114,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise CheckpointError(f"{path}: there are no weights here; train the run, or copy it again")
     try:
+        check(path, TENSORS)
         with safe_open(path, framework="pt") as stored:
             return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:

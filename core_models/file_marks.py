@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from core_models.run_files import RECORD, read_json
 from core_models.whole_folders import (
     FolderError,
     alone,
@@ -137,7 +138,7 @@ def _files(path: Path, by: str) -> dict[str, str]:
 
 def _read(path: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError, RecursionError):
-        kept = json.loads(path.read_bytes())
+        kept = read_json(path, RECORD)
         return kept if isinstance(kept, dict) else {}
     return {}
 

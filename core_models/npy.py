@@ -1,4 +1,4 @@
-"""NumPy's array files, read as data that may have been cut or swapped for something else.
+"""NumPy's array files, mapped as data that may have been cut or swapped for something else.
 
 Knows the file format's failures, not what an array means.
 """
@@ -11,16 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-
-def read_array(path: Path) -> np.ndarray:
-    """The array of a `.npy` file; ValueError for anything else, a pickle too."""
-    with _refused(path):
-        return np.load(path, allow_pickle=False)
+from core_models.run_files import ARRAY, check
 
 
 def map_array(path: Path) -> np.memmap:
-    """The same, mapped into memory instead of read."""
+    """The array of a `.npy` file, mapped into memory: a header that promises more than the file holds costs nothing.
+    Raises ValueError for anything else, a pickle too."""
     with _refused(path):
+        check(path, ARRAY)
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
 

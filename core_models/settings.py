@@ -16,7 +16,11 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from core_models.run_files import CONFIGURATION, read_bytes
 from core_models.whole_files import replacing
+
+MOST_ALIASES = 16  # in a YAML file: each may repeat all that those before it repeat, so 100 could stand for 10^16 nodes
+_ALIAS = re.compile(r"(?:^|[\s\[\]{},:?-])\*")  # where one may begin
 
 
 class ConfigError(ValueError):
@@ -85,7 +89,9 @@ def _section_at(kind: type[BaseModel], path: list[str]) -> type[BaseModel]:
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML mapping; raises ConfigError with file and line."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = read_bytes(path, CONFIGURATION).decode()
+        _check_aliases(text)
+        content = yaml.safe_load(text)
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file; check the path") from None
     except OSError as error:
@@ -95,6 +101,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: must be a mapping of keys to values, not {type(content).__name__}")
     return content
+
+
+def _check_aliases(text: str) -> None:
+    if len(_ALIAS.findall(text)) <= MOST_ALIASES:
+        return
+    aliases = sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader))
+    if aliases > MOST_ALIASES:
+        raise ValueError(f"{aliases} aliases, of which {MOST_ALIASES} are allowed; write out what they stand for")
 
 
 def settings_in(text: str) -> list[str]:

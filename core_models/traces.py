@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core_models.npy import map_array
+from core_models.run_files import RESULT, read_json
 from core_models.whole_files import replacing
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class TraceStore(Mapping[int, Trace]):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            index = json.loads((folder / "index.json").read_bytes())
+            index = read_json(folder / "index.json", RESULT)
             found = index.get("format")
             self._arrays = index["arrays"] if found == FORMAT else {}
             self._sentences = sorted({int(number) for array in self._arrays.values() for number in array["sentences"]})

@@ -18,6 +18,7 @@ from typing import Any
 from filelock import FileLock
 
 from core_models.file_marks import mended
+from core_models.run_files import RESULT, read_json
 from core_models.settings import ConfigError, parse
 from workbench.recipe import Recipe
 from workbench.runs import RunError
@@ -36,12 +37,12 @@ def read(path: Path) -> list[Recipe]:
     """The recipes of a basket's file or a bundle's manifest, none where there is no file; raises RunError for another
     content."""
     try:
-        found = json.loads(mended(path).read_bytes())
+        found = read_json(mended(path), RESULT)
     except FileNotFoundError:
         return []
     except OSError as error:
         raise RunError(f"{path}: the basket cannot be read ({(error.strerror or str(error)).lower()})") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise _not_a_basket(path, "it is not JSON") from None
     figures = found.get("figures") if isinstance(found, dict) else None
     if not isinstance(figures, list) or not all(_holds_a_recipe(figure) for figure in figures):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analyses.lines import digest
+from core_models.run_files import RESULT, read_json
 from workbench.contexts import given, read_before
 from workbench.evaluation import Step
 from workbench.runs import Run, RunError
@@ -125,10 +126,10 @@ def read(run: Run, test: str) -> dict[str, Any]:
     if not path.is_file():
         raise RunError(f"{run.name}: no beam sizes were tried on {test!r} yet; try them: {command}")
     try:
-        found = json.loads(path.read_bytes())
+        found = read_json(path, RESULT)
         if not (isinstance(found, dict) and isinstance(found["sizes"], list) and found["sizes"]):
             raise ValueError("no sizes")
-    except (ValueError, KeyError, RecursionError) as error:
+    except (ValueError, KeyError) as error:
         raise RunError(f"{path}: not readable ({error}); measure again: {command}") from None
     if not run.is_of(found.get("weights")):
         raise RunError(f"{run.name}: beam sizes on {test!r} are of other weights than it has now; try them: {command}")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from analyses.contrastive import CONTEXTS, Item, Scored
 from analyses.lines import digest
+from core_models.run_files import RESULT, read_json
 from workbench.contexts import own_outputs, readers, reads_after
 from workbench.contrastive_items import item_of
 from workbench.runs import Run, RunError
@@ -165,14 +166,14 @@ def read(run: Run, name: str) -> Contrast:
     if not path.is_file():
         raise RunError(f"{run.name} has not scored the contrastive test set {name!r}; do it: {command}")
     try:
-        found = json.loads(path.read_bytes())
+        found = read_json(path, RESULT)
         items = [item_of(row["item"], "an item") for row in found["rows"]]
         scored = [_scored(row["scored"], item) for row, item in zip(found["rows"], items, strict=True)]
         if not items:
             raise ValueError("no items")
         read, after = int(found.get("read", 0)), int(found.get("after", 0))
         contrast = Contrast(str(found["name"]), str(found["origin"]), items, scored, read, after)
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise RunError(f"{path}: not readable ({str(error)[:200]}); score it again: {command}") from None
     if not run.is_of(found.get("weights")):
         raise RunError(f"{run.name} scored {name!r} with other weights than it has now; score it again: {command}")

@@ -9,12 +9,12 @@ list of objects. Knows no scores.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from analyses.contrastive import Item
+from core_models.run_files import parse_json
 from core_models.text.parallel import read_lines
 from workbench.runs import Run, RunError
 
@@ -71,8 +71,8 @@ def _of_json_lines(lines: list[str], path: Path) -> Iterator[Item]:
 
 def _json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         raise RunError(f"{where}: not JSON ({error}); mend it, or write a tab-separated file") from None
 
 

@@ -9,6 +9,8 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
+from core_models.run_files import TENSORS, open_file
+
 
 def stamp_of(path: Path) -> list[int]:
     """Size in bytes and time in nanoseconds: as long as they stay, so does what is in the file."""
@@ -24,5 +26,5 @@ def digest_of(path: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _digest(path: Path, modified: int, size: int) -> str:
-    with path.open("rb") as file:
+    with open_file(path, TENSORS) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

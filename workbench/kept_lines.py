@@ -13,7 +13,8 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import NamedTuple
 
-from core_models.text.parallel import read_lines, split_lines
+from core_models.run_files import LINES, read_bytes
+from core_models.text.parallel import split_lines, stored_lines
 
 MOST_BYTES = 256_000_000  # of text that is kept, each text counted once; its strings take about twice as much
 
@@ -30,7 +31,7 @@ _LOCK = threading.Lock()
 
 
 def lines_of(path: Path) -> list[str]:
-    """`core_models.text.parallel.read_lines` of a plain file, read again only where the file has changed."""
+    """`core_models.text.parallel.stored_lines` of a file, read again only where the file has changed."""
     with _LOCK, contextlib.suppress(OSError):
         found = path.stat()
         changed = (found.st_mtime_ns, found.st_size, found.st_ino)
@@ -41,11 +42,11 @@ def lines_of(path: Path) -> list[str]:
         while len(_KEPT) > 1 and sum({text.digest: text.size for text in _KEPT.values()}.values()) > MOST_BYTES:
             _KEPT.popitem(last=False)
         return kept.lines
-    return read_lines(path)  # which says why it cannot
+    return stored_lines(path)  # which says why it cannot
 
 
 def _read(path: Path, changed: tuple[int, ...]) -> _Kept:
-    content = path.read_bytes()
+    content = read_bytes(path, LINES)
     digest = hashlib.blake2b(content, digest_size=16).digest()
     same = next((kept.lines for kept in _KEPT.values() if kept.digest == digest), None)
     return _Kept(changed, digest, len(content), split_lines(content, path) if same is None else same)

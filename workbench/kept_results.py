@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from core_models.run_files import RESULT, read_json
 from workbench.contexts import readers
 from workbench.runs import Run
 from workbench.whole_files import write_whole
@@ -34,8 +35,8 @@ def keep(run: Run, test: str, kind: str, of: Mapping[str, str], result: Mapping[
 def kept(run: Run, test: str, kind: str) -> dict[str, Any] | None:
     """The result that was kept; None where there is none, or one of other texts or weights than the run has now."""
     try:
-        found = json.loads(_path(run, test, kind).read_bytes())
-    except (OSError, ValueError, RecursionError):  # not there or damaged: to be computed again
+        found = read_json(_path(run, test, kind), RESULT)
+    except (OSError, ValueError):  # not there or damaged: to be computed again
         return None
     same = isinstance(found, dict) and found.get("of") == digests(run, test, kind)
     return found if same else None

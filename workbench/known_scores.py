@@ -13,6 +13,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from core_models.run_files import RECORD, read_json
 from workbench.file_digests import stamp_of
 from workbench.runs import Run
 from workbench.whole_files import write_whole
@@ -26,7 +27,7 @@ def file_of(run: Run, test: str) -> Path:
 def known(run: Run, test: str) -> float | None:
     """Corpus BLEU as `evaluation` counts it by default; None where it was not counted since the texts changed."""
     try:
-        found = json.loads(file_of(run, test).read_bytes())
+        found = read_json(file_of(run, test), RECORD)
         return float(found["bleu"]) if found["of"] == stamp(run, test) else None
     except (OSError, ValueError, TypeError, KeyError, RecursionError):  # not there, or damaged: counted again
         return None

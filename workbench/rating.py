@@ -25,6 +25,7 @@ import pandas as pd
 from filelock import FileLock
 
 from analyses.ratings import QUALITIES
+from core_models.run_files import RESULT, read_json
 from workbench.runs import Run, RunError
 from workbench.whole_files import write_whole
 
@@ -148,7 +149,7 @@ def open_study(root: Path, name: str) -> Study:
         known = ", ".join(studies(root)) or "none"
         raise RunError(f"no study {name!r} below {root}, only: {known}; begin one: workbench rating new {name}")
     try:
-        kept = json.loads((folder / STUDY).read_text(encoding="utf-8"))
+        kept = read_json(folder / STUDY, RESULT)
         items = tuple(Item(**item) for item in kept.pop("items"))
         return Study(folder, items=items, systems=tuple(kept.pop("systems")), **kept)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

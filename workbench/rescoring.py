@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analyses.kept_arrays import read_arrays, write_arrays
+from core_models.run_files import parse_json
 from workbench.contexts import beside, readers
 from workbench.evaluation import Step
 from workbench.file_digests import digest_of
@@ -121,7 +122,7 @@ def read(run: Run, test: str) -> Lists:
     found = read_arrays(_path(run, test))
     if found is None:
         raise RunError(f"{run.name}: no n-best lists of {test!r} were scored yet; score them: {command}")
-    if json.loads(str(found["of"])) != _of(run, test):
+    if parse_json(str(found["of"])) != _of(run, test):
         raise RunError(f"{run.name}: what was scored are other lists of {test!r}, or other weights; again: {command}")
     statistics = Statistics("bleu", found["bleu"], str(found["signature"]), preset("default").options("bleu"))
     return Lists(tuple(map(str, found["parts"])), found["values"], found["starts"], statistics)

@@ -161,7 +161,7 @@ class Run:
     def events(self) -> list[dict[str, Any]]:
         """What training logged; a last line that was cut short is left out."""
         path = self.folder / "training.jsonl"
-        return list(read_records(path, tolerant=True)) if path.is_file() else []
+        return list(read_records(path, tolerant=True)) if os.path.lexists(path) else []
 
     def tests(self) -> list[str]:
         """Names of the test sets that this run has translated, with the weights that it has now."""
@@ -250,7 +250,7 @@ def open_run(path: str | Path, root: str | Path | None = None) -> Run:
         if folder.is_absolute() or ".." in folder.parts:
             raise RunError(f"{path}: outside of the runs folder; only runs below it can be opened")
         folder = Path(root) / folder
-    if not os.path.isfile(folder / CONFIG):
+    if not os.path.lexists(folder / CONFIG):
         raise RunError(f"{folder}: no run here: {CONFIG} is missing")
     run = _examine(folder, str(path) if root is not None else Path(os.path.abspath(folder)).name)
     if run.problem:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from core_models.run_files import RESULT, read_json
 from core_models.traces import TraceError, TraceStore
 from workbench.runs import Run, RunError
 
@@ -25,9 +26,9 @@ def write_forced(folder: Path, pieces: Mapping[int, Sequence[str]]) -> None:
 def forced_as(folder: Path, pieces: Mapping[int, Sequence[str]]) -> bool:
     """Are traces in a folder of these sentences, piece by piece? Not where nobody noted it."""
     try:
-        noted = json.loads((folder / _FILE).read_bytes())
+        noted = read_json(folder / _FILE, RESULT)
         return all(noted[str(sentence)] == _digest(own) for sentence, own in pieces.items())
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError):
         return False
 
 

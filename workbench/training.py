@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core_models.config import RunConfig, SearchConfig, TrainingConfig
+from core_models.run_files import RECORD, read_json
 from core_models.settings import parse
 from workbench.runs import Run, RunError, open_run
 
@@ -129,6 +129,6 @@ def finished(folder: Path) -> bool:
     steps = [step for step in states if step.isdecimal()]  # others are half written, or half removed
     if not steps:
         return any(event.get("event") == "end" for event in run.events())
-    last = json.loads(states[max(steps, key=int)].read_text(encoding="utf-8"))
+    last = read_json(states[max(steps, key=int)], RECORD)
     place = last["step"], last["epoch"], last["validations_without_gain"]
     return last["finished"] and not run.config.training.asks_for_more(*place)

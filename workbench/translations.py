@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core_models.npy import read_array
+from core_models.npy import map_array
+from core_models.run_files import LINES, RECORD, TREE, TREES, open_file, parse_json, read_json
 from core_models.text.parallel import write_lines
 from core_models.whole_folders import mend, others, remove, replacing_folder
 from workbench.file_digests import stamp_of
@@ -78,9 +79,9 @@ class Translations:
     def __init__(self, folder: Path, run: str = "RUN") -> None:
         self.folder, self.test, self._run = mend(folder), folder.name, run
         try:
-            self.meta: dict[str, Any] = json.loads((self.folder / "meta.json").read_bytes())
+            self.meta: dict[str, Any] = read_json(self.folder / "meta.json", RECORD)
             self._sentences = operator.index(self.meta["sentences"])
-        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        except (OSError, ValueError, TypeError, KeyError) as error:
             raise RunError(
                 f"{folder}: no finished translation here ({_cause(error)}); translate the test set again"
             ) from None
@@ -115,15 +116,15 @@ class Translations:
     @property
     def outside(self) -> bool:
         """Were they made elsewhere?"""
-        return not (self.folder / "details.jsonl").is_file() and "from" in self.meta
+        return not self._has("details.jsonl") and "from" in self.meta
 
     @cached_property
     def truth(self) -> list[dict[str, Any]] | None:
-        return self._records("truth.jsonl") if (self.folder / "truth.jsonl").is_file() else None
+        return self._records("truth.jsonl") if self._has("truth.jsonl") else None
 
     @property
     def has_trees(self) -> bool:
-        return (self.folder / "trees.npy").is_file()
+        return self._has("trees.npy")
 
     def tree(self, sentence: int) -> dict[str, Any]:
         """The recorded search of a sentence; raises RunError with the command that records it."""
@@ -137,11 +138,13 @@ class Translations:
         if not 0 <= sentence < len(self):
             raise RunError(f"{self.test} has sentences 0 to {len(self) - 1}, not {sentence}")
         try:
-            starts = read_array(self.folder / "trees.npy")
+            starts = map_array(self.folder / "trees.npy")
             begin, end = int(starts[sentence]), int(starts[sentence + 1])
-            with (self.folder / "trees.jsonl").open("rb") as file:
+            with open_file(self.folder / "trees.jsonl", TREES) as file:
                 if not 0 <= begin <= end <= os.fstat(file.fileno()).st_size:
                     raise ValueError(f"bytes {begin} to {end} are outside of trees.jsonl")
+                if end - begin > TREE:
+                    raise ValueError(f"its record has {end - begin} bytes")
                 file.seek(begin)
                 return _record(file.read(end - begin))
         except (OSError, ValueError, TypeError, IndexError, OverflowError) as error:
@@ -155,6 +158,10 @@ class Translations:
         index, noted = traces / "index.json", self.meta.get(OUTDATED_TRACES)
         return noted is not None and index.is_file() and noted == stamp_of(index)
 
+    def _has(self, name: str) -> bool:
+        """Is something of the name there? Whether it is a file is the business of who reads it."""
+        return os.path.lexists(self.folder / name)
+
     def _needed(self, name: str) -> list[str]:
         found = self._lines(name)
         if found is None:
@@ -163,7 +170,7 @@ class Translations:
 
     def _lines(self, name: str) -> list[str] | None:
         path = self.folder / name
-        return self._whole(path, lines_of(path)) if path.is_file() else None
+        return self._whole(path, lines_of(path)) if self._has(name) else None
 
     def _records(self, name: str) -> list[dict[str, Any]]:
         return self._whole(self.folder / name, list(read_records(self.folder / name)))
@@ -271,7 +278,7 @@ def _without_outdated_traces(run: Run, test: str) -> Translations:
 
 def _forced(folder: Path) -> tuple[object, list[object]]:
     """What traces of translations depend on: the weights, and each translation piece by piece."""
-    with contextlib.suppress(OSError, ValueError, LookupError):  # damaged: as those of other weights
+    with contextlib.suppress(OSError, ValueError, LookupError, AttributeError):  # damaged: as those of other weights
         return _meta(folder).get("weights"), [record["tokens"] for record in read_records(folder / "details.jsonl")]
     return None, []
 
@@ -279,7 +286,8 @@ def _forced(folder: Path) -> tuple[object, list[object]]:
 def _meta(folder: Path) -> dict[str, Any]:
     """What is known of the translations in a folder; nothing of damaged ones."""
     with contextlib.suppress(OSError, ValueError):
-        return _record((folder / "meta.json").read_bytes())
+        found = read_json(folder / "meta.json", RECORD)
+        return found if isinstance(found, dict) else {}
     return {}
 
 
@@ -314,14 +322,15 @@ def _write_jsonl(path: Path, records: Iterable[Any]) -> list[int]:
 
 def read_records(path: Path, tolerant: bool = False) -> Iterator[dict[str, Any]]:
     """A record a line; tolerant: lines that are none, cut short by a killed process, are passed over."""
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
-        if not line:
-            continue
-        try:
-            yield _record(line)
-        except ValueError as error:
-            if not tolerant:
-                raise RunError(f"{path}:{number}: not a JSON record ({error}); write the file again") from None
+    with open_file(path, LINES) as file:
+        for number, line in enumerate(file, start=1):
+            if line == b"\n":
+                continue
+            try:
+                yield _record(line)
+            except ValueError as error:
+                if not tolerant:
+                    raise RunError(f"{path}:{number}: not a JSON record ({error}); write the file again") from None
 
 
 def _cause(error: Exception) -> str:
@@ -329,11 +338,8 @@ def _cause(error: Exception) -> str:
 
 
 def _record(line: bytes) -> dict[str, Any]:
-    """Raises ValueError for what is not UTF-8, not JSON, nested without end or no record."""
-    try:
-        found = json.loads(line)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
+    """Raises ValueError for what is not UTF-8, not JSON, nested too deep or no record."""
+    found = parse_json(line)
     if not isinstance(found, dict):
         raise ValueError(f"a {type(found).__name__}")
     return found

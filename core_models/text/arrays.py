@@ -20,11 +20,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from core_models.npy import map_array
+from core_models.run_files import ARRAY, open_file
 
 from .parallel import TextError
 
@@ -167,16 +168,17 @@ class _Stretches:
     def __init__(self, path: Path) -> None:
         mapped = _mapped(path)
         self._array = np.asarray(mapped)  # a plain view: slicing np.memmap takes four times as long
-        self._begin, self._file = mapped.offset, None
+        self._begin = mapped.offset
+        self._file: BinaryIO | None = None
         if mapped.nbytes > _MAPPED_BYTES and hasattr(os, "pread"):  # not on Windows
-            self._file = os.open(path, os.O_RDONLY)
-            weakref.finalize(self, os.close, self._file)
+            self._file = open_file(path, ARRAY)
+            weakref.finalize(self, self._file.close)
 
     def read(self, start: int, stop: int) -> np.ndarray:
         if self._file is None:
             return self._array[start:stop]
         size = self._array.itemsize
-        content = os.pread(self._file, (stop - start) * size, self._begin + start * size)
+        content = os.pread(self._file.fileno(), (stop - start) * size, self._begin + start * size)
         return np.frombuffer(content, dtype=self._array.dtype)
 
 

@@ -28,7 +28,7 @@ from core_models.settings import ConfigError, parse, read_yaml
 from core_models.whole_folders import mend, others, replacing_folder
 
 from .arrays import SIDES, BinaryText, SideWriter, write_documents
-from .parallel import ParallelText, TextError, check_documents, read_lines, write_lines
+from .parallel import ParallelText, TextError, check_documents, stored_lines, write_lines
 from .vocabulary import Vocabulary
 
 __all__ = ["BinaryText", "Prepared", "prepare"]
@@ -129,7 +129,7 @@ class Prepared:
         """A test set as text, every sentence of it."""
         known = self._test_entry(name)
         sources, targets, documents = (
-            read_lines(self.folder / "tests" / f"{name}.{suffix}") if known[suffix] else None
+            stored_lines(self.folder / "tests" / f"{name}.{suffix}") if known[suffix] else None
             for suffix in ("source", "target", "docids")
         )
         return ParallelText(name, sources or [], targets, documents)

@@ -11,11 +11,13 @@ import gzip
 import itertools
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from core_models.file_marks import mended
+from core_models.run_files import LINES, read_bytes
 from core_models.whole_files import replacing
 
 # What `str.splitlines` takes for a line end and a line-oriented corpus does not, plus the byte-order mark.
@@ -59,6 +61,13 @@ def read_lines(path: str | Path) -> list[str]:
     """
     path = Path(path)
     return split_lines(_read_bytes(mended(path)), path)
+
+
+def stored_lines(path: str | Path) -> list[str]:
+    """`read_lines` of a plain file that belongs to a run or to prepared text: never of a pipe or a device."""
+    with _explained(path):
+        content = read_bytes(path, LINES)
+    return split_lines(content, path)
 
 
 def split_lines(content: bytes, where: str | Path) -> list[str]:
@@ -184,9 +193,15 @@ def _read_documents(path: Path, source: Path, sentences: int) -> list[str]:
 
 
 def _read_bytes(path: Path) -> bytes:
+    with _explained(path), gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
+        return file.read()
+
+
+@contextmanager
+def _explained(path: str | Path) -> Iterator[None]:
+    """Turns whatever is said against reading a file into a TextError."""
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
-            return file.read()
+        yield
     except FileNotFoundError:
         raise TextError(f"{path}: no such file; check the path.") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
+from core_models.run_files import VOCABULARY, read_bytes
 from core_models.whole_files import replacing
 
 from .parallel import TextError
@@ -86,7 +87,7 @@ class Vocabulary:
     def load(cls, path: str | Path) -> Vocabulary:
         """Read a `.model` file; TextError if it is missing or is no SentencePiece model."""
         try:
-            model = Path(path).read_bytes()
+            model = read_bytes(path, VOCABULARY)
         except FileNotFoundError:
             raise TextError(f"{path}: no such vocabulary.") from None
         except OSError as error:

@@ -17,6 +17,7 @@ import torch
 from accelerate import Accelerator
 from filelock import FileLock, Timeout
 
+from core_models.run_files import RECORD, read_bytes
 from core_models.training.loop import TrainingError
 
 LOCK = ".training.lock"
@@ -53,5 +54,5 @@ def _note(folder: Path, holder: str) -> None:
 
 def _holder(folder: Path) -> str:
     with suppress(OSError):
-        return (folder / LOCK).read_text(encoding="utf-8", errors="replace") or "another process"
+        return read_bytes(folder / LOCK, RECORD).decode(errors="replace") or "another process"
     return "another process"

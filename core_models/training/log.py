@@ -11,6 +11,7 @@ from typing import Any
 
 from core_models.checkpoint import writing
 from core_models.config import CONFIG
+from core_models.run_files import LOG, open_file
 from core_models.settings import ConfigError
 from core_models.training.update import Update
 
@@ -19,7 +20,7 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
     """The events of a log; a line that was cut off is left out."""
     if not path.is_file():
         return
-    with path.open("rb") as lines:
+    with open_file(path, LOG) as lines:
         for line in lines:
             event = _event(line)
             if event is not None:
@@ -45,7 +46,7 @@ class TrainingLog:
     def _keep(self, step: int, going_on: bool) -> int:
         """Bytes up to and with the last whole event that is not later than `step`, an end left out when going on."""
         whole = position = 0
-        with self.path.open("rb") as lines:
+        with open_file(self.path, LOG) as lines:
             for line in lines:
                 position += len(line)
                 event = _event(line)

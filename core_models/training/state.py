@@ -24,6 +24,7 @@ from torch import Tensor
 from core_models.assembly import System
 from core_models.checkpoint import CheckpointError, load_weights, whole_file, write_weights
 from core_models.config import WEIGHTS, TrainingConfig
+from core_models.run_files import RECORD, TENSORS, open_file, read_json
 
 KEPT_STATES = 2
 
@@ -138,7 +139,7 @@ def _write_progress(folder: Path, progress: Progress) -> None:
 
 
 def _progress(state: Path) -> Progress:
-    return Progress(**json.loads((state / "progress.json").read_text(encoding="utf-8")))
+    return Progress(**read_json(state / "progress.json", RECORD))
 
 
 def _states(folder: Path) -> list[Path]:
@@ -170,7 +171,8 @@ def load_state(path: Path, system: System, optimizer: torch.optim.Optimizer, ran
     """
     load_weights(path / WEIGHTS, system)
     try:
-        stored = torch.load(path / "optimizer.pt", map_location="cpu", weights_only=True)
+        with open_file(path / "optimizer.pt", TENSORS) as file:
+            stored = torch.load(file, map_location="cpu", weights_only=True)
         progress = _progress(path)
     except (OSError, RuntimeError, EOFError, UnpicklingError, ValueError, TypeError) as error:
         raise CheckpointError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from core_models.checkpoint import write_weights
 from core_models.descriptions import describe
 from core_models.text.binary import prepare
 from core_models.text.parallel import ParallelText, write_lines
+from core_models.training.fit import fit
 from core_models.translator import Translation
 from tests.core_models.conftest import lay_out_run
 from workbench import cli
+from workbench.evaluation import score_table, test_set, trace_test, translate_test
 from workbench.runs import open_run
 from workbench.translations import TestSet as TestedOn
 from workbench.translations import write_translations
@@ -112,6 +115,39 @@ def pristine(prepared, tmp_path_factory) -> Path:
     ]
     write_translations(open_run(folder), TestedOn("test", ["the", "one"], ["der", "die"], None), found, {}, 1.0)
     return folder
+
+
+@pytest.fixture(scope="session")
+def whole_run(prepared, tmp_path_factory) -> Path:
+    """A run with every file that training, translating, tracing and scoring leave in its folder."""
+    folder = lay_out_run(
+        tmp_path_factory.mktemp("whole") / "runs" / "one",
+        prepared,
+        "future-cost-2",
+        {"beam": 2, "n_best": 2, "length_offset": 4},
+        precision="float32",
+        validate_every=2,
+    )
+    fit(folder, device="cpu")
+    run = open_run(folder)
+    test, truth = test_set(run, "test")
+    made = translate_test(
+        run,
+        replace(test, sources=test.sources[:6], references=test.references[:6], documents=test.documents[:6]),
+        truth,
+        trees=True,
+    )
+    trace_test(run, made, ("*",))
+    score_table([run], "test", samples=10)
+    return folder
+
+
+@pytest.fixture
+def spoiled_run(whole_run, tmp_path) -> Path:
+    """A copy of `whole_run` to be spoiled."""
+    shutil.copytree(whole_run.parent, tmp_path / "runs", symlinks=True)
+    write_lines(tmp_path / "in.txt", ["the old dog", "the tree"])
+    return tmp_path / "runs" / "one"
 
 
 @pytest.fixture

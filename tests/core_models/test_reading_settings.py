@@ -22,6 +22,19 @@ def test_unreadable_yaml_is_refused_with_its_path(tmp_path, content, message):
         read_yaml(path)
 
 
+@pytest.mark.parametrize("merged", [False, True], ids=["lists", "merged mappings"])
+def test_aliases_of_aliases_are_refused_before_they_are_followed(tmp_path, merged):
+    own, again = ("{{<<: [{}]}}", "{{a{}: 1}}") if merged else ("[{}]", "[x{}]")
+    lines = [f"k0: &k0 {again.format(0)}"]
+    lines += [f"k{n}: &k{n} {own.format(', '.join([f'*k{n - 1}'] * 9))}" for n in range(1, 12)]
+    path = tmp_path / "config.yaml"
+    path.write_text("\n".join(lines))
+    with pytest.raises(ConfigError, match=f"{path}: not readable as YAML: 99 aliases, of which 16 are allowed"):
+        read_yaml(path)
+    path.write_text("\n".join(lines[:2]) + "\n# " + "* " * 100)
+    assert read_yaml(path).keys() == {"k0", "k1"}
+
+
 def test_what_is_written_is_read_again_in_its_order(tmp_path):
     content = {"b": "é", "a": [1, 2.5, None], "c": {"z": True, "y": "1"}}
     write_yaml(tmp_path / "file.yaml", content)

@@ -16,6 +16,7 @@ from textwrap import indent
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from core_models.file_marks import is_marked, mark, unmarked
+from core_models.run_files import RESULT, read_json
 from core_models.whole_folders import others, refuse_foreign, replacing_folder
 from workbench import basket
 from workbench.export import files
@@ -100,7 +101,7 @@ def _foreign(folder: Path) -> str | None:
         return unmarked(folder, _COMMAND)
     listed: set[str] = set()
     with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-        figures = json.loads((folder / _MANIFEST).read_bytes())["figures"]
+        figures = read_json(folder / _MANIFEST, RESULT)["figures"]
         listed = {_MANIFEST, _README, *(name for figure in figures for name in figure["files"])}
     return others(folder, listed.__contains__)
 

@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from core_models.file_marks import digest, is_marked, mark, unmarked
+from core_models.run_files import RESULT, read_json
 from core_models.whole_folders import others, refuse_foreign, replacing_folder
 from workbench.export import spec
 from workbench.export.tex import remarks, tex_text
@@ -89,7 +90,7 @@ def _foreign(folder: Path) -> str | None:
 
 def _says_digest(path: Path, of_table: str) -> bool:
     try:
-        return json.loads(path.read_bytes())["table_sha256"] == of_table
+        return read_json(path, RESULT)["table_sha256"] == of_table
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return False
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from core_models.file_marks import mended
+from core_models.run_files import RESULT, parse_json, read_json
 from core_models.settings import ConfigError, Section, parse
 from workbench import recipe as recipes
 from workbench.export.files import table_digest, versions
@@ -79,8 +80,8 @@ def read_made(path: str | Path) -> Made:
         raise RunError(f"{path}: a figure is drawn again from {', '.join(_READERS)}, not from {path.suffix or 'this'}")
     text = reader(mended(path))
     try:
-        found = json.loads(text or "null")
-    except (ValueError, RecursionError):
+        found = parse_json(text or "null")
+    except ValueError:
         found = None
     if not isinstance(found, Mapping) or "recipe" not in found:
         raise RunError(f"{path}: {_NOTHING}")
@@ -145,8 +146,8 @@ def _from_png(path: Path) -> str | None:
 def _from_json(path: Path) -> str | None:
     """A specification says where it comes from in a mapping of its own, the rest beside it."""
     try:
-        found: Any = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
+        found: Any = read_json(path, RESULT)
+    except ValueError:
         raise RunError(f"{path}: not readable as JSON") from None
     if not isinstance(found, dict) or not isinstance(found.get("provenance"), dict):
         return None

@@ -1,0 +1,97 @@
+"""The one door through which the files of runs and of prepared text are opened for reading.
+
+What is opened is a regular file, or a link to one, and no larger than its kind may be: never a device, a named pipe or
+a socket, for which one could wait, or which one could read, without end. Whatever is not so is refused with an OSError
+whose `strerror` is words and whose `filename` is the path: readers refuse it as they refuse a missing file.
+
+Knows kinds of files by their sizes alone. Texts that a user names on the command line do not come this way: there a
+pipe is a file like any other.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from io import BufferedReader
+from typing import Any
+
+# The most bytes of each kind: some ten times what 100,000 segments, n-best lists of 100 or the longest training need.
+CONFIGURATION = 1 << 20  # config.yaml, data.yaml
+RECORD = 1 << 24  # what says little: progress.json, meta.json, a job
+VOCABULARY = 1 << 28
+LOG = 1 << 30  # training.jsonl
+RESULT = 1 << 30  # one JSON value for a whole test set: scores, an index of traces
+LINES = 1 << 32  # texts, and one JSON record a sentence: details.jsonl
+TREES = 1 << 36  # trees.jsonl, of which one record is read
+TREE = 1 << 28  # one such record
+ARRAY = 1 << 40  # .npy files are mapped, not read
+TENSORS = 1 << 38  # weights and the optimizer's state
+
+
+class UnfitFile(OSError):
+    """A path that is no regular file, or one that is larger than its kind may be."""
+
+    def __init__(self, path: str | os.PathLike[str], why: str) -> None:
+        super().__init__(errno.EINVAL, why, os.fspath(path))
+
+
+def check(path: str | os.PathLike[str], most: int) -> None:
+    """Raise OSError unless a regular file of at most `most` bytes is there: for libraries that open it themselves."""
+    try:
+        found = os.stat(path)
+    except ValueError:  # a NUL, or half a character
+        raise UnfitFile(path, "this is no path of a file") from None
+    _check(found, path, most)
+
+
+def open_file(path: str | os.PathLike[str], most: int) -> BufferedReader:
+    """A file opened for reading bytes; raises OSError, UnfitFile where it is no regular file or over `most` bytes."""
+    check(path, most)  # before it is opened: to open a device may already do something
+    # Without blocking: the path may have become a named pipe since, for which there is no writer.
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        _check(os.fstat(number), path, most)
+        return os.fdopen(number, "rb")
+    except BaseException:
+        os.close(number)
+        raise
+
+
+def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
+    """All of a file; raises OSError."""
+    with open_file(path, most) as file:
+        content = file.read(most + 1)
+    if len(content) > most:  # it has grown since
+        raise UnfitFile(path, _too_large(most))
+    return content
+
+
+def read_json(path: str | os.PathLike[str], most: int) -> Any:
+    """The JSON value that a file holds; raises OSError, and ValueError for anything else, nested too deep too."""
+    return parse_json(read_bytes(path, most))
+
+
+def parse_json(content: str | bytes) -> Any:
+    """One JSON value; raises ValueError for anything else, nested too deep too."""
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def _check(found: os.stat_result, path: str | os.PathLike[str], most: int) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(found.st_mode):
+        raise UnfitFile(path, f"{_KINDS.get(stat.S_IFMT(found.st_mode), 'something else')}, not a file")
+    if found.st_size > most:
+        raise UnfitFile(path, _too_large(most))
+
+
+def _too_large(most: int) -> str:
+    return f"larger than the {most >> 20:,} MiB that a file of its kind may have"
+
+
+_KINDS = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
