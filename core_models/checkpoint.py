@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -109,14 +110,29 @@ def writing(path: Path) -> Iterator[None]:
         raise OSError(number, os.strerror(number), str(path)) from error
 
 
+# Numbers that weights may be stored as; whatever they are, a system has them in its own precision.
+STORED_AS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+
+
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """All tensors of a safetensors file; raises CheckpointError where it is missing or no such file."""
+    """All tensors of a file of weights; raises CheckpointError where it is missing, no such file, or holds others than
+    finite numbers of one of STORED_AS."""
+    with _opened(path) as stored:
+        shapes = _shapes(path, stored)
+        return {name: _finite(stored.get_tensor(name), path, name) for name in shapes}
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A safetensors file; raises CheckpointError where it is missing or no such file, also while it is read."""
     if not path.is_file():
         raise CheckpointError(f"{path}: there are no weights here; train the run, or copy it again")
     try:
         check(path, TENSORS)
         with safe_open(path, framework="pt") as stored:
-            return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+            yield stored
+    except CheckpointError:
+        raise
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(
             f"{path}: not a readable safetensors file ({error}); it may be cut short, or a pickle, which "
@@ -124,29 +140,58 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         ) from None
 
 
+def _shapes(path: Path, stored: Any) -> dict[str, list[int]]:
+    """The shape of every tensor, read from the header alone; raises CheckpointError for one that is no weights."""
+    shapes = {}
+    for name in stored.keys():  # noqa: SIM118
+        described = stored.get_slice(name)
+        if described.get_dtype() not in STORED_AS:
+            raise CheckpointError(
+                f"{path}: {name} is stored as {described.get_dtype()}, and weights are stored as one of "
+                f"{', '.join(STORED_AS)}; copy the file again"
+            )
+        shapes[name] = described.get_shape()
+    return shapes
+
+
+def _finite(tensor: Tensor, path: Path, name: str) -> Tensor:
+    if not bool(torch.isfinite(tensor).all()):
+        raise CheckpointError(
+            f"{path}: {name} holds numbers that are not finite (NaN or infinite), so nothing can be computed with it; "
+            "copy the file again, or take an earlier checkpoint: RUN@STEP"
+        )
+    return tensor
+
+
 def load_weights(path: Path, system: System) -> None:
     """Fill a system; every name and shape must match, but for tensors of parts that it leaves out since nothing would
-    read them. Raises CheckpointError with the first that do not."""
-    tensors, left_out = read_tensors(path), _left_out(system)
-    tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(left_out)}
-    wanted = dict(system.named_parameters())
-    problems = [f"{name} is missing" for name in wanted if name not in tensors]
-    problems += [f"{name} belongs to another system" for name in tensors if name not in wanted]
+    read them. Raises CheckpointError with the first that do not, and as `read_tensors` does."""
+    with _opened(path) as stored, torch.no_grad():
+        _check_fit(path, system, _shapes(path, stored))  # of the header, before anything is read
+        for name, parameter in system.named_parameters():
+            # In the parameter's own precision: what float64 can hold may be infinite in float32.
+            parameter.copy_(_finite(stored.get_tensor(name).to(parameter.dtype), path, name))
+
+
+def _check_fit(path: Path, system: System, shapes: Mapping[str, list[int]]) -> None:
+    left_out = _left_out(system)
+    wanted = {name: list(parameter.shape) for name, parameter in system.named_parameters()}
+    problems = [f"{name} is missing" for name in wanted if name not in shapes]
+    problems += [
+        f"{name} belongs to another system" for name in shapes if name not in wanted and not name.startswith(left_out)
+    ]
     tables = [f"{name}.weight" for name, module in system.named_modules() if isinstance(module, nn.Embedding)]
     problems += [
-        f"{name} is {list(tensors[name].shape)}, the configuration asks for {list(wanted[name].shape)}"
+        f"{name} is {shapes[name]}, the configuration asks for {wanted[name]}"
         + (" (a row a piece, so the vocabulary beside it may be another's)" if name in tables else "")
         for name in wanted
-        if name in tensors and tensors[name].shape != wanted[name].shape
+        if name in shapes and shapes[name] != wanted[name]
     ]
     if problems:
         more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
         raise CheckpointError(
             f"{path} does not fit the configuration beside it: {'; '.join(problems[:3])}{more}; copy both from one run"
         )
-    with torch.no_grad():
-        for name, parameter in wanted.items():
-            parameter.copy_(tensors[name])
 
 
 def _left_out(system: System) -> tuple[str, ...]:
@@ -238,7 +283,7 @@ def initialise_from(
     with torch.no_grad():
         for name, parameter in system.named_parameters():
             if name in taken and tensors[name].shape == parameter.shape:
-                parameter.copy_(tensors[name])
+                parameter.copy_(_finite(tensors[name].to(parameter.dtype), weights, name))
             else:
                 unmatched.append(name)
     for name, mechanism in system.named_mechanisms.items():

@@ -174,7 +174,7 @@ class TrainingConfig(Section):
         "auto", description="auto: bfloat16 autocast on a CUDA device that has it, where it is faster; else float32"
     )
     optimizer: Literal["adamw"] = "adamw"
-    learning_rate: float = Field(7e-4, gt=0)
+    learning_rate: float = Field(7e-4, gt=0, le=10, description="Adam moves a weight about so far in a step")
     schedule: Literal["inverse_sqrt", "fixed", "plateau", "cosine"] = "inverse_sqrt"
     warmup: int = Field(4000, ge=0, description="steps of linear warm-up")
     plateau_factor: float = Field(0.5, gt=0, lt=1)

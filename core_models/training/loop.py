@@ -160,7 +160,7 @@ class Loop:
         training, progress = self.config.training, self.progress
         metric = training.early_stopping.metric
         score = values[metric] if metric != "loss" else -values["main_loss"]
-        best = progress.best is None or math.isnan(progress.best) or score > progress.best
+        best = progress.best is None or score > progress.best
         if best:
             progress.best, progress.best_step = score, progress.step
             progress.validations_without_gain = progress.plateau_waits = 0
@@ -196,12 +196,28 @@ class Loop:
 
     def _stopped(self, problem: OSError | None) -> TrainingError:
         why = f"{problem.filename}: {problem.strerror}" if problem else "the first process could not save"
-        state = latest_state(self.folder / "state")
-        rest = f"{state} is whole and nothing before it is lost" if state else "no state was saved before"
         return TrainingError(
-            f"{why}. Training stopped at step {self.progress.step}; {rest}. Make room, then go on: "
+            f"{why}. Training stopped at step {self.progress.step}; {self._last_state()}. Make room, then go on: "
             f"workbench resume {self.folder}"
         )
+
+    def _last_state(self) -> str:
+        state = latest_state(self.folder / "state")
+        return f"{state} is whole and nothing before it is lost" if state else "no state was saved before"
+
+    def _diverged(self, why: str) -> TrainingError:
+        self.write("diverged", why=why)
+        return TrainingError(
+            f"{self.folder}: training has diverged: {why} at step {self.progress.step}, which is not saved; "
+            f"{self._last_state()}. Lower learning_rate, lengthen warmup or take precision float32 in config.yaml, "
+            f"then go on: workbench resume {self.folder}"
+        )
+
+    def _check_weights(self) -> None:
+        """Raises TrainingError, on every process, where weights are no longer finite."""
+        broken = [name for name, weights in self.system.named_parameters() if not bool(weights.isfinite().all())]
+        if self._any(bool(broken)):
+            raise self._diverged(f"{broken[0] if broken else 'a weight of another process'} is not finite")
 
     def run(self, minutes: float | None) -> Progress:
         """Train to the end, or for so many minutes and then save a state; returns where training stands."""
@@ -252,19 +268,25 @@ class Loop:
             )
 
     def _settle(self, late: bool) -> None:
-        """What is due after a step: validation, the end, a state. All of a step is logged before its state is saved."""
+        """What is due after a step: validation, the end, a state. All of a step is logged before its state is saved;
+        of weights, or of losses on dev, that are not finite nothing is saved."""
         training, progress = self.config.training, self.progress
         ended, keep = self._ended(), self._every(training.keep_every)
         due, best, enough = ended or self._every(training.validate_every), False, False
+        saving = due or late or keep or self._every(training.save_every)
+        if saving:
+            self._check_weights()
         if due:
             values = self._of_main_process(self.validate())
+            if broken := [name for name, value in values.items() if not math.isfinite(value)]:
+                raise self._diverged(f"{broken[0]} on dev is not finite")
             best, enough = self.after_validation(values)
             self.write("valid", seconds=round(progress.seconds, 3), tokens=progress.tokens, **values)
         if ended or enough:
             progress.finished, progress.reason = True, "early stopping" if enough else "all steps done"
             if progress.batch >= len(self.loader.plan(progress.epoch)):
                 progress.epoch, progress.batch = progress.epoch + 1, 0
-        if due or late or keep or self._every(training.save_every):
+        if saving:
             # Out of time before any validation: a run that is looked at now should have weights.
             self.save(weights=best or (late and progress.best is None), checkpoint=due or keep)
         if progress.finished:

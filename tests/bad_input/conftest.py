@@ -32,7 +32,7 @@ SOURCES = [
 TARGETS = [line.replace("the", "der").replace("sees", "sieht").replace("finds", "findet") for line in SOURCES]
 
 
-def _content(folder: Path) -> dict[str, bytes]:
+def content_of(folder: Path) -> dict[str, bytes]:
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
@@ -42,14 +42,14 @@ def refused(tmp_path, capsys, monkeypatch):
     """refused(arguments) -> the one sentence that a command ends with; it has left all files as they were."""
 
     def run(*arguments: object) -> str:
-        before = _content(tmp_path)
+        before = content_of(tmp_path)
         with pytest.raises(SystemExit) as stopped:
-            _command(monkeypatch, arguments)
+            run_command(monkeypatch, arguments)
         said = capsys.readouterr().err.strip()
         assert stopped.value.code == 2, said
         assert any(line.startswith(("workbench: ", "Usage: ")) for line in said.splitlines())
         assert "Traceback" not in said
-        assert _content(tmp_path) == before
+        assert content_of(tmp_path) == before
         return said
 
     monkeypatch.chdir(tmp_path)
@@ -62,7 +62,7 @@ def done(tmp_path, capsys, monkeypatch):
 
     def run(*arguments: object) -> str:
         with pytest.raises(SystemExit) as stopped:
-            _command(monkeypatch, arguments)
+            run_command(monkeypatch, arguments)
         said = capsys.readouterr()
         assert not stopped.value.code, said.err
         return said.out
@@ -71,7 +71,7 @@ def done(tmp_path, capsys, monkeypatch):
     return run
 
 
-def _command(monkeypatch, arguments) -> None:
+def run_command(monkeypatch, arguments) -> None:
     monkeypatch.setattr(sys, "argv", ["workbench", *map(str, arguments)])
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1")  # else main starts itself again with the allocator's settings
     cli.main()
