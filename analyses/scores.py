@@ -2,33 +2,27 @@
 
 Extraction is the slow part (loops in Python) and is done once; the score of any subset of segments is the score of its
 summed statistics. Segments are independent: they go through in chunks, all systems on a chunk's references before the
-next chunk, in several processes where asked. Does not know which run the translations come from, nor where a caller
-keeps its cache.
+next chunk, in several processes where asked. Does not know which run the translations come from; `kept_statistics`
+keeps what was extracted.
 Per-segment statistics are private API of sacreBLEU (`_cache_references`, `_extract_corpus_statistics`); tests hold them
 to `corpus_score`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import sacrebleu
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from analyses import meteor, metric_formulas
-from analyses.kept_arrays import read_arrays, write_arrays
 
 METRICS = ("bleu", "chrf", "chrf++", "ter")
 OPTIONAL = (meteor.NAME,)  # counted by libraries that need not be there
@@ -64,8 +58,6 @@ PRESETS: dict[str, Preset] = {
     "pfrnn-zh-en": Preset("Zheng 2018, Zh-En: multi-bleu.perl, case-insensitive", _MULTI_BLEU, lowercase=True),
     "pfrnn-de-en": Preset("Zheng 2018, De-En and En-De: multi-bleu-detok.perl", {"smooth_method": "none"}),
 }
-# Part of every cache key: raise it when the meaning of the stored arrays changes.
-STATISTICS_VERSION = 1
 _FORMULA_OPTIONS = {
     "bleu": ("smooth_method", "smooth_value", "max_ngram_order", "effective_order"),
     "chrf": ("beta", "eps_smoothing"),
@@ -155,12 +147,12 @@ def extract_all(
     """
     streams: list[list[str | None]] = []
     for hypotheses in systems.values():
-        streams = _streams(hypotheses, references)
+        streams = reference_streams(hypotheses, references)
     scorer = _build(metric, options)
     if not systems:
         return {}
     if metric in OPTIONAL:
-        named = meteor.signature(_reference_count(streams), **options)
+        named = signature(streams, metric, options)
         return {
             system: Statistics(metric, meteor.segment_values(lines, streams, **options), named, dict(options))
             for system, lines in systems.items()
@@ -171,12 +163,22 @@ def extract_all(
             found = list(pool.map(partial(_extract_apart, metric, options), chunks))
     else:
         found = [_extract_chunk(scorer, chunk) for chunk in chunks]
-    reference_counts = {count for _, count in found}
-    scorer.num_refs = reference_counts.pop() if len(reference_counts) == 1 else -1  # -1: sacreBLEU's sign for "varies"
+    named = signature(streams, metric, options)
     return {
-        system: Statistics(metric, np.concatenate(parts), str(scorer.get_signature()), dict(options))
-        for system, parts in zip(systems, zip(*(values for values, _ in found), strict=True), strict=True)
+        system: Statistics(metric, np.concatenate(parts), named, dict(options))
+        for system, parts in zip(systems, zip(*found, strict=True), strict=True)
     }
+
+
+def signature(streams: Sequence[Sequence[str | None]], metric: str, options: Mapping[str, Any]) -> str:
+    """What decides about a score, as sacreBLEU writes it. streams: as `reference_streams` gives them."""
+    counts = {sum(line is not None for line in lines) for lines in zip(*streams, strict=True)}
+    count = counts.pop() if len(counts) == 1 else -1  # -1: sacreBLEU's sign for "varies"
+    if metric in OPTIONAL:
+        return meteor.signature(count, **options)
+    scorer = _build(metric, options)
+    scorer.num_refs = count
+    return str(scorer.get_signature())
 
 
 def _chunks(systems: list[Sequence[str]], streams: list[list[str | None]]) -> Iterator[_Chunk]:
@@ -185,73 +187,16 @@ def _chunks(systems: list[Sequence[str]], streams: list[list[str | None]]) -> It
         yield [lines[rows] for lines in systems], [stream[rows] for stream in streams]
 
 
-def _extract_chunk(scorer: Any, chunk: _Chunk) -> tuple[list[np.ndarray], int]:
-    """Each system's statistics of a chunk of segments, and how many references a segment has (-1: it varies)."""
+def _extract_chunk(scorer: Any, chunk: _Chunk) -> list[np.ndarray]:
+    """Each system's statistics of a chunk of segments."""
     systems, streams = chunk
     scorer._ref_cache = scorer._cache_references(streams)
     kind = np.float64 if isinstance(scorer, TER) else np.int64
-    values = [np.array(scorer._extract_corpus_statistics(lines, None), dtype=kind) for lines in systems]
-    return values, scorer.num_refs
+    return [np.array(scorer._extract_corpus_statistics(lines, None), dtype=kind) for lines in systems]
 
 
-def _extract_apart(metric: str, options: Mapping[str, Any], chunk: _Chunk) -> tuple[list[np.ndarray], int]:
+def _extract_apart(metric: str, options: Mapping[str, Any], chunk: _Chunk) -> list[np.ndarray]:
     return _extract_chunk(_build(metric, options), chunk)  # not every tokenizer can be sent to a process
-
-
-def _reference_count(streams: list[list[str | None]]) -> int:
-    """How many references every segment has, -1 where it varies."""
-    counts = {sum(line is not None for line in lines) for lines in zip(*streams, strict=True)}
-    return counts.pop() if len(counts) == 1 else -1
-
-
-def content_key(hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any) -> str:
-    """The sha256 of everything that `extract` depends on: texts, metric, options, the version of what counts."""
-    digest = hashlib.sha256()
-    streams = _streams(hypotheses, references)
-    counted_by = f"{sacrebleu.__version__} {meteor.label()}" if metric in OPTIONAL else sacrebleu.__version__
-    header = [STATISTICS_VERSION, counted_by, metric, sorted(options.items()), len(hypotheses), len(streams)]
-    digest.update(json.dumps(header).encode())
-    for stream in (hypotheses, *streams):
-        digest.update(json.dumps(list(stream)).encode())
-    return digest.hexdigest()
-
-
-def cached_extract(
-    folder: Path | str, hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any
-) -> Statistics:
-    """`extract`, kept in `folder` under its content key; a damaged file is computed and written again."""
-    return cached_extract_all({"system": folder}, {"system": hypotheses}, references, metric, **options)["system"]
-
-
-def cached_extract_all(
-    folders: Mapping[str, Path | str],
-    systems: Mapping[str, Sequence[str]],
-    references: References,
-    metric: str = "bleu",
-    processes: int = 1,
-    **options: Any,
-) -> dict[str, Statistics]:
-    """`extract_all`, each system's kept in its own folder; only those that are not there yet are extracted."""
-    paths = {
-        system: Path(folders[system]) / f"{content_key(hypotheses, references, metric, **options)}.npz"
-        for system, hypotheses in systems.items()
-    }
-    stored = {system: _read(path, metric, options) for system, path in paths.items()}
-    found = {system: statistics for system, statistics in stored.items() if statistics is not None}
-    missing = {system: hypotheses for system, hypotheses in systems.items() if system not in found}
-    for system, statistics in extract_all(missing, references, metric, processes, **options).items():
-        with contextlib.suppress(OSError):  # a folder that is for reading only: they are extracted again the next time
-            write_arrays(paths[system], values=statistics.values, signature=np.array(statistics.signature))
-        found[system] = statistics
-    return {system: found[system] for system in systems}
-
-
-def _read(path: Path, metric: str, options: Mapping[str, Any]) -> Statistics | None:
-    """Stored statistics; None where there are none, or none that can be read."""
-    stored = read_arrays(path)
-    if stored is None or not {"values", "signature"} <= set(stored):
-        return None
-    return Statistics(metric, stored["values"], str(stored["signature"]), dict(options))
 
 
 def preset(name: str) -> Preset:
@@ -282,7 +227,7 @@ def score_table(
     return pd.DataFrame(rows, columns=["system", "metric", "score", "signature", "n"])
 
 
-def _streams(hypotheses: Sequence[str], references: References) -> list[list[str | None]]:
+def reference_streams(hypotheses: Sequence[str], references: References) -> list[list[str | None]]:
     """References as sacreBLEU wants them: a list of streams, each as long as the hypotheses."""
     if not len(hypotheses):
         raise ValueError("There are no hypotheses to score: the list is empty.")

@@ -219,7 +219,8 @@ def statistics_of_all(
     counting: Counting = Counting(),
 ) -> dict[str, Statistics]:
     """`statistics` of every run; those not yet in a run's cache are extracted together, in so many processes."""
-    from analyses.scores import cached_extract_all, preset
+    from analyses.kept_statistics import cached_extract_all
+    from analyses.scores import preset
 
     counted = runs if metric == "bleu" and counting == Counting() else ()
     stamps = [known_scores.stamp(run, opened[run.name].test) for run in counted]  # before the texts are read

@@ -1,7 +1,8 @@
 """BLEU that was counted of a run before, found again without reading a text: RESULTS/known_scores/TEST.json.
 
-It is known as long as the files of the texts have the sizes and times that they had, and sacreBLEU its version. Knows
-files; how a score is counted is the business of `evaluation`, which keeps it here.
+It is known as long as the files of the texts have the sizes and times that they had, and sacreBLEU its version: no text
+is read, so a number that somebody wrote into this file is not found out, and none is ever taken from here but for the
+list of runs. Knows files; how a score is counted is the business of `evaluation`, which keeps it here.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def known(run: Run, test: str) -> float | None:
     """Corpus BLEU as `evaluation` counts it by default; None where it was not counted since the texts changed."""
     try:
         found = read_json(file_of(run, test), RECORD)
-        return float(found["bleu"]) if found["of"] == stamp(run, test) else None
+        bleu = float(found["bleu"])
+        return bleu if found["of"] == stamp(run, test) and 0 <= bleu <= 100 + 1e-6 else None
     except (OSError, ValueError, TypeError, KeyError, RecursionError):  # not there, or damaged: counted again
         return None
 

@@ -85,58 +85,6 @@ def test_score_table_holds_each_system_under_each_metric():
     assert "case:lc" in table.signature[0]
 
 
-@pytest.mark.parametrize(("metric", "kind"), [("bleu", np.int64), ("chrf++", np.int64), ("ter", np.float64)])
-def test_cache_returns_what_was_extracted_and_heals(tmp_path, metric, kind):
-    fresh = scores.extract(HYPOTHESES, REFERENCES, metric)
-    scores.cached_extract(tmp_path, HYPOTHESES, REFERENCES, metric)
-    [path] = tmp_path.iterdir()
-    for damage in (None, b"", b"PK no archive"):
-        if damage is not None:
-            path.write_bytes(damage)
-        again = scores.cached_extract(tmp_path, HYPOTHESES, REFERENCES, metric)
-        np.testing.assert_array_equal(again.values, fresh.values)
-        assert again.signature == fresh.signature
-        assert again.total == fresh.total
-        assert again.values.dtype == kind
-        assert list(tmp_path.iterdir()) == [path]
-
-
-def test_cache_is_read_not_recomputed(tmp_path):
-    """A file planted under the key is what comes back."""
-    key = scores.content_key(HYPOTHESES, REFERENCES, "bleu")
-    planted = np.ones((60, 10), dtype=np.int64)
-    np.savez(tmp_path / f"{key}.npz", values=planted, signature=np.array("planted"))
-    found = scores.cached_extract(tmp_path, HYPOTHESES, REFERENCES, "bleu")
-    np.testing.assert_array_equal(found.values, planted)
-    assert found.signature == "planted"
-
-
-def test_only_systems_that_are_not_in_their_folder_are_extracted(tmp_path):
-    key = scores.content_key(HYPOTHESES, REFERENCES, "bleu")
-    (tmp_path / "old").mkdir()
-    np.savez(tmp_path / "old" / f"{key}.npz", values=np.ones((60, 10), dtype=np.int64), signature=np.array("planted"))
-    systems = {"old": HYPOTHESES, "new": OTHER[0]}
-    for _ in range(2):
-        found = scores.cached_extract_all({name: tmp_path / name for name in systems}, systems, REFERENCES)
-        assert list(found) == ["old", "new"]
-        assert found["old"].signature == "planted"
-        np.testing.assert_array_equal(found["new"].values, scores.extract(OTHER[0], REFERENCES).values)
-    assert len(list((tmp_path / "new").iterdir())) == 1
-
-
-def test_content_key_changes_with_every_input_and_not_with_the_container():
-    key = scores.content_key(["a b", "c"], ["a", "c"], "bleu")
-    assert key == scores.content_key(("a b", "c"), [["a", "c"]], "bleu")
-    others = [
-        scores.content_key(["a", "b c"], ["a", "c"], "bleu"),
-        scores.content_key(["a b", "c"], ["a", "d"], "bleu"),
-        scores.content_key(["a b", "c"], ["a", "c"], "chrf"),
-        scores.content_key(["a b", "c"], ["a", "c"], "bleu", lowercase=True),
-        scores.content_key(["a b", "c"], [["a", "c"], ["a", "c"]], "bleu"),
-    ]
-    assert len({key, *others}) == 6
-
-
 def test_wrong_input_is_named():
     with pytest.raises(ValueError, match="Reference 1 has 1 lines but there are 2"):
         scores.extract(["a", "b"], ["a"])
