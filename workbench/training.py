@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core_models.config import RunConfig, SearchConfig, TrainingConfig
-from core_models.run_files import RECORD, read_json
-from core_models.settings import parse
+from core_models.settings import ConfigError, parse
+from core_models.training.progress import read_progress
 from workbench.runs import Run, RunError, open_run
 
 if TYPE_CHECKING:
-    from core_models.training.state import Progress
+    from core_models.training.progress import Progress
     from workbench.adequacy import Reward
 
 Report = Callable[["Progress", int, dict[str, float]], None]
@@ -125,10 +125,11 @@ def finished(folder: Path) -> bool:
     if not (folder / "weights.safetensors").is_file():
         return False
     run = open_run(folder)
-    states = {path.parent.name.removeprefix("step-"): path for path in folder.glob("state/step-*/progress.json")}
-    steps = [step for step in states if step.isdecimal()]  # others are half written, or half removed
-    if not steps:
+    try:
+        last = read_progress(folder / "state")
+    except ConfigError as error:
+        raise RunError(f"{error}; move the folder of this state away to go on from the one before it") from None
+    if last is None:
         return any(event.get("event") == "end" for event in run.events())
-    last = read_json(states[max(steps, key=int)], RECORD)
-    place = last["step"], last["epoch"], last["validations_without_gain"]
-    return last["finished"] and not run.config.training.asks_for_more(*place)
+    more = run.config.training.asks_for_more(last.step, last.epoch, last.validations_without_gain)
+    return last.finished and not more

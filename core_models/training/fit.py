@@ -27,8 +27,9 @@ from core_models.training.lock import only_training
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, Report, Score, TrainingError
 from core_models.training.objective import Objective
+from core_models.training.progress import Progress, latest_state
 from core_models.training.reinforcement import Reinforcement, Reward
-from core_models.training.state import Progress, latest_state, load_state
+from core_models.training.state import load_state
 
 
 def fit(
@@ -110,6 +111,11 @@ def _prepared_loop(
         sampling_alpha=training.subword_alpha,
         context=system.context,
     )
+    if progress.batch > len(loader.text):
+        raise CheckpointError(
+            f"{folder}: its state is {progress.batch} batches into an epoch of {len(loader.text)} sentences; move the "
+            "state's folder away to go on from the one before it"
+        )
     weight = training.adequacy.weight
     objective = accelerator.prepare_model(Objective(system, training.label_smoothing, weight))
     reinforcement = None

@@ -28,9 +28,10 @@ from core_models.config import WEIGHTS, RunConfig
 from core_models.text.batches import Batch, BatchLoader
 from core_models.text.binary import Prepared
 from core_models.training.log import TrainingLog, Window
+from core_models.training.progress import Progress, latest_state
 from core_models.training.reinforcement import Drawn, Reinforcement, Reward
 from core_models.training.schedule import learning_rate
-from core_models.training.state import Progress, keep_checkpoint, latest_state, random_states, save_state
+from core_models.training.state import keep_checkpoint, random_states, save_state
 from core_models.training.update import Update
 
 SKIPPED_IN_A_ROW = 10

@@ -94,7 +94,7 @@ def _ending_well(run: Path) -> Iterator[None]:
         with interrupted_by_terminate():
             yield
     except KeyboardInterrupt:
-        from core_models.training.state import read_progress
+        from core_models.training.progress import read_progress
 
         if rank() == 0:
             saved = read_progress(run / "state")

@@ -14,7 +14,7 @@ from core_models.checkpoint import read_tensors, write_tensors
 from core_models.training.fit import fit
 from core_models.training.log import TrainingLog, read_events
 from core_models.training.loop import TrainingError
-from core_models.training.state import latest_state, read_progress
+from core_models.training.progress import latest_state, read_progress
 from tests.core_models.conftest import lay_out_run
 from tests.core_models.training.processes import start_ranks
 from tests.core_models.training.test_resume import assert_same_run

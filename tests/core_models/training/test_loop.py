@@ -16,7 +16,8 @@ from core_models.training import loop
 from core_models.training.fit import fit
 from core_models.training.log import read_events
 from core_models.training.loop import TrainingError
-from core_models.training.state import Progress, latest_state, read_progress, save_state
+from core_models.training.progress import Progress, latest_state, read_progress
+from core_models.training.state import save_state
 from core_models.training.update import Update
 
 EXACT = "dropout=0,attention_dropout=0"

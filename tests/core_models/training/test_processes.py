@@ -13,7 +13,7 @@ from core_models.text.batches import BatchLoader
 from core_models.text.documents import ContextUse
 from core_models.training.fit import fit
 from core_models.training.log import read_events
-from core_models.training.state import Progress
+from core_models.training.progress import Progress
 from tests.core_models.training.processes import ShortTables, free_port, start_ranks
 
 PROGRAM = "import sys; from core_models.training.fit import fit; fit(sys.argv[1])"

@@ -18,8 +18,8 @@ from core_models.text.batches import BatchLoader
 from core_models.text.vocabulary import BOS, EOS, PAD, UNK
 from core_models.training.fit import fit
 from core_models.training.log import read_events
+from core_models.training.progress import read_progress
 from core_models.training.reinforcement import GREEDY, Drawn, Reinforcement, log_policy, policy_loss
-from core_models.training.state import read_progress
 from tests.core_models.laws import batch_of, log_probs, random_system
 from tests.core_models.training.processes import DrawsByBatch, start_ranks, train
 from tests.core_models.training.test_loop import EXACT, Interrupted, assert_same_weights, events, interrupt_at

@@ -14,7 +14,8 @@ from core_models.building import build
 from core_models.checkpoint import CheckpointError
 from core_models.training.fit import fit
 from core_models.training.log import read_events
-from core_models.training.state import Progress, latest_state, load_state, read_progress, save_state
+from core_models.training.progress import Progress, latest_state, read_progress
+from core_models.training.state import load_state, save_state
 from tests.core_models.conftest import lay_out_run
 from tests.core_models.training.processes import CountCalls, Moment, start_ranks, train
 

@@ -1,0 +1,131 @@
+"""The optimizer's moments and all random states of a training, RUN/state/step-*/optimizer.pt: written, read, checked.
+
+They are read with `weights_only`, so nothing is unpickled but tensors, and every tensor is held to the parameter that
+it is of before the optimizer sees it: its kernels trust shapes and strides.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core_models.checkpoint import CheckpointError, whole_file
+from core_models.run_files import TENSORS, open_file
+
+OPTIMIZER = "optimizer.pt"
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+_PRECISIONS = (torch.float32, torch.float64)
+
+
+def write_optimizer(folder: Path, optimizer: torch.optim.Optimizer, random: Mapping[str, Tensor]) -> None:
+    """Write the file of a state; random: by kind of device, [processes, bytes]."""
+    with whole_file(folder / OPTIMIZER) as path, path.open("wb") as file:
+        torch.save({"optimizer": optimizer.state_dict(), "random": dict(random)}, file)
+
+
+def load_optimizer(folder: Path, optimizer: torch.optim.Optimizer, processes: int) -> dict[str, Tensor]:
+    """Give an optimizer the moments of a state; returns the random states by kind of device, [processes, bytes].
+
+    Betas and weight decay stay the optimizer's own: the configuration may have been changed since. Raises
+    CheckpointError where the file is of other parameters, or none that could have been written here.
+    """
+    stored = _read(folder)
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    try:
+        moments, groups, states = _parts(stored)
+        trained = _trained(groups)
+        if trained != len(parameters):
+            raise CheckpointError(
+                f"{folder}: {trained} tensors were trained here and now {len(parameters)} are, by other settings or an "
+                "older version, so the optimiser's numbers are of others; begin from its weights: init_from"
+            )
+        if not all(type(place) is int and 0 <= place < trained for place in moments):
+            raise ValueError("there are moments of no parameter")
+        checked = {place: _moments(own, parameters[place], place) for place, own in moments.items()}
+        random = {kind: _random(state, processes) for kind, state in states.items()}
+        if "cpu" not in random:
+            raise ValueError("there is no random state")
+    except CheckpointError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise unreadable(folder, error) from None
+    own = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": checked, "param_groups": own})
+    return random
+
+
+def unreadable(state: Path, error: Exception) -> CheckpointError:
+    """What is said of a state that cannot be read."""
+    why = " ".join(str(error).split())[:300]
+    return CheckpointError(
+        f"{state}: this state cannot be read ({why}); move the folder away to go on from the state before it"
+    )
+
+
+def _read(folder: Path) -> Any:
+    try:
+        with open_file(folder / OPTIMIZER, TENSORS) as file:
+            with zipfile.ZipFile(file) as archive:  # torch.save packs nothing: what is packed may unpack without end
+                if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                    raise ValueError(f"{OPTIMIZER} is compressed")
+            file.seek(0)
+            return torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch's reader of a spoiled file fails in as many ways as there are bytes
+        raise unreadable(folder, error) from None
+
+
+def _parts(stored: Any) -> tuple[dict[Any, Any], list[Any], dict[Any, Any]]:
+    """The moments by parameter, the groups of parameters, and the random states; raises ValueError."""
+    match stored:
+        case {"optimizer": {"state": dict(moments), "param_groups": list(groups)}, "random": dict(states)}:
+            return moments, groups, states
+    raise ValueError("it holds something else than an optimizer and random states")
+
+
+def _trained(groups: list[Any]) -> int:
+    """How many tensors the groups count; raises ValueError where they are not counted one after the other."""
+    places = [place for group in groups for place in dict(group)["params"]]
+    if places != list(range(len(places))):
+        raise ValueError("the parameters of the optimizer are not in order")
+    return len(places)
+
+
+def _moments(own: Mapping[str, Any], parameter: Tensor, place: int) -> dict[str, Tensor]:
+    """What AdamW keeps of a parameter, in memory of its own; raises ValueError for anything else."""
+    if dict(own).keys() != {"step", *_MOMENTS}:
+        raise ValueError(f"parameter {place} has other moments than {', '.join(_MOMENTS)}")
+    found = {"step": _plain(own["step"], _PRECISIONS, f"step of parameter {place}")}
+    if found["step"].dim() or not 0 <= float(found["step"]) < 1 << 53:
+        raise ValueError(f"step of parameter {place} is no number of steps")
+    for name in _MOMENTS:
+        tensor = _plain(own[name], _PRECISIONS, f"{name} of parameter {place}")
+        if tensor.shape != parameter.shape:
+            raise ValueError(
+                f"{name} of parameter {place} is {list(tensor.shape)}, the parameter {list(parameter.shape)}"
+            )
+        found[name] = tensor.to(parameter.dtype).clone(memory_format=torch.contiguous_format)
+        if not bool(found[name].isfinite().all()) or (name == "exp_avg_sq" and bool((found[name] < 0).any())):
+            raise ValueError(f"{name} of parameter {place} holds numbers that no moment can be")
+    return found
+
+
+def _random(value: Any, processes: int) -> Tensor:
+    """[processes, bytes] uint8; a single process's may be stored without the first axis."""
+    states = torch.atleast_2d(_plain(value, (torch.uint8,), "random state"))
+    if states.dim() != 2 or len(states) != processes:
+        raise ValueError(f"the random states are {list(states.shape)}, of {processes} processes")
+    return states
+
+
+def _plain(value: Any, kinds: tuple[torch.dtype, ...], what: str) -> Tensor:
+    """An ordinary tensor in memory of one of these types."""
+    if not isinstance(value, Tensor) or value.layout != torch.strided or value.device.type != "cpu":
+        raise ValueError(f"{what} is no tensor")
+    if value.dtype not in kinds:
+        raise ValueError(f"{what} is stored as {str(value.dtype).removeprefix('torch.')}")
+    return value

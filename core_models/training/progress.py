@@ -1,0 +1,107 @@
+"""Where a training stands, as RUN/state/step-*/progress.json says; and which states are whole. Never imports torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from core_models.config import TrainingConfig
+from core_models.run_files import RECORD, read_json
+from core_models.settings import ConfigError, parse
+
+PROGRESS = "progress.json"
+Count = Annotated[int, Field(ge=0, le=1 << 53)]
+
+
+class Progress(BaseModel):
+    """Where training stands. `batch` counts the batches of `epoch` that are used up, on each of `processes`.
+
+    Scores are higher-is-better. window: sums since the last line of the log. skipped: steps skipped in a row.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    step: Count = 0
+    epoch: Count = 0
+    batch: Count = 0
+    tokens: Count = 0
+    seconds: float = Field(0.0, ge=0)
+    best: float | None = None
+    best_step: Count = 0
+    validations_without_gain: Count = 0
+    reductions: Count = 0
+    plateau_waits: Count = 0
+    finished: bool = False
+    reason: str = ""
+    unmatched: list[str] = []
+    processes: int = Field(1, ge=1, le=1 << 20)
+    skipped: Count = 0
+    window: dict[str, float] = {}
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Progress:
+        for name in ("epoch", "best_step", "skipped", "validations_without_gain"):
+            if getattr(self, name) > self.step:
+                raise ValueError(f"{name}: {getattr(self, name)} is more than the {self.step} steps there were")
+        return self
+
+    def ending(self) -> dict[str, Any]:
+        """What the log says of the end."""
+        return {"reason": self.reason, "best_step": self.best_step, "seconds": round(self.seconds, 3)}
+
+    def reopen(self, training: TrainingConfig) -> bool:
+        """Has training ended, and does its configuration by now ask for more? Then it has not ended."""
+        without_gain = self.validations_without_gain
+        reopened = self.finished and training.asks_for_more(self.step, self.epoch, without_gain)
+        if reopened:
+            self.finished, self.reason = False, ""
+        return reopened
+
+    def adopt(self, processes: int) -> None:
+        """Go on with another number of processes: at the same place of the epoch, as nearly as their batches allow."""
+        self.batch, self.processes = self.batch * self.processes // processes, processes
+
+
+def states(folder: Path) -> list[Path]:
+    """All states by step, not by name: step-1000000 is later than step-999999."""
+    found = {path: path.name.removeprefix("step-") for path in folder.glob("step-*")}
+    return sorted((path for path, step in found.items() if is_step(step)), key=lambda path: int(found[path]))
+
+
+def is_step(name: str) -> bool:
+    """Is this the number of a step, as names of states and checkpoints have it?"""
+    return name.isascii() and name.isdecimal()
+
+
+def whole_states(folder: Path) -> list[Path]:
+    """Those that were saved whole."""
+    return [path for path in states(folder) if (path / PROGRESS).exists()]
+
+
+def latest_state(folder: Path) -> Path | None:
+    """The newest whole state."""
+    whole = whole_states(folder)
+    return whole[-1] if whole else None
+
+
+def read_progress(folder: Path) -> Progress | None:
+    """Where a run's training stands, or None if it has no state; raises OSError and ConfigError as `progress_of`."""
+    state = latest_state(folder)
+    return None if state is None else progress_of(state)
+
+
+def progress_of(state: Path) -> Progress:
+    """What a state says of itself; raises OSError where the file cannot be read, ConfigError where it cannot be so."""
+    path = state / PROGRESS
+    try:
+        found = read_json(path, RECORD)
+    except ValueError as error:
+        raise ConfigError(f"{path}: not readable as JSON ({error})") from None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path}: must be a mapping, not {type(found).__name__}")
+    progress = parse(Progress, found, str(path))
+    if progress.step != int(state.name.removeprefix("step-")):
+        raise ConfigError(f"{path}: step: {progress.step} is not the step of its folder")
+    return progress
