@@ -301,5 +301,9 @@ def weights_path(folder: Path, step: str = "") -> Path:
 
 def read_config(folder: Path) -> RunConfig:
     """The configuration of a run folder; raises ConfigError naming the file and the key."""
-    where = str(folder / CONFIG)
-    return parse(RunConfig, upgraded(read_yaml(folder / CONFIG), where), where=where)
+    return as_config(read_yaml(folder / CONFIG), str(folder / CONFIG))
+
+
+def as_config(content: Mapping[str, Any], where: str) -> RunConfig:
+    """The configuration that a run's file says, of whatever format; raises ConfigError naming `where` and the key."""
+    return parse(RunConfig, upgraded(content, where), where=where)

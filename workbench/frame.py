@@ -20,8 +20,8 @@ import streamlit as st
 from workbench import jobs, startable
 from workbench import view as views
 from workbench.drawing import Request, short_names
-from workbench.overview import known
-from workbench.runs import Run, RunError, list_runs, runs_folder
+from workbench.listing import listing
+from workbench.runs import Run, RunError, runs_folder
 from workbench.view import Known, ViewState
 from workbench.widgets import job_view, page_width
 
@@ -66,27 +66,11 @@ def current() -> Frame:
     return st.session_state[_FRAME]
 
 
-def stamp(root: Path) -> tuple[tuple[str, float], ...]:
-    """Changes whenever a run below `root` does: names and times of the files that say so."""
-    names = ("config.yaml", "weights.safetensors", "translations/*/meta.json", "vocabulary/*.model")
-    found = {path for depth in ("*", "*/*") for name in names for path in root.glob(f"{depth}/{name}")}
-    times = []
-    for path in found:
-        with suppress(OSError):  # removed since it was listed
-            times.append((str(path), path.stat().st_mtime))
-    return tuple(sorted(times))
-
-
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _shelf(root: Path, stamp: tuple[tuple[str, float], ...]) -> tuple[tuple[Run, ...], tuple[Known, ...]]:
-    runs = tuple(list_runs(root))
-    return runs, tuple(known(runs))
-
-
 def choose() -> Frame:
     """Draw the sidebar and remember what it says for the page."""
     root = runs_folder()
-    runs, usable = _shelf(root, stamp(root))
+    found = listing(root)
+    usable = found.known
     _, warnings = views.from_query({name: st.query_params.get_all(name) for name in st.query_params}, usable)
     names = [run.name for run in usable]
     gone = [name for name in st.session_state.get("runs", ()) if name not in names]
@@ -96,7 +80,7 @@ def choose() -> Frame:
     view = _selectors(list(usable)) if usable else ViewState()
     st.html(_STYLE)
     page_width.measure()
-    st.session_state[_FRAME] = Frame(root, runs, usable, view)
+    st.session_state[_FRAME] = Frame(root, found.runs, usable, view)
     return st.session_state[_FRAME]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
@@ -47,9 +48,17 @@ def keep(run: Run, test: str, of: Mapping[str, object], bleu: float) -> None:
 
 def stamp(run: Run, test: str) -> dict[str, list[int] | str]:
     """The stamp of each text that BLEU is counted from, and who counts; of texts that are not there none."""
+    found = {path.name: stamp_of(path) for path in texts(run, test) if path.is_file()}
+    return {"sacrebleu": _counted_by(), **found}
+
+
+def texts(run: Run, test: str) -> list[Path]:
+    """The files that BLEU is counted from."""
     folder = run.translations_folder(test)
-    texts = [folder / "hypotheses.txt", *sorted(folder.glob("references*.txt"))]
-    return {"sacrebleu": _counted_by(), **{path.name: stamp_of(path) for path in texts if path.is_file()}}
+    names: list[str] = []
+    with contextlib.suppress(OSError):  # not translated
+        names = sorted(name for name in os.listdir(folder) if name.startswith("references") and name.endswith(".txt"))
+    return [folder / name for name in ("hypotheses.txt", *names)]
 
 
 @cache

@@ -9,33 +9,26 @@ import contextlib
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core_models.resources import processors
 from workbench import evaluation, known_scores
+from workbench.kept_by_files import KeptByFiles
+from workbench.run_configs import MOST_RUNS
 from workbench.runs import Run, RunError
-from workbench.view import Known
+from workbench.translations import Translations
 
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_COUNTED = 100  # runs whose BLEU is counted for a table, if they have not too many segments
 MOST_SEGMENTS = 10_000  # whose BLEU is counted for a table: about two seconds; more only where somebody asks for it
 PACKAGES = ("nmt-workbench", "torch", "streamlit", "plotly", "matplotlib", "sacrebleu", "pandas", "numpy")
-
-
-def known(runs: Sequence[Run]) -> list[Known]:
-    """The usable runs, with the sentences of each test set that they have translated; broken translations are none."""
-    return [Known(run.name, dict(_translated(run))) for run in runs if not run.problem]
-
-
-def _translated(run: Run) -> Iterator[tuple[str, int]]:
-    for test in run.tests():
-        with contextlib.suppress(RunError):
-            yield test, len(run.translations(test))
 
 
 def runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
@@ -45,21 +38,54 @@ def runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    scores = _scores(runs, test)
+    able = [run for run in runs if not run.problem]
+    standing = {run.name: _standing(run, test) for run in able}
+    counted = _counted([run for run in able if standing[run.name].unscored], test)
     rows = [
         {"run": run.name, "state": "broken", "problem": run.problem}
         if run.problem
-        else {**_row(run), "bleu": scores.get(run.name)}
+        else {**standing[run.name].row, "bleu": counted.get(run.name, standing[run.name].bleu)}
         for run in runs
     ]
     columns = ["run", "system", "data", "step", "of", "state", "dev_loss", "tests", "bleu", "problem"]
     return pd.DataFrame(rows, columns=columns).astype({"step": "Int64", "dev_loss": float, "bleu": float})
 
 
-def _row(run: Run) -> dict[str, object]:
+def unscored(runs: Sequence[Run], test: str) -> list[Run]:
+    """The runs that have translated the test set, towards references, and whose BLEU was not counted yet."""
+    return [run for run in runs if not run.problem and _standing(run, test).unscored]
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """How far a run is: its row of the table; BLEU of a test set, if it is known; could it be counted, if it is not?"""
+
+    row: dict[str, object]
+    bleu: float | None
+    unscored: bool
+
+
+_KEPT: KeptByFiles[_Standing] = KeptByFiles(MOST_RUNS)
+_COUNTED: KeptByFiles[float | None] = KeptByFiles(MOST_COUNTED)
+
+
+def _standing(run: Run, test: str) -> _Standing:
+    log, score = run.folder / "training.jsonl", known_scores.file_of(run, test)
+    files: list[str | Path] = [*run.decisive_files(), log, score, *known_scores.texts(run, test)]
+    return _KEPT.get((run.reference, run.name, test), files, lambda: _stand(run, test))
+
+
+def _stand(run: Run, test: str) -> _Standing:
+    tests = run.tests()
+    bleu = known_scores.known(run, test) if test in tests else None
+    referenced = test in tests and (run.translations_folder(test) / "references.txt").is_file()
+    return _Standing(_row(run, tests), bleu, referenced and bleu is None)
+
+
+def _row(run: Run, tests: Sequence[str]) -> dict[str, object]:
     if run.outside:
         return {
-            "run": run.name, "system": run.system, "state": "outside", "tests": ", ".join(run.tests()),
+            "run": run.name, "system": run.system, "state": "outside", "tests": ", ".join(tests),
             "problem": "",
         }  # fmt: skip
     events = run.events()
@@ -71,30 +97,33 @@ def _row(run: Run) -> dict[str, object]:
         "step": events[-1].get("step") if events else None,
         "of": f"{plan.max_steps} steps" if plan.max_steps else f"{plan.max_epochs} epochs",
         "state": "trained" if ended else "unfinished" if run.trained or events else "new",
-        "dev_loss": losses[-1] if losses else None, "tests": ", ".join(run.tests()), "problem": "",
+        "dev_loss": losses[-1] if losses else None, "tests": ", ".join(tests), "problem": "",
     }  # fmt: skip
 
 
-def unscored(runs: Sequence[Run], test: str) -> list[Run]:
-    """The runs that have translated the test set, towards references, and whose BLEU was not counted yet."""
-    able = [run for run in runs if not run.problem and test in run.tests()]
-    referenced = [run for run in able if (run.translations_folder(test) / "references.txt").is_file()]
-    return [run for run in referenced if known_scores.known(run, test) is None]
-
-
-def _scores(runs: Sequence[Run], test: str) -> dict[str, float]:
-    """BLEU by run, as far as it is known; what is not is counted where all of it takes a moment."""
-    translated = [run for run in runs if test in run.tests()]
-    found = {run.name: bleu for run in translated if (bleu := known_scores.known(run, test)) is not None}
-    unknown = []
-    for run in unscored(runs, test):
+def _counted(runs: Sequence[Run], test: str) -> dict[str, float]:
+    """BLEU by run, where counting all of it takes a moment; of what cannot be counted there is none."""
+    if len(runs) > MOST_COUNTED:
+        return {}
+    opened = []
+    for run in runs:
         with contextlib.suppress(RunError):
-            unknown.append((run, run.translations(test)))
-    if sum(len(translations) for _, translations in unknown) <= MOST_SEGMENTS:
-        for run, translations in unknown:
-            with contextlib.suppress(RunError):  # texts that do not fit together: the table has an empty cell
-                found[run.name] = evaluation.statistics(run, translations, "bleu").total
+            opened.append((run, run.translations(test)))
+    if sum(len(translations) for _, translations in opened) > MOST_SEGMENTS:
+        return {}
+    found = {}
+    for run, translations in opened:
+        key, files = (run.reference, test), known_scores.texts(run, test)
+        bleu = _COUNTED.get(key, files, partial(_bleu, run, translations))
+        if bleu is not None:
+            found[run.name] = bleu
     return found
+
+
+def _bleu(run: Run, translations: Translations) -> float | None:
+    with contextlib.suppress(RunError):  # texts that do not fit together: the table has an empty cell
+        return evaluation.statistics(run, translations, "bleu").total
+    return None
 
 
 @dataclass(frozen=True)

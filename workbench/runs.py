@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from core_models.config import CONFIG, RunConfig, TrainingConfig, read_config, split_reference, weights_path
-from core_models.settings import ConfigError, Section, parse, read_yaml
+from core_models.config import CONFIG, RunConfig, TrainingConfig, split_reference, weights_path
+from core_models.settings import ConfigError
 from core_models.traces import TraceStore
 from core_models.whole_folders import folders_in, is_left_over, mend
 from workbench.file_digests import digest_of, stamp_of
+from workbench.run_configs import OUTSIDE, OutsideConfig, config_of
 from workbench.translations import RunError, Translations, read_records
 
 if TYPE_CHECKING:
@@ -33,29 +35,24 @@ __all__ = [
     "OutsideConfig",
     "Run",
     "RunError",
+    "examine",
     "list_runs",
     "open_run",
     "open_runs",
+    "run_folders",
     "runs_folder",
     "trained_as",
     "training_table",
 ]
 
+_DECISIVE = (CONFIG, *(f"vocabulary/{side}.model" for side in ("source", "target")))
 DEPTH = 2  # folders below the root in which runs are looked for: ROOT/RUN and ROOT/EXPERIMENT/RUN
-OUTSIDE = "outside"
 
 
 def trained_as(system: str, training: TrainingConfig) -> str:
     """NAME:key=value,... of the catalogue, NAME+aol:key=value,... where it was trained towards adequacy (Kong 2019)."""
     name, sign, settings = system.partition(":")
     return f"{name}+aol{sign}{settings}" if training.adequacy.weight else system
-
-
-class OutsideConfig(Section):
-    """What the config.yaml of an outside run says: there is no model, no training and no search to speak of."""
-
-    kind: Literal["outside"] = "outside"
-    name: str
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,7 @@ class Run:
     def outside(self) -> bool:
         """Were its translations made elsewhere? Then it has no weights, no beam trees and no traces."""
         try:
-            return read_yaml(self.folder / CONFIG).get("kind") == OUTSIDE
+            return isinstance(config_of(self.folder), OutsideConfig)
         except ConfigError:  # whoever needs the configuration says what is wrong with it
             return False
 
@@ -128,7 +125,9 @@ class Run:
     def config(self) -> RunConfig:
         """How it was trained; RunError for an outside run."""
         self.require_model()
-        return read_config(self.folder)
+        config = config_of(self.folder)
+        assert isinstance(config, RunConfig)
+        return config
 
     def require_model(self) -> None:
         """Raises RunError where there is none: its translations were made elsewhere."""
@@ -162,6 +161,13 @@ class Run:
         """What training logged; a last line that was cut short is left out."""
         path = self.folder / "training.jsonl"
         return list(read_records(path, tolerant=True)) if os.path.lexists(path) else []
+
+    def decisive_files(self) -> list[str]:
+        """The files that say what it is and what it has translated: while none changes, comes or goes, neither does."""
+        files = [*(f"{self.folder}/{name}" for name in _DECISIVE), str(self.weights)]
+        with suppress(OSError):  # nothing was translated
+            files += sorted(f"{one.path}/meta.json" for one in os.scandir(self.results / "translations"))
+        return files
 
     def tests(self) -> list[str]:
         """Names of the test sets that this run has translated, with the weights that it has now."""
@@ -238,9 +244,24 @@ def runs_folder() -> Path:
 def list_runs(root: str | Path) -> list[Run]:
     """All runs below a folder, by name; broken ones carry their problem."""
     root = Path(root)
-    found = {path.parent for depth in range(1, DEPTH + 1) for path in root.glob("/".join(["*"] * depth) + f"/{CONFIG}")}
-    whole = [folder for folder in sorted(found) if not is_left_over(folder.name)]
-    return [_examine(folder, folder.relative_to(root).as_posix()) for folder in whole]
+    return [examine(folder, folder.relative_to(root).as_posix()) for folder in run_folders(root)]
+
+
+def run_folders(root: Path) -> list[Path]:
+    """The folders below a folder that are runs, sorted; none below one that cannot be listed."""
+    return sorted(map(Path, _run_folders(root, DEPTH)))
+
+
+def _run_folders(folder: str | Path, depth: int) -> Iterator[str]:
+    try:
+        entries = [entry.path for entry in os.scandir(folder) if entry.is_dir() and not is_left_over(entry.name)]
+    except OSError:
+        return
+    for path in entries:
+        if os.path.exists(os.path.join(path, CONFIG)):
+            yield path
+        if depth > 1:
+            yield from _run_folders(path, depth - 1)
 
 
 def open_run(path: str | Path, root: str | Path | None = None) -> Run:
@@ -252,7 +273,7 @@ def open_run(path: str | Path, root: str | Path | None = None) -> Run:
         folder = Path(root) / folder
     if not os.path.lexists(folder / CONFIG):
         raise RunError(f"{folder}: no run here: {CONFIG} is missing")
-    run = _examine(folder, str(path) if root is not None else Path(os.path.abspath(folder)).name)
+    run = examine(folder, str(path) if root is not None else Path(os.path.abspath(folder)).name)
     if run.problem:
         raise RunError(run.problem)
     if step and not os.path.isfile(weights_path(folder, step)):
@@ -274,12 +295,11 @@ def open_runs(paths: Sequence[str | Path]) -> list[Run]:
     return opened
 
 
-def _examine(folder: Path, name: str) -> Run:
+def examine(folder: Path, name: str) -> Run:
+    """The run in a folder, with its problem if it has one."""
     try:
-        if Run(folder, name).outside:
-            parse(OutsideConfig, read_yaml(folder / CONFIG), where=str(folder / CONFIG))
+        if isinstance(config_of(folder), OutsideConfig):
             return Run(folder, name)
-        read_config(folder)
     except ConfigError as error:
         return Run(folder, name, str(error))
     except OSError as error:

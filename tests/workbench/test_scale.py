@@ -116,3 +116,18 @@ def test_the_app_is_measured_in_a_browser(monkeypatch):
     assert (table["seconds"] > 0).all()
     assert (table["longest"] >= table["seconds"]).all()
     assert (table["server_mb"] > 50).all()
+
+
+@linux
+def test_lists_of_runs_are_measured():
+    table = _table("runs", "--runs", 30).set_index("stage")
+    assert list(table.index) == [
+        "make 30 runs",
+        "list them, for the first time",
+        "what they have translated",
+        "again, one has changed",
+        "again, none has changed",
+        "table of the page Runs",
+        "table of the page Runs, one has changed",
+    ]
+    assert table.seconds["again, none has changed"] < table.seconds["list them, for the first time"]

@@ -144,3 +144,15 @@ def scale_seed_intervals(
     print_table(table)
     if csv is not None:
         table.to_csv(csv, index=False, float_format="%.4f")
+
+
+@scale_app.command("runs")
+def scale_runs(
+    runs: Annotated[int, typer.Option(help="That are made, for as long as it takes: 50 kB each", min=1)] = 10_000,
+) -> None:
+    """List many made-up runs: for the first time, again, and once one of them has changed."""
+    import pandas as pd
+
+    from workbench.scale.runs import measure_runs
+
+    print_table(pd.DataFrame(measure_runs(runs)))

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from pathlib import Path
 
-import pandas as pd
 import streamlit as st
 
-from workbench import known_scores, overview, view
+from workbench import overview, view
 from workbench.drawing import looks
 from workbench.figures import theme
 from workbench.frame import Frame, as_typed, empty
-from workbench.frame import stamp as stamp_of
-from workbench.runs import Run
 
 _COLUMNS = {
     "line": st.column_config.ImageColumn("", width="small"),
@@ -30,16 +25,10 @@ _COLUMNS = {
 }
 
 
-@st.cache_data(max_entries=8, show_spinner="Reading the runs")
-def _table(
-    root: Path, stamp: tuple[tuple[str, float], ...], beside: tuple[float, ...], test: str, _frame: Frame
-) -> pd.DataFrame:
-    return overview.runs_table(_frame.runs, test)
-
-
 def show(frame: Frame) -> None:
     """The table, the broken runs with their reasons."""
-    table = _table(frame.root, stamp_of(frame.root), _beside(frame.runs, frame.view.test), frame.view.test, frame)
+    with st.spinner("Reading the runs"):
+        table = overview.runs_table(frame.runs, frame.view.test)
     usable = table[table["problem"] == ""].reset_index(drop=True)
     styles = looks(frame.chosen)
     usable.insert(0, "line", [_swatch(styles[name]) if name in styles else None for name in usable["run"]])
@@ -71,15 +60,9 @@ def show(frame: Frame) -> None:
                 st.error(as_typed(problem))
 
 
-def _beside(runs: Sequence[Run], test: str) -> tuple[float, ...]:
-    """Changes whenever the log or the known score of a run does."""
-    paths = [path for run in runs for path in (run.folder / "training.jsonl", known_scores.file_of(run, test))]
-    return tuple(path.stat().st_mtime if path.is_file() else 0.0 for path in paths)
-
-
 def _offer_to_score(frame: Frame, without: set[str]) -> None:
     """The command that counts the scores which a page should not wait for."""
-    runs = [run for run in overview.unscored(frame.runs, frame.view.test) if run.name in without]
+    runs = overview.unscored([run for run in frame.runs if run.name in without], frame.view.test)
     if runs:
         command = ["workbench", "evaluate", *(run.reference for run in runs), "--test", frame.view.test]
         empty(

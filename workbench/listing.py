@@ -1,0 +1,51 @@
+"""The runs below a folder as they are at this moment; of those whose files are as they were, nothing is read again.
+
+The app asks for it at every click. Knows the files that make a run and say what it has translated, no Streamlit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.kept_by_files import KeptByFiles
+from workbench.run_configs import MOST_RUNS
+from workbench.runs import Run, RunError, examine, run_folders
+from workbench.translations import Translations
+from workbench.view import Known
+
+
+@dataclass(frozen=True)
+class Listing:
+    """All runs, and those that can be looked at."""
+
+    runs: tuple[Run, ...] = ()
+    known: tuple[Known, ...] = ()
+
+
+_KEPT: KeptByFiles[tuple[Run, Known | None]] = KeptByFiles(MOST_RUNS)
+
+
+def listing(root: Path) -> Listing:
+    """The runs below a folder, by name."""
+    found = [_seen(folder, folder.relative_to(root).as_posix()) for folder in run_folders(root)]
+    return Listing(tuple(run for run, _ in found), tuple(known for _, known in found if known is not None))
+
+
+def _seen(folder: Path, name: str) -> tuple[Run, Known | None]:
+    """A run, and what can be looked at of it; None where it cannot be used."""
+
+    def look() -> tuple[Run, Known | None]:
+        run = examine(folder, name)
+        return run, None if run.problem else Known(name, dict(_translated(run)))
+
+    return _KEPT.get((folder, name), Run(folder, name).decisive_files(), look)
+
+
+def _translated(run: Run) -> Iterator[tuple[str, int]]:
+    """The test sets that it has translated, with their sentences; broken translations are none."""
+    for test in run.tests():
+        with suppress(RunError):
+            yield test, len(Translations(run.translations_folder(test)))

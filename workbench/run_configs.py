@@ -1,0 +1,49 @@
+"""What the config.yaml of a run says, read again only where the file has changed: runs are listed by the thousand.
+
+Knows that file and what makes a run an outside one, nothing else of a run. Configurations are shared: leave them as
+they are. Never imports torch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from core_models.config import CONFIG, RunConfig, as_config
+from core_models.settings import ConfigError, Section, parse, read_yaml
+from workbench.kept_by_files import KeptByFiles
+
+OUTSIDE = "outside"
+MOST_RUNS = 20_000  # of which something is kept; a configuration takes about 8 kB
+
+
+class OutsideConfig(Section):
+    """What the config.yaml of an outside run says: there is no model, no training and no search to speak of."""
+
+    kind: Literal["outside"] = "outside"
+    name: str
+
+
+_KEPT: KeptByFiles[RunConfig | OutsideConfig | str] = KeptByFiles(MOST_RUNS)
+
+
+def config_of(folder: Path) -> RunConfig | OutsideConfig:
+    """The configuration of a run folder; raises ConfigError naming the file and the key."""
+    path = folder / CONFIG
+    found = _KEPT.get(path, [path], lambda: _read(path))
+    if isinstance(found, str):
+        raise ConfigError(found)
+    return found
+
+
+def _read(path: Path) -> RunConfig | OutsideConfig | str:
+    """The configuration, or why it is none."""
+    try:
+        content = read_yaml(path)
+        if content.get("kind") == OUTSIDE:
+            return parse(OutsideConfig, content, where=str(path))
+        return as_config(content, str(path))
+    except ConfigError as error:
+        if isinstance(error.__context__, OSError):  # of the disk, not of what is in the file: it may pass
+            raise
+        return str(error)
