@@ -28,6 +28,7 @@ ENGINES = {
     "ctranslate2-float32": ("decode",),
     "ctranslate2-int8": ("decode",),
 }
+NEEDED = ("torch", "transformers", "ctranslate2")  # of the interpreter
 EOS, UNKNOWN = 1, 2
 RATES = {"train": "train_tokens_per_second", "decode": "decode_sentences_per_second"}
 

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workbench.cli.shared import Device, RunPath, app, need_folder, print_table, refuse
+from workbench.whole_files import write_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.bench.measurements import Key, Measurements
+    from workbench.bench.rounds import Engine, Step
+
+    Planned = Sequence[tuple[Key, Engine]]
 
 Threads = Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice", min=0)]
 _BY_LENGTH = (
     *("length", "engine", "train_tokens_per_second", "train_ratio", "train_ceiling"),
     *("decode_sentences_per_second", "decode_ratio", "decode_ceiling"),
+)
+
+
+_FIGURES = (
+    ("training", "train_tokens_per_second", "tokens"),
+    ("decoding", "decode_sentences_per_second", "sentences"),
 )
 
 
@@ -41,14 +55,18 @@ def bench(
     lengths: Annotated[
         str | None, typer.Option(help="Of all sentences, in words, such as 10,20,50,100: a table for each length")
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write the table here too")] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(help="Write the table here after each measurement; the same command again goes on from there"),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON record for each, measured once and in this process, without ratios")
     ] = False,
 ) -> None:
     """Measure systems on one shape: parameters, multiply-adds, speed, memory; ratios beside their ceilings.
 
-    Each is measured in a process of its own, one after the other. Speeds hold for a quiet machine.
+    Each is measured in a process of its own, one after the other, and printed at once. With --csv what was measured is
+    kept beside the table: stopped, the same command goes on from there. Speeds hold for a quiet machine.
     """
     names = [_in_preset(name, preset) for name in systems or ["transformer", "future-cost-1", "future-cost-2"]]
     precisions, each = precision or ["float32"], _lengths(lengths)
@@ -62,26 +80,79 @@ def bench(
         for one, length, name in product(precisions, each, names):
             _print_record(name, one, device, threads, steps, length)
         return
+    from workbench.bench import guess
+    from workbench.bench import rounds as in_rounds
+    from workbench.bench.measurements import Measurements
+
+    settings = {
+        "device": device,
+        "threads": threads,
+        "steps": steps,
+        "preset": preset,
+        "machine": guess.machine(device),
+    }
+    found = Measurements(csv, settings)
+    rate = guess.probe(device, threads)
+    engines = [
+        in_rounds.ours(name, one, device, threads, steps, guess.seconds_of(name, steps, one, rate))
+        for one in precisions
+        for name in names
+    ]
+    if peers is not None:
+        alike = guess.seconds_of(_in_preset("transformer", preset), steps, "float32", rate)
+        engines += in_rounds.others(peers, threads, device, preset, alike)
+    planned = in_rounds.plan(each, rounds, engines)
+    _announce(planned, found)
+    for step in in_rounds.measured(planned, found):
+        if not step.kept:
+            typer.echo(_said(step), err=True)
+            if csv is not None:
+                write_whole(csv, _table(planned, found).to_csv(index=False))
+    table = _table(planned, found)
+    if csv is not None:
+        write_whole(csv, table.to_csv(index=False))
+    if lengths is None:
+        print_table(table.set_index("engine").T.reset_index(names="what"))
+    else:
+        print_table(table[[name for name in _BY_LENGTH if name in table]])
+
+
+def _announce(planned: Planned, found: Measurements) -> None:
+    """How much there is to measure, and about how long that will take."""
+    from workbench.bench.guess import spoken
+    from workbench.bench.rounds import seconds_left
+
+    kept = sum(found.get(key) is not None for key, _ in planned)
+    known = f"{kept} of {len(planned)} measurements are kept in {found.path}" if kept else ""
+    if kept == len(planned):
+        typer.echo(f"all {known}; remove it to measure again", err=True)
+        return
+    left = spoken(seconds_left(planned, found))
+    said = f"the others take about {left}" if kept else f"{len(planned)} measurements, which take about {left}"
+    typer.echo("; ".join(part for part in (known, said) if part) + "; guessed anew after each", err=True)
+
+
+def _said(step: Step) -> str:
+    """A measurement as a line."""
+    from workbench.bench.guess import spoken
+
+    length = "" if step.key.length is None else f"{step.key.length} words, "
+    figures = [f"{what} {step.record[name]:,.1f} {unit}/s" for what, name, unit in _FIGURES if name in step.record]
+    left = f"; about {spoken(step.seconds_left)} left" if step.seconds_left else ""
+    where = f"[{step.number}/{step.of}] round {step.key.round}, {length}{step.key.engine}"
+    return f"{where}: {', '.join(figures)} ({spoken(step.seconds)}){left}"
+
+
+def _table(planned: Planned, found: Measurements) -> pd.DataFrame:
+    """What is known so far, the lengths below one another."""
     import pandas as pd
 
     from analyses import efficiency
-    from workbench.bench.rounds import in_rounds, measure_apart, measure_peers
-    from workbench.whole_files import write_whole
+    from workbench.bench.rounds import rounds_so_far
 
-    tables = []
-    for length in each:
-        measured = [
-            partial(measure_apart, name, one, device, threads, steps, length) for one in precisions for name in names
-        ]
-        others = [] if peers is None else [partial(measure_peers, peers, threads, device, preset)]
-        tables.append(efficiency.table(in_rounds([*measured, *others], rounds)))
-        if csv is not None:
-            write_whole(csv, pd.concat(tables).to_csv(index=False))
-    found = pd.concat(tables, ignore_index=True)
-    if lengths is None:
-        print_table(found.set_index("engine").T.reset_index(names="what"))
-    else:
-        print_table(found[[name for name in _BY_LENGTH if name in found]])
+    lengths = dict.fromkeys(key.length for key, _ in planned)
+    rounds = [rounds_so_far(planned, found, length) for length in lengths]
+    return pd.concat([efficiency.table(one) for one in rounds if one], ignore_index=True)
 
 
 def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device: str) -> None:
@@ -95,6 +166,8 @@ def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device:
     for name in names:
         describe(name)
     check_device(device)
+    for twice in (one for given in (names, precisions) for one in given if given.count(one) > 1):
+        refuse(f"{twice} is named twice; name each once")
     for one in precisions:
         if one not in ("float32", "bfloat16", "int8"):
             refuse(f"--precision {one}: choose float32, bfloat16 or int8")
@@ -116,7 +189,7 @@ def _lengths(said: str | None) -> list[int | None]:
     parts = [part.strip() for part in said.split(",")]
     if not all(part.isdecimal() and int(part) for part in parts):
         refuse(f"--lengths {said}: write numbers of words from 1, with commas between")
-    return [int(part) for part in parts]
+    return list(dict.fromkeys(int(part) for part in parts))
 
 
 def _in_preset(name: str, preset: str) -> str:

@@ -1,0 +1,100 @@
+"""What was measured so far, kept in FILE.measured.jsonl beside the table: a bench that was stopped goes on there.
+
+The first line holds the settings, each other one a measurement. Knows the file, not how anything is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analyses.efficiency import SPEEDS
+from workbench.runs import RunError
+from workbench.translations import read_records
+from workbench.whole_files import write_whole
+
+Record = dict[str, Any]
+
+
+class Key(NamedTuple):
+    """Which measurement: of sentences of a length, or of the mix of lengths (None); rounds count from 1."""
+
+    length: int | None
+    round: int
+    engine: str
+
+
+class Kept(NamedTuple):
+    """A measurement, and the seconds that it took to measure."""
+
+    record: Record
+    seconds: float
+
+
+class Measurements:
+    """The measurements of one table; without a table they are kept in memory alone.
+
+    Raises RunError where those beside the table were made with other settings, or are none.
+    """
+
+    def __init__(self, table: Path | None, settings: Mapping[str, Any]) -> None:
+        self.path = None if table is None else table.with_name(f"{table.name}.measured.jsonl")
+        self._settings, self._kept = dict(settings), dict[Key, Kept]()
+        if self.path is None or table is None:
+            return
+        if self.path.exists():
+            self._kept = self._read(self.path)
+        elif table.exists():
+            raise RunError(
+                f"{table} is there, but not what it was measured from ({self.path.name}), so it cannot go on; name "
+                "another file, or remove it to measure again"
+            )
+
+    def get(self, key: Key) -> Kept | None:
+        return self._kept.get(key)
+
+    def add(self, key: Key, record: Record, seconds: float) -> Kept:
+        """Keep a measurement, on disk before this returns."""
+        kept = self._kept[key] = Kept(record, seconds)
+        if self.path is not None:
+            lines: list[Record] = [{"settings": self._settings}]
+            for one, found in self._kept.items():
+                lines.append({**one._asdict(), "seconds": found.seconds, "record": found.record})
+            write_whole(self.path, "".join(f"{json.dumps(line)}\n" for line in lines))
+        return kept
+
+    def _read(self, path: Path) -> dict[Key, Kept]:
+        settings, *lines = list(read_records(path)) or [{}]
+        found = settings.get("settings")
+        if not isinstance(found, dict):
+            raise RunError(f"{path}: the first line has no settings; remove the file to measure again")
+        for name, value in self._settings.items():
+            if found.get(name) != value:
+                raise RunError(
+                    f"{path} was measured with {name} {found.get(name)}, this is {value}: in one table they could not "
+                    "be compared; name another file"
+                )
+        return dict(_kept(path, number, line) for number, line in enumerate(lines, start=2))
+
+
+def _kept(path: Path, number: int, line: Mapping[str, Any]) -> tuple[Key, Kept]:
+    key = Key(line.get("length"), line.get("round", 0), line.get("engine", ""))
+    record, seconds = line.get("record"), line.get("seconds")
+    whole = (
+        all(isinstance(one, int) and not isinstance(one, bool) for one in key[:2] if one is not None)
+        and isinstance(record, dict)
+        and record.get("engine") == key.engine
+        and _positive(seconds)
+        and all(_positive(record[speed]) for speed in SPEEDS if speed in record)
+        and any(speed in record for speed in SPEEDS)
+    )
+    if not whole:
+        raise RunError(f"{path}:{number}: not a measurement; remove the line, or the file to measure again")
+    return key, Kept(dict(record or {}), float(seconds or 0))
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
