@@ -17,6 +17,7 @@ from core_models.settings import Section, parse, read_yaml
 
 CONFIG = "config.yaml"  # the file that makes a folder a run
 WEIGHTS = "weights.safetensors"
+LARGEST = (1 << 31) - 1  # of a number that counts: libraries in C count no further
 
 
 # width, encoder + decoder layers, heads, feed-forward. A recurrent decoder takes `width` as its hidden size.
@@ -69,16 +70,16 @@ class ModelConfig(Section):
 
     backbone: Literal["transformer", "rnnsearch"] = "transformer"
     preset: Literal["tiny", "demo", "small", "base", "big", "paper-pfrnn"] | None = "small"
-    width: int = Field(gt=0)
-    embedding: int = Field(gt=0, description="width of word embeddings; a Transformer's equal its width")
-    encoder_layers: int = Field(gt=0)
-    decoder_layers: int = Field(gt=0)
-    heads: int = Field(gt=0)
-    feed_forward: int = Field(gt=0)
+    width: int = Field(gt=0, le=LARGEST)
+    embedding: int = Field(gt=0, le=LARGEST, description="width of word embeddings; a Transformer's equal its width")
+    encoder_layers: int = Field(gt=0, le=LARGEST)
+    decoder_layers: int = Field(gt=0, le=LARGEST)
+    heads: int = Field(gt=0, le=LARGEST)
+    feed_forward: int = Field(gt=0, le=LARGEST)
     norm: Literal["pre", "post"] = "pre"
     tied: Literal["all", "target", "none"] = "all"
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    max_positions: int = Field(1024, gt=0)
+    max_positions: int = Field(1024, gt=0, le=LARGEST)
     dropout: float = Field(0.1, ge=0, lt=1)
     attention_dropout: float = Field(0.1, ge=0, lt=1)
     activation_dropout: float = Field(0.0, ge=0, lt=1)
@@ -86,8 +87,12 @@ class ModelConfig(Section):
         "gru", description="of a recurrent system's encoder and decoder; PAST and FUTURE layers are GRUs with either"
     )
     encoder: Literal["recurrent", "transformer"] = Field("recurrent", description="of a recurrent decoder")
-    deep_layers: int = Field(0, ge=0, description="layers above a recurrent decoder's first, without attention")
-    attention_width: int | None = Field(None, gt=0, description="of a recurrent system's attention; its width")
+    deep_layers: int = Field(
+        0, ge=0, le=LARGEST, description="layers above a recurrent decoder's first, without attention"
+    )
+    attention_width: int | None = Field(
+        None, gt=0, le=LARGEST, description="of a recurrent system's attention; its width"
+    )
     summary: Literal["mean", "end_states"] = Field("mean", description="what summarises the source (D5)")
     first_state: Literal["summary", "zero"] = Field("summary", description="of a recurrent decoder (D6)")
     mechanisms: tuple[dict[str, dict[str, Any]], ...] = ()
@@ -140,7 +145,7 @@ Decay = Annotated[float, Field(ge=0, lt=1)]
 
 class EarlyStopping(Section):
     metric: Literal["loss", "bleu", "chrf", "adequacy"] = "loss"
-    patience: int = Field(10, gt=0, description="validations without a better score before training stops")
+    patience: int = Field(10, gt=0, le=LARGEST, description="validations without a better score before training stops")
 
 
 class AdequacyLearning(Section):
@@ -152,7 +157,7 @@ class AdequacyLearning(Section):
     weight: float = Field(
         0.0, ge=0, description="of a sentence's expected reward beside its loss in nats; 0: it is not trained towards"
     )
-    samples: int = Field(1, gt=0, description="translations that are drawn of each sentence, and rewarded")
+    samples: int = Field(1, gt=0, le=LARGEST, description="translations that are drawn of each sentence, and rewarded")
 
     @model_validator(mode="after")
     def _read(self) -> AdequacyLearning:
@@ -163,22 +168,22 @@ class AdequacyLearning(Section):
 
 class TrainingConfig(Section):
     seed: int = Field(1, ge=0, lt=1 << 63)
-    max_steps: int | None = Field(None, gt=0)
-    max_epochs: int | None = Field(None, gt=0)
+    max_steps: int | None = Field(None, gt=0, le=LARGEST)
+    max_epochs: int | None = Field(None, gt=0, le=LARGEST)
     max_minutes: float | None = Field(None, gt=0, description="wall-clock time of one call; the run can be resumed")
     batch_tokens: int = Field(
-        4096, gt=0, description="padded tokens of a batch: the larger of the two sides, and context"
+        4096, gt=0, le=LARGEST, description="padded tokens of a batch: the larger of the two sides, and context"
     )
-    accumulate: int = Field(1, gt=0, description="batches whose gradients are summed before a step")
+    accumulate: int = Field(1, gt=0, le=LARGEST, description="batches whose gradients are summed before a step")
     precision: Literal["auto", "float32", "bfloat16", "float64"] = Field(
         "auto", description="auto: bfloat16 autocast on a CUDA device that has it, where it is faster; else float32"
     )
     optimizer: Literal["adamw"] = "adamw"
     learning_rate: float = Field(7e-4, gt=0, le=10, description="Adam moves a weight about so far in a step")
     schedule: Literal["inverse_sqrt", "fixed", "plateau", "cosine"] = "inverse_sqrt"
-    warmup: int = Field(4000, ge=0, description="steps of linear warm-up")
+    warmup: int = Field(4000, ge=0, le=LARGEST, description="steps of linear warm-up")
     plateau_factor: float = Field(0.5, gt=0, lt=1)
-    plateau_patience: int = Field(3, ge=0)
+    plateau_patience: int = Field(3, ge=0, le=LARGEST)
     minimum_learning_rate: float = Field(0.0, ge=0)
     betas: tuple[Decay, Decay] = (0.9, 0.98)
     weight_decay: float = Field(0.0, ge=0)
@@ -187,17 +192,24 @@ class TrainingConfig(Section):
     normalise: Literal["tokens", "sentences"] = "tokens"
     subword_alpha: float | None = Field(None, gt=0, description="sharpness of subword sampling; off when missing")
     context_sentences: int = Field(
-        0, ge=0, description="0: what the system reads; another number must be the system's own context_sentences"
+        0,
+        ge=0,
+        le=LARGEST,
+        description="0: what the system reads; another number must be the system's own context_sentences",
     )
     train: tuple[str, ...] = Field(
         (),
         description="patterns of the parameters that train, mechanisms.* for instance; the others stay as in init_from",
     )
-    validate_every: int = Field(1000, gt=0, description="steps")
-    save_every: int | None = Field(None, gt=0, description="steps between states to resume from, besides validations")
-    log_every: int = Field(50, gt=0, description="steps")
-    keep_last: int = Field(2, ge=0, description="latest checkpoints kept for averaging")
-    keep_every: int | None = Field(None, gt=0, description="steps between checkpoints that are kept for good")
+    validate_every: int = Field(1000, gt=0, le=LARGEST, description="steps")
+    save_every: int | None = Field(
+        None, gt=0, le=LARGEST, description="steps between states to resume from, besides validations"
+    )
+    log_every: int = Field(50, gt=0, le=LARGEST, description="steps")
+    keep_last: int = Field(2, ge=0, le=LARGEST, description="latest checkpoints kept for averaging")
+    keep_every: int | None = Field(
+        None, gt=0, le=LARGEST, description="steps between checkpoints that are kept for good"
+    )
     early_stopping: EarlyStopping = EarlyStopping()
     adequacy: AdequacyLearning = AdequacyLearning()
     init_from: str | None = None
@@ -238,17 +250,17 @@ TestLoss = Literal["as_built", "none", "step_mean_prob"]
 
 
 class SearchConfig(Section):
-    beam: int = Field(4, gt=0)
-    length_penalty: float = Field(0.6, ge=0)
+    beam: int = Field(4, gt=0, le=100_000)
+    length_penalty: float = Field(0.6, ge=0, le=6, description="an exponent: of a million pieces it is in float32 yet")
     penalty: Literal["gnmt", "power"] = "gnmt"
-    max_length: int = Field(256, gt=0, description="longest output, in pieces")
+    max_length: int = Field(256, gt=0, le=1_000_000, description="longest output, in pieces")
     length_factor: float = Field(
-        2.0, gt=0, description="an output is at most this many times its source plus length_offset"
+        2.0, gt=0, le=1000, description="an output is at most this many times its source plus length_offset"
     )
-    length_offset: int = Field(20, ge=0)
-    n_best: int = Field(1, gt=0)
+    length_offset: int = Field(20, ge=0, le=1_000_000)
+    n_best: int = Field(1, gt=0, le=LARGEST)
     finished: Literal["leave", "stay"] = "leave"
-    batch_tokens: int = Field(4096, gt=0, description="beam x length that are decoded together")
+    batch_tokens: int = Field(4096, gt=0, le=LARGEST, description="beam x length that are decoded together")
     precision: Literal["full", "bfloat16", "int8"] = Field(
         "full", description="of the products: as the weights are, bfloat16 autocast, or 8-bit integers (CPU)"
     )

@@ -75,6 +75,11 @@ def joined() -> list[Plugged]:
     return [part for parts in _JOINED.values() for part in parts]
 
 
+def brought_by(kind: str, name: str) -> str:
+    """The package whose part of a kind bears this name; "" where it is the workbench's own."""
+    return next((part.package for part in _JOINED.get(kind, ()) if part.name == name and not part.problem), "")
+
+
 def class_of(base: type) -> Callable[[Any], str]:
     """Suits a subclass of `base`."""
     return lambda value: "" if isinstance(value, type) and issubclass(value, base) else f"is no {base.__name__} class"

@@ -10,7 +10,7 @@ import contextlib
 import difflib
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,9 +44,25 @@ def parse(kind: type[Model], given: Mapping[str, Any], where: str = "configurati
     if strangers:
         raise ConfigError(f"{where}: the key {_shown(strangers[0])} is no name; put quotes around it or mend it")
     try:
-        return kind.model_validate(dict(given))
+        found = kind.model_validate(dict(given))
     except ValidationError as error:
         raise ConfigError("\n".join(_sentence(kind, problem, where) for problem in error.errors())) from None
+    for path, value in _endless(given):
+        raise ConfigError(f"{where}: {path} is beyond every number that can be counted with (given: {_shown(value)})")
+    return found
+
+
+def _endless(given: object, path: str = "") -> Iterator[tuple[str, int]]:
+    """The whole numbers, by their place, that have no room in 64 bits."""
+    if isinstance(given, int):
+        if not -(1 << 63) <= given < 1 << 63:
+            yield path, given
+    elif isinstance(given, Mapping):
+        for name, value in given.items():
+            yield from _endless(value, f"{path}.{name}".lstrip("."))
+    elif isinstance(given, list | tuple):
+        for value in given:
+            yield from _endless(value, path)
 
 
 def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:

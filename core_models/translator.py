@@ -32,6 +32,8 @@ from core_models.wording import Translation, TranslatorError, Wording
 
 __all__ = ["Translation", "Translator", "TranslatorError", "load"]
 
+COLDEST, HOTTEST = 1e-4, 1e4  # temperatures: beyond them scores leave float32, or are all alike
+
 
 class Translator:
     """Translates and scores with one system, or with several that share their vocabularies (an ensemble)."""
@@ -209,11 +211,13 @@ class Translator:
         In full precision, whatever the search's is: the probabilities are the system's own.
         """
         _check_one_each(sources, documents=documents, contexts=contexts, context_outputs=context_outputs)
-        if samples < 1 or not temperature > 0 or (top is not None and top < 1):
+        if samples < 1 or not COLDEST <= temperature <= HOTTEST or (top is not None and top < 1):
             raise TranslatorError(
-                f"samples {samples}, temperature {temperature}, top {top}: draw at least one, at a temperature above "
-                "0, among at least one word"
+                f"samples {samples}, temperature {temperature}, top {top}: draw at least one, at a temperature from "
+                f"{COLDEST} to {HOTTEST}, among at least one word"
             )
+        if not 0 <= seed < 1 << 63:
+            raise TranslatorError(f"seed {seed}: choose one from 0 to 2^63 - 1")
         read = self._read(sources, documents, contexts, context_outputs)
         if read.waits:
             for row, one in enumerate(self.translate(sources, documents)):

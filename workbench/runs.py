@@ -297,6 +297,8 @@ def open_runs(paths: Sequence[str | Path]) -> list[Run]:
 
 def examine(folder: Path, name: str) -> Run:
     """The run in a folder, with its problem if it has one."""
+    if (shown := name.encode(errors="backslashreplace").decode()) != name:
+        return Run(folder, shown, f"{shown}: the folder's name is no UTF-8, so it cannot be written down; rename it")
     try:
         if isinstance(config_of(folder), OutsideConfig):
             return Run(folder, name)

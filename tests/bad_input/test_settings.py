@@ -52,6 +52,11 @@ def test_settings_that_cannot_be_trained_with_are_named_and_no_run_is_begun(text
             "transformer:preset=tiny,width=!!python/object:x",
             "transformer:preset=tiny,width=!!python/object:x: width=!!python/object:x: the value is not",
         ),
+        (
+            f"gdr:preset=tiny,capsules={1 << 70}",
+            "mechanisms.guided_capsules: capsules is beyond every number that can be counted with",
+        ),
+        (f"transformer:preset=tiny,width={1 << 70}", "width: input should be less than or equal to"),
         ("future-cost-1:preset=tiny,weight=.inf", "mechanisms.future_cost: weight: input should be a finite number"),
     ],
 )

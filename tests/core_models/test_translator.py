@@ -152,9 +152,13 @@ def test_samples_come_in_order_and_by_seed(translator, sources):
     assert [drawn[0].source_tokens[:-1] for drawn in one] == pieces
 
 
-@pytest.mark.parametrize("given", [{"samples": 0}, {"temperature": 0}, {"temperature": -1.0}, {"top": 0}])
+@pytest.mark.parametrize(
+    "given", [{"samples": 0}, {"temperature": 0}, {"temperature": -1.0}, {"temperature": 1e-320}, {"top": 0}]
+)
 def test_draws_that_cannot_be_are_refused(translator, given):
-    with pytest.raises(TranslatorError, match="draw at least one, at a temperature above 0, among at least one word"):
+    with pytest.raises(
+        TranslatorError, match=r"draw at least one, at a temperature from 0\.0001 to 10000\.0, among at least one word"
+    ):
         translator.sample(["the dog"], **given)
 
 

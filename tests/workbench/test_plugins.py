@@ -22,8 +22,13 @@ gone = "no_such_module:Gone"
 half = "broken_parts:HALF"
 [project.entry-points."nmt_workbench.figures"]
 scores = "broken_parts:draw"
+falls = "broken_parts:draw"
+empty = "broken_parts:nothing"
 [project.entry-points."nmt_workbench.analyses"]
 number = "broken_parts:NUMBER"
+falls = "broken_parts:draw"
+empty = "broken_parts:nothing"
+leaves = "broken_parts:leave"
 [project.entry-points."nmt_workbench.pages"]
 start = "broken_parts:draw"
 """
@@ -32,7 +37,14 @@ from core_models.systems import Entry
 HALF = Entry("Half", "nowhere", {"mechanisms": [{"gone": {}}]})
 NUMBER = 3
 def draw(request=None):
+    "Fails."
     raise AssertionError("drawn")
+def nothing(request):
+    "Gives nothing."
+    return None
+def leave(request):
+    "Ends the process."
+    raise SystemExit(0)
 """
 
 
@@ -75,7 +87,7 @@ def used(installed, demo_runs, tmp_path_factory) -> dict:
 
 
 USE = """
-import json, sys
+import contextlib, io, json, os, sys
 from pathlib import Path
 import torch
 from streamlit.testing.v1 import AppTest
@@ -107,6 +119,22 @@ runs = [word for name in ("transformer", "future-cost-1") for word in ("--run", 
 said["listed"] = command("analyse", "list")
 said["analysed"] = command("analyse", "output-words", *runs)
 said["drawn"] = command("figure", "output-words", *runs, "--out", out / "words.csv")
+
+def ended(*words):
+    sys.argv, heard = ["workbench", *map(str, words)], io.StringIO()
+    with contextlib.redirect_stderr(heard):
+        try:
+            cli.main()
+            return [None, heard.getvalue()]
+        except BaseException as error:
+            return [error.code if isinstance(error, SystemExit) else repr(error), heard.getvalue()]
+
+failing = {name: ("analyse", name, *runs) for name in ("falls", "empty", "leaves")}
+failing |= {f"figure {name}": ("figure", name, *runs, "--out", out / "f.pdf") for name in ("falls", "empty")}
+said["failing"] = {name: ended(*words) for name, words in failing.items()}
+os.environ["WORKBENCH_DEBUG"] = "1"
+said["debugged"] = ended(*failing["falls"])
+del os.environ["WORKBENCH_DEBUG"]
 
 at = open_page("start")
 said["start"] = {"tables": [table.value.to_dict("list") for table in at.dataframe],
@@ -147,6 +175,24 @@ def test_a_figure_is_drawn_by_the_command_and_on_the_page(used):
     assert "Made by a plug-in." in page["texts"]
 
 
+def test_a_part_that_fails_is_a_sentence_with_its_name_and_package(used):
+    why = {
+        "falls": ("analysis 'falls'", "AssertionError: drawn"),
+        "empty": ("analysis 'empty'", "TypeError: gives a NoneType, not a DataFrame"),
+        "leaves": ("analysis 'leaves'", "SystemExit: 0"),
+        "figure falls": ("figure 'falls'", "AssertionError: drawn"),
+        "figure empty": ("figure 'empty'", "TypeError: gives a NoneType, not a Figure"),
+    }
+    assert used["failing"].keys() == why.keys()
+    for name, (code, said) in used["failing"].items():
+        part, cause = why[name]
+        expected = (
+            f"workbench: the {part} of the plug-in broken-parts 0.1 failed: {cause}; WORKBENCH_DEBUG=1 shows where"
+        )
+        assert (code, said.strip()) == (2, expected)
+    assert "RunError" in used["debugged"][0]
+
+
 def test_what_cannot_join_is_named_on_start_with_its_reason(used):
     (table,) = [table for table in used["start"]["tables"] if "joined" in table]
     joined = dict(zip(zip(table["kind"], table["name"], strict=True), table["joined"], strict=True))
@@ -160,6 +206,11 @@ def test_what_cannot_join_is_named_on_start_with_its_reason(used):
         ("mechanisms", "gone"): False,
         ("systems", "half"): False,
         ("figures", "scores"): False,
+        ("figures", "falls"): True,
+        ("figures", "empty"): True,
+        ("analyses", "falls"): True,
+        ("analyses", "empty"): True,
+        ("analyses", "leaves"): True,
         ("analyses", "number"): False,
         ("pages", "start"): False,
     }

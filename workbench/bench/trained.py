@@ -21,6 +21,10 @@ def measure_trained(run: Run, test: str, threads: int, quantizations: tuple[str,
     """A row an engine: the median of the seconds, BLEU, and how many translations are the workbench's own."""
     import statistics
 
+    from workbench.export.ctranslate2 import check_quantization
+
+    for quantization in quantizations:  # before anything else: what is missing would be noticed after long work
+        check_quantization(quantization)
     import torch
 
     from analyses import scores

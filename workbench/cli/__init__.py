@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -94,6 +95,8 @@ def main() -> None:
             safe_path.module("workbench.cli", *sys.argv[1:]),
             safe_path.environment(**allocator_settings()),
         )
+    with contextlib.suppress(AttributeError):  # of a test, say, that is no file
+        sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]  # names as the disk has them
     try:
         app(prog_name="workbench")  # not of the module that it was started again as
     except SystemExit as end:
@@ -102,6 +105,11 @@ def main() -> None:
         if not end.code:
             _leave_group()
         raise
+    except UnicodeEncodeError as error:
+        if os.environ.get("WORKBENCH_DEBUG"):
+            raise
+        shown = str(error.object).encode(errors="backslashreplace").decode()
+        refuse(f"{shown[:300]!r} holds characters that {error.encoding} cannot write; rename what is called so")
     except OSError as error:
         if error.filename is None or os.environ.get("WORKBENCH_DEBUG"):
             raise

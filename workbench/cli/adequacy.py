@@ -36,7 +36,7 @@ def adequacy(
     aligner: Annotated[
         Path | None, typer.Option(help="A frozen aligner; by default one is trained on the runs' training text")
     ] = None,
-    samples: Annotated[int, typer.Option(help="Of the bootstrap", min=1)] = 1000,
+    samples: Annotated[int, typer.Option(help="Of the bootstrap", min=1, max=1_000_000)] = 1000,
     towards: Annotated[
         str, typer.Option(help="Of several references: the first, or union, what any of them covers")
     ] = "first",

@@ -16,7 +16,7 @@ def analyse(
     run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
     out: Annotated[Path | None, typer.Option(help="A .csv file; without it the table is printed")] = None,
     test: TestName = "test",
-    sentence: Annotated[int, typer.Option(help="Counting from 0")] = 0,
+    sentence: Annotated[int, typer.Option(help="Counting from 0", min=0)] = 0,
     settings: Settings = None,
 ) -> None:
     """Compute an analysis of runs and write its table as CSV."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Planned = Sequence[tuple[Key, Engine]]
 
-Threads = Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice", min=0)]
+Threads = Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice", min=0, max=1024)]
 _BY_LENGTH = (
     *("length", "engine", "train_tokens_per_second", "train_ratio", "train_ceiling"),
     *("decode_sentences_per_second", "decode_ratio", "decode_ceiling"),

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from workbench.cli.numbers import Seed
 from workbench.cli.shared import (
     bar,
     data_app,
@@ -20,7 +21,7 @@ def data_controlled(
     sentences: Annotated[int, typer.Option(help="Training sentences", min=1)] = 12000,
     dev: Annotated[int, typer.Option(min=1)] = 500,
     test: Annotated[int, typer.Option(min=1)] = 500,
-    seed: int = 1,
+    seed: Seed = 1,
     long: Annotated[int, typer.Option(help="Of a further test set, all of more than 25 words", min=0)] = 0,
 ) -> None:
     """Write the controlled corpus: parallel documents whose truth is known, and the oracles that bound a system."""
@@ -52,12 +53,14 @@ def data_prepare(
     dev: TextFiles,
     out: Annotated[Path, typer.Option(help="Folder to write to")],
     test: Annotated[list[str] | None, typer.Option(help="NAME=SOURCE,TARGET or NAME=FILE.tsv; may be repeated")] = None,
-    pieces: Annotated[int, typer.Option(help="Pieces of the vocabulary (of each side's without --joint)")] = 8000,
+    pieces: Annotated[
+        int, typer.Option(help="Pieces of the vocabulary (of each side's without --joint)", min=1)
+    ] = 8000,
     kind: Annotated[str, typer.Option(help="unigram or bpe")] = "unigram",
     joint: bool = True,
     languages: Annotated[str, typer.Option(help="e.g. en-de")] = "",
-    max_length: int = 256,
-    seed: int = 1,
+    max_length: Annotated[int, typer.Option(help="Longest sentence that is kept, in pieces", min=1)] = 256,
+    seed: Seed = 1,
 ) -> None:
     """Train a SentencePiece vocabulary and binarise parallel text; `.docids` beside a source file are taken along."""
     from core_models.text.binary import prepare

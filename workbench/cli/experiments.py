@@ -31,14 +31,18 @@ def experiment_run(
     minutes: Annotated[float | None, typer.Option(help="For each training, in this call")] = None,
     device: Device = "auto",
     only: Only = None,
-    processes: Annotated[int, typer.Option(min=1, help="On each device; on a CPU they share its processors")] = 1,
+    processes: Annotated[
+        int, typer.Option(min=1, max=1024, help="On each device; on a CPU they share its processors")
+    ] = 1,
     devices: Annotated[str | None, typer.Option(help="A process each, e.g. cuda:0,cuda:1 or cpu")] = None,
     launcher: Annotated[str, typer.Option(help="here, or submitit: a job for each cell, on a cluster")] = "here",
     cluster: Annotated[str | None, typer.Option(help="submitit: slurm or local; found out if not given")] = None,
     partition: Annotated[str | None, typer.Option(help="submitit: Slurm partition")] = None,
-    time: Annotated[int, typer.Option(help="submitit: minutes of a job; it is queued again until it is done")] = 720,
-    gpus: Annotated[int, typer.Option(help="submitit: GPUs of a job")] = 0,
-    cpus: Annotated[int, typer.Option(help="submitit: processors of a job")] = 4,
+    time: Annotated[
+        int, typer.Option(help="submitit: minutes of a job; it is queued again until it is done", min=1)
+    ] = 720,
+    gpus: Annotated[int, typer.Option(help="submitit: GPUs of a job", min=0)] = 0,
+    cpus: Annotated[int, typer.Option(help="submitit: processors of a job", min=1)] = 4,
     job: Annotated[list[str] | None, typer.Option(help="submitit: key=value, e.g. slurm_account=mine")] = None,
 ) -> None:
     """Train, translate and trace every cell that is not done; can be stopped and started again at any time."""
@@ -89,7 +93,7 @@ def experiment_table(
     metrics: str = "bleu,chrf",
     baseline: Annotated[str | None, typer.Option(help="A system of the grid; the first by default")] = None,
     checkpoint: Annotated[list[int] | None, typer.Option(help="Also RUN@STEP, where it is translated")] = None,
-    samples: Annotated[int, typer.Option(min=40, help="Resamples")] = 1000,
+    samples: Annotated[int, typer.Option(min=40, help="Resamples", max=1_000_000)] = 1000,
     csv: Annotated[Path | None, typer.Option(help="Folder for NAME.cells, .scores and .comparisons.csv")] = None,
 ) -> None:
     """Means over seeds with their intervals, differences to the baseline, and which cells are missing."""

@@ -25,7 +25,7 @@ def demo(
     ] = None,
     root: RunsRoot = Path("runs"),
     device: Device = "cpu",
-    processes: Annotated[int, typer.Option(min=1, help="They share its systems, and a CPU's processors")] = 1,
+    processes: Annotated[int, typer.Option(min=1, max=1024, help="They share its systems, and a CPU's processors")] = 1,
 ) -> None:
     """Train, translate and trace the demo's systems on the controlled corpus; what is there already stays."""
     from workbench.demo import build, grids_of
@@ -38,7 +38,7 @@ def demo(
 @app.command("app")
 def app_command(
     root: RunsRoot = Path("runs"),
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 8501,
+    port: Annotated[int, typer.Option(help="Of this machine", min=1, max=65_535)] = 8501,
     host: Annotated[
         str, typer.Option(help="Where it listens; beyond the loopback address it asks for a token, printed at start")
     ] = "127.0.0.1",

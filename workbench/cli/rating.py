@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from workbench.cli.numbers import App, Seed
 from workbench.cli.shared import RunsRoot, TestName, app, need_folder, print_table
 
-rating_app = typer.Typer(help="Blind human ratings of translations.", no_args_is_help=True)
+rating_app = App(help="Blind human ratings of translations.", no_args_is_help=True)
 app.add_typer(rating_app, name="rating")
 
 StudyName = Annotated[str, typer.Argument(help="Name of the study; `workbench rating list` names all")]
@@ -32,7 +33,7 @@ def rating_new(
     run: Annotated[list[Path], typer.Option(help="Run folders to be compared")],
     test: TestName = "test",
     sentences: Annotated[int, typer.Option(help="How many are drawn, without replacement", min=1)] = 100,
-    seed: Annotated[int, typer.Option(help="Of the draw and of the letters", min=0)] = 1,
+    seed: Seed = 1,
     reference: Annotated[bool, typer.Option("--reference", help="Show the reference to raters")] = False,
     root: RunsRoot = Path("runs"),
 ) -> None:
@@ -84,7 +85,7 @@ def rating_import(
 def rating_results(
     name: StudyName,
     baseline: Annotated[str | None, typer.Option(help="The first system by default")] = None,
-    samples: Annotated[int, typer.Option(help="Of the bootstrap", min=1)] = 1000,
+    samples: Annotated[int, typer.Option(help="Of the bootstrap", min=1, max=1_000_000)] = 1000,
     root: RunsRoot = Path("runs"),
 ) -> None:
     """Unblind: scores of the systems with intervals, differences to the baseline, agreement of the raters."""

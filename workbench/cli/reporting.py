@@ -46,7 +46,7 @@ def report(
     out: Annotated[Path, typer.Argument(help="The .html file to write")],
     run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
     test: TestName = "test",
-    sentence: Annotated[int, typer.Option(help="Whose beam trees are shown, counting from 0")] = 0,
+    sentence: Annotated[int, typer.Option(help="Whose beam trees are shown, counting from 0", min=0)] = 0,
     basket: BasketFile = None,
     root: RunsRoot = Path("runs"),
     title: Annotated[str, typer.Option(help="What stands above")] = "NMT workbench report",

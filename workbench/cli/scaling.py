@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from workbench.cli.numbers import App
 from workbench.cli.shared import app, need_folder, print_table
 
-scale_app = typer.Typer(help="Measure what large data costs in time and memory.", no_args_is_help=True)
+scale_app = App(help="Measure what large data costs in time and memory.", no_args_is_help=True)
 app.add_typer(scale_app, name="scale")
 
-Threads = Annotated[int, typer.Option(help="Threads for matrices", min=1)]
+Threads = Annotated[int, typer.Option(help="Threads for matrices", min=1, max=1024)]
 
 
 @scale_app.command("corpus")
@@ -40,7 +41,7 @@ def scale_testset(
     segments: Annotated[int, typer.Option(min=10)] = 100_000,
     systems: Annotated[int, typer.Option(min=2)] = 10,
     metrics: Annotated[str, typer.Option(help="bleu, chrf, chrf++, ter, with commas between")] = "bleu,chrf",
-    samples: Annotated[int, typer.Option(help="Bootstrap resamples", min=1)] = 1000,
+    samples: Annotated[int, typer.Option(help="Bootstrap resamples", min=1, max=1_000_000)] = 1000,
     processes: Annotated[
         int, typer.Option(help="That extract statistics; their memory is not in the table", min=1)
     ] = 1,
@@ -58,7 +59,7 @@ def scale_testset(
 @scale_app.command("significance")
 def scale_significance(
     segments: Annotated[str, typer.Option(help="Sizes of test sets, with commas between")] = "3003,20000,100000",
-    samples: Annotated[int, typer.Option(help="Bootstrap resamples", min=1)] = 1000,
+    samples: Annotated[int, typer.Option(help="Bootstrap resamples", min=1, max=1_000_000)] = 1000,
     trials: Annotated[int, typer.Option(help="Trials of the randomisation", min=1)] = 10_000,
     threads: Threads = 1,
 ) -> None:
@@ -78,7 +79,9 @@ def scale_app_command(
     segments: Annotated[int, typer.Option(min=10)] = 100_000,
     systems: Annotated[int, typer.Option(help="On disk; the app shows six of them", min=2)] = 10,
     rounds: Annotated[int, typer.Option(help="Of which the median is taken", min=1)] = 10,
-    processes: Annotated[int, typer.Option(help="That extract statistics, before anything is measured", min=1)] = 1,
+    processes: Annotated[
+        int, typer.Option(help="That extract statistics, before anything is measured", min=1, max=1024)
+    ] = 1,
     threads: Threads = 1,
 ) -> None:
     """Open the app on a large test set in a browser: the first page, changes of page, order and filter of Sentences."""

@@ -10,17 +10,18 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from workbench.cli.numbers import App
 from workbench.ranks import rank
 
-app = typer.Typer(
+app = App(
     help="Look inside neural machine translation: train, translate, compare, draw.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="Make, import and prepare parallel text.", no_args_is_help=True)
-experiment_app = typer.Typer(help="Run grids of systems and seeds from a YAML file.", no_args_is_help=True)
-export_app = typer.Typer(no_args_is_help=True)
+data_app = App(help="Make, import and prepare parallel text.", no_args_is_help=True)
+experiment_app = App(help="Run grids of systems and seeds from a YAML file.", no_args_is_help=True)
+export_app = App(no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.add_typer(experiment_app, name="experiment")
 app.add_typer(export_app, name="export")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.cli.numbers import Seed
 from workbench.cli.shared import (
     Device,
     RunPath,
@@ -54,9 +55,11 @@ def translate(
     beam: int | None = None,
     length_penalty: float | None = None,
     n_best: int | None = None,
-    samples: Annotated[int, typer.Option(help="Draw so many translations of each sentence instead of searching")] = 0,
+    samples: Annotated[
+        int, typer.Option(help="Draw so many translations of each sentence instead of searching", max=10_000)
+    ] = 0,
     temperature: Annotated[float, typer.Option(help="Of the draws")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Of the draws")] = 1,
+    seed: Seed = 1,
     trees: Annotated[bool, typer.Option(help="Record beam-search trees (with --test)")] = False,
     ensemble: Annotated[bool, typer.Option(help="Decode --input with all the runs together")] = False,
     search: Search = None,
@@ -69,8 +72,8 @@ def translate(
     """
     if (test is None) == (input is None):
         refuse("give either --test NAME or --input FILE")
-    if samples and (samples < 0 or temperature <= 0):
-        refuse(f"--samples {samples} --temperature {temperature}: draw at least one, at a temperature above 0")
+    if samples < 0:
+        refuse(f"--samples {samples}: draw at least one")
     changes = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, **search_changes(search)}
     if test is not None:
         ahead = {"docids": docids, "context": context, "context_output": context_output}

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from core_models.plugins import function, join
+from core_models.plugins import brought_by, function, join
 from workbench.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -105,15 +106,39 @@ def draw(name: str, request: Request) -> Figure:
         names = ", ".join(run.name for run in request.runs)
         raise RunError(f"the baseline {request.baseline!r} is not among the runs: {names}")
     _check_options(name, request)
+    if package := brought_by("figures", name):
+        with failures_named("figure", name, package):
+            return _with_provenance(name, request, DRAWINGS[name](request))
     try:
         figure = DRAWINGS[name](request)
     except (TypeError, ValueError) as error:
         if isinstance(error, RunError) or not request.options:
             raise
         raise RunError(f"{name} cannot be drawn with {request.options}: {error}") from error
+    return _with_provenance(name, request, figure)
+
+
+def _with_provenance(name: str, request: Request, figure: Figure) -> Figure:
+    from workbench.figures.grammar import Figure
     from workbench.recipe import provenance  # which imports this module
 
+    if not isinstance(figure, Figure):
+        raise TypeError(f"gives a {type(figure).__name__}, not a Figure")
     return replace(figure, provenance={**figure.provenance, **provenance(name, request, figure)})
+
+
+@contextmanager
+def failures_named(kind: str, name: str, package: str) -> Iterator[None]:
+    """Whatever another package's part raises becomes a RunError that names both; its own RunErrors stay as they are."""
+    try:
+        yield
+    except RunError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise RunError(
+            f"the {kind} {name!r} of the plug-in {package} failed: {type(error).__name__}: {error}; "
+            "WORKBENCH_DEBUG=1 shows where"
+        ) from error
 
 
 def _check_options(name: str, request: Request) -> None:

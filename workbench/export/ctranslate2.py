@@ -46,6 +46,18 @@ the same translations give the workbench `--search penalty=power` too.
 """
 
 
+def check_quantization(quantization: str) -> None:
+    """Raises RunError where the package `ctranslate2` is missing, or knows no quantization of this name."""
+    try:
+        from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
+    except ImportError:
+        raise RunError(
+            "the package ctranslate2 is not installed; install it: pip install 'nmt-workbench[export]'"
+        ) from None
+    if quantization not in ACCEPTED_MODEL_TYPES:
+        raise RunError(f"--quantization {quantization!r}: {nearest(quantization, ACCEPTED_MODEL_TYPES)}")
+
+
 def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> Path:
     """Write a Transformer without mechanisms as a CTranslate2 model folder; it appears whole or not at all.
 
@@ -55,14 +67,7 @@ def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> Pa
     refuse(run.config.model, run.name)
     if mend(out).exists():
         raise RunError(f"{out}: is there already; choose another folder, or remove it")
-    try:
-        from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
-    except ImportError:
-        raise RunError(
-            "the package ctranslate2 is not installed; install it: pip install 'nmt-workbench[export]'"
-        ) from None
-    if quantization not in ACCEPTED_MODEL_TYPES:
-        raise RunError(f"--quantization {quantization!r}: {nearest(quantization, ACCEPTED_MODEL_TYPES)}")
+    check_quantization(quantization)
     from core_models.checkpoint import open_trained
 
     trained = open_trained(run.reference)

@@ -1,0 +1,43 @@
+"""Numbers of options: what no command can count to, and what is no number at all, is refused where it is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+LARGEST = (1 << 31) - 1  # of an option that says nothing else: libraries in C count no further
+
+Seed = Annotated[int, typer.Option(help="Of what is drawn", min=0, max=(1 << 63) - 1)]
+
+
+class Command(TyperCommand):
+    """A command whose numbers are finite and can be counted to."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        left = super().parse_args(ctx, args)
+        for option in self.params:
+            given = ctx.params.get(option.name)
+            for value in given if isinstance(given, list | tuple) else [given]:
+                if wrong := _wrong(value, getattr(option, "max", None) or LARGEST):
+                    hint = f"'{(option.opts or [option.name])[0]}'"
+                    raise typer.BadParameter(f"{value!r} {wrong}", ctx=ctx, param_hint=hint)
+        return left
+
+
+def _wrong(value: object, largest: float) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "is not a finite number."
+    if isinstance(value, int | float) and abs(value) > largest:
+        return f"is out of range: at most {largest}."
+    return ""
+
+
+class App(typer.Typer):
+    """Commands of the kind above."""
+
+    def command(self, *names: Any, **options: Any) -> Callable[[Any], Any]:
+        return super().command(*names, **{"cls": Command, **options})
