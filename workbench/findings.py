@@ -39,9 +39,14 @@ def beam_difference(request: Request) -> BeamDiff:
     return beam.diff(first, second)
 
 
-def estimating(runs: Sequence[Run]) -> list[Run]:
-    """The runs that estimate a future cost."""
-    return [run for run in runs if "future_cost" in run.mechanisms]
+def estimates(run: Run) -> bool:
+    """Does it estimate a future cost?"""
+    return "future_cost" in run.mechanisms
+
+
+def has_trees(run: Run, test: str) -> bool:
+    """Were the searches of a test set recorded?"""
+    return test in run.tests() and run.translations(test).has_trees
 
 
 def is_traced(run: Run, test: str) -> bool:

@@ -97,16 +97,19 @@ def _selectors(usable: list[Known]) -> ViewState:
         names,
         default=views.default_runs(usable),
         max_selections=views.MOST_RUNS,
+        help=f"At most {views.MOST_RUNS}. Unless told, finished runs of the first experiment.",
         key="runs",
         bind="query-params",
     )
+    if unfinished := [run.name for run in usable if run.name in runs and not run.finished]:
+        st.caption(as_typed(f"Training has not ended: {', '.join(unfinished)}."))
     tests = views.tests(runs, usable)
     if not tests:
-        first = next(iter(views.baselines(runs)), "")
+        first = next(iter(views.baselines(runs, "", usable)), "")
         return ViewState(views.baseline_first(runs, first), baseline=first)
     _keep("test", lambda test: test if test in tests else tests[0])
     test = st.selectbox("Test set", tests, key="test", bind="query-params")
-    options = views.baselines(runs)
+    options = views.baselines(runs, test, usable)
     _keep("baseline", lambda name: name if name in options else options[0])
     baseline = st.selectbox("Baseline", options, key="baseline", bind="query-params")
     return ViewState(

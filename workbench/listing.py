@@ -39,9 +39,10 @@ def _seen(folder: Path, name: str) -> tuple[Run, Known | None]:
 
     def look() -> tuple[Run, Known | None]:
         run = examine(folder, name)
-        return run, None if run.problem else Known(name, dict(_translated(run)))
+        return run, None if run.problem else Known(name, dict(_translated(run)), run.finished)
 
-    return _KEPT.get((folder, name), Run(folder, name).decisive_files(), look)
+    run = Run(folder, name)
+    return _KEPT.get((folder, name), [*run.decisive_files(), run.log], look)
 
 
 def _translated(run: Run) -> Iterator[tuple[str, int]]:

@@ -152,10 +152,11 @@ def analyse(
 def _matching(pattern: str) -> list[str]:
     if not glob.has_magic(pattern):
         return [pattern]
-    found = view.baselines(sorted(path for path in glob.glob(pattern) if (Path(path) / CONFIG).is_file()))
+    found = sorted(path for path in glob.glob(pattern) if (Path(path) / CONFIG).is_file())
     if not found:
         raise RunError(f"no run matches {pattern}; a run is a folder with a {CONFIG}")
-    return found
+    known = [view.Known(path, finished=Run(Path(path), path).finished) for path in found]
+    return view.baselines(found, "", known)
 
 
 def _as_a_sentence(error: Exception) -> list[str]:

@@ -70,8 +70,8 @@ _COUNTED: KeptByFiles[float | None] = KeptByFiles(MOST_COUNTED)
 
 
 def _standing(run: Run, test: str) -> _Standing:
-    log, score = run.folder / "training.jsonl", known_scores.file_of(run, test)
-    files: list[str | Path] = [*run.decisive_files(), log, score, *known_scores.texts(run, test)]
+    score = known_scores.file_of(run, test)
+    files: list[str | Path] = [*run.decisive_files(), run.log, score, *known_scores.texts(run, test)]
     return _KEPT.get((run.reference, run.name, test), files, lambda: _stand(run, test))
 
 
@@ -91,12 +91,11 @@ def _row(run: Run, tests: Sequence[str]) -> dict[str, object]:
     events = run.events()
     plan = run.config.training
     losses = [event["main_loss"] for event in events if event.get("event") == "valid" and "main_loss" in event]
-    ended = any(event.get("event") == "end" for event in events)
     return {
         "run": run.name, "system": run.system, "data": (run.folder / run.config.data).resolve().parent.name,
         "step": events[-1].get("step") if events else None,
         "of": f"{plan.max_steps} steps" if plan.max_steps else f"{plan.max_epochs} epochs",
-        "state": "trained" if ended else "unfinished" if run.trained or events else "new",
+        "state": "trained" if run.finished else "unfinished" if run.trained or events else "new",
         "dev_loss": losses[-1] if losses else None, "tests": ", ".join(tests), "problem": "",
     }  # fmt: skip
 

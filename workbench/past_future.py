@@ -62,14 +62,19 @@ def _counts_coverage(run: Run) -> bool:
     return coverage_form(run) not in (None, "neural")
 
 
+def separates(run: Run) -> bool:
+    """Does it separate PAST and FUTURE?"""
+    return options_of(run) is not None
+
+
 def guided(runs: Sequence[Run]) -> list[Run]:
     """The runs that separate PAST and FUTURE."""
-    return [run for run in runs if options_of(run) is not None]
+    return list(filter(separates, runs))
 
 
 def require_guided(run: Run) -> None:
     """Raises RunError where a run does not separate PAST and FUTURE."""
-    if options_of(run) is None:
+    if not separates(run):
         raise RunError(f"{run.name} separates no PAST and FUTURE; choose a run of gdr, clf or attn")
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core_models.config import CONFIG, RunConfig, TrainingConfig, split_reference, weights_path
+from core_models.run_files import LOG, open_file, parse_json
 from core_models.settings import ConfigError
 from core_models.traces import TraceStore
 from core_models.whole_folders import folders_in, is_left_over, mend
@@ -47,6 +48,7 @@ __all__ = [
 
 _DECISIVE = (CONFIG, *(f"vocabulary/{side}.model" for side in ("source", "target")))
 DEPTH = 2  # folders below the root in which runs are looked for: ROOT/RUN and ROOT/EXPERIMENT/RUN
+_LOG_END_BYTES = 16_384  # of a training log, in which its last event stands
 
 
 def trained_as(system: str, training: TrainingConfig) -> str:
@@ -157,10 +159,21 @@ class Run:
         """Are there weights to translate with? A run that is being trained has them after its first validation."""
         return self.weights.is_file()
 
+    @property
+    def finished(self) -> bool:
+        """Has its training ended? True too of what was not trained here: an outside run, weights without a log."""
+        if self.outside or not self.log.is_file():
+            return self.outside or self.trained
+        return self.trained and _last_event(self.log).get("event") == "end"
+
     def events(self) -> list[dict[str, Any]]:
         """What training logged; a last line that was cut short is left out."""
-        path = self.folder / "training.jsonl"
-        return list(read_records(path, tolerant=True)) if os.path.lexists(path) else []
+        return list(read_records(self.log, tolerant=True)) if os.path.lexists(self.log) else []
+
+    @property
+    def log(self) -> Path:
+        """What training logged, an event a line."""
+        return self.folder / "training.jsonl"
 
     def decisive_files(self) -> list[str]:
         """The files that say what it is and what it has translated: while none changes, comes or goes, neither does."""
@@ -234,6 +247,18 @@ class Run:
     def statistics(self) -> Path:
         """Where the statistics of metrics are cached, by content."""
         return self.results / "scores"
+
+
+def _last_event(log: Path) -> dict[str, Any]:
+    """The last whole event of a training log, however long the log is; nothing where its end holds none."""
+    with suppress(OSError), open_file(log, LOG) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _LOG_END_BYTES))
+        for line in reversed(file.read(_LOG_END_BYTES).splitlines()):
+            with suppress(ValueError):
+                event = parse_json(line)
+                if isinstance(event, dict):
+                    return event
+    return {}
 
 
 def runs_folder() -> Path:

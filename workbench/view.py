@@ -18,10 +18,11 @@ _DEFAULT = "the default is shown"
 
 @dataclass(frozen=True)
 class Known:
-    """A run that can be looked at: its test sets with the number of sentences in each."""
+    """A run that can be looked at: its test sets with the number of sentences in each, and whether training ended."""
 
     name: str
     tests: Mapping[str, int] = field(default_factory=dict)
+    finished: bool = True
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,11 @@ def from_query(query: Mapping[str, Sequence[str]], known: Sequence[Known]) -> tu
     runs = runs if "runs" in query and (runs or not asked) else default_runs(known)
 
     test = _chosen("test set", query.get("test"), tests(runs, known), warnings)
-    baseline = _chosen("baseline", query.get("baseline"), baselines(runs), warnings)
+    wanted = query.get("baseline")
+    if wanted and wanted[-1] in runs and wanted[-1] not in baselines(runs, test, known):
+        warnings.append(f"{wanted[-1]} has not translated {test!r} and cannot be the baseline; {_DEFAULT}.")
+        wanted = None
+    baseline = _chosen("baseline", wanted, baselines(runs, test, known), warnings)
     count = sentences(runs, test, known)
     sentence = _sentence(query.get("sentence"), count, warnings)
     return ViewState(baseline_first(runs, baseline), test, sentence, baseline), warnings
@@ -95,9 +100,27 @@ def _sentence(asked: Sequence[str] | None, count: int, warnings: list[str]) -> i
 
 
 def default_runs(known: Sequence[Known]) -> list[str]:
-    """The runs that stand in the same folder as the first, six at most: those of one experiment."""
-    folders = [run.name.rpartition("/")[0] for run in known]
-    return baselines([run.name for run, folder in zip(known, folders, strict=True) if folder == folders[0]])[:MOST_RUNS]
+    """The finished runs in the folder of the first of them, `MOST_RUNS` at most, those with translations first.
+
+    Unfinished runs only where no run is finished.
+    """
+    finished = [run for run in known if run.finished] or list(known)
+    beside = [run for run in finished if folder_of(run.name) == folder_of(finished[0].name)]
+    ordered = sorted(beside, key=lambda run: (not run.tests, not _named_after_baseline(run.name)))
+    return [run.name for run in ordered[:MOST_RUNS]]
+
+
+def folder_of(name: str) -> str:
+    """The folder of a run below the runs folder: that of its experiment."""
+    return name.rpartition("/")[0]
+
+
+def with_run(runs: Sequence[str], baseline: str, name: str) -> tuple[list[str], str | None]:
+    """The chosen runs with one more, and which of them gives way where `MOST_RUNS` are chosen already: the last one
+    that is not the baseline."""
+    others = [run for run in runs if run != baseline]
+    gives_way = others[-1] if len(runs) >= MOST_RUNS and others else None
+    return [*(run for run in runs if run != gives_way), name], gives_way
 
 
 def tests(runs: Sequence[str], known: Sequence[Known]) -> list[str]:
@@ -106,9 +129,16 @@ def tests(runs: Sequence[str], known: Sequence[Known]) -> list[str]:
     return sorted(set(found), key=lambda test: (-found.count(test), test != "test", test))
 
 
-def baselines(runs: Sequence[str]) -> list[str]:
-    """The runs in the order in which they suggest themselves as the baseline: those named after one first."""
-    return sorted(runs, key=lambda name: theme.style_of(name.rpartition("/")[2]) != theme.BASELINE)
+def baselines(runs: Sequence[str], test: str, known: Sequence[Known]) -> list[str]:
+    """The runs that can be the baseline, in the order in which they suggest themselves: those that have translated the
+    test set, all where none has; finished ones first, then those that are named after a baseline."""
+    chosen = [run for name in runs for run in known if run.name == name]
+    able = [run for run in chosen if test in run.tests] or chosen
+    return [run.name for run in sorted(able, key=lambda run: (not run.finished, not _named_after_baseline(run.name)))]
+
+
+def _named_after_baseline(name: str) -> bool:
+    return theme.style_of(name.rpartition("/")[2]) == theme.BASELINE
 
 
 def baseline_first(runs: Sequence[str], baseline: str) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ def _query(view: ViewState) -> dict[str, list[str]]:
 def _views(draw) -> ViewState:
     runs = draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
     test = draw(st.sampled_from(view.tests(runs, SHELF)))
-    baseline = draw(st.sampled_from(runs))
+    baseline = draw(st.sampled_from(view.baselines(runs, test, SHELF)))
     sentence = draw(st.integers(0, view.sentences(runs, test, SHELF) - 1))
     return ViewState(view.baseline_first(runs, baseline), test, sentence, baseline)
 
@@ -44,6 +44,38 @@ def test_no_query_is_the_experiment_of_the_first_run_with_its_transformer_as_the
     found, warnings = from_query({}, SHELF)
     assert found == ViewState(("demo/transformer", "demo/future-cost-1"), "test", 0, "demo/transformer")
     assert warnings == []
+
+
+@given(st.permutations(range(9)), st.sets(st.integers(0, 8), max_size=8), st.sets(st.integers(0, 8)))
+def test_unfinished_runs_are_chosen_and_compared_with_only_where_nothing_else_is(order, unfinished, translated):
+    """For any order of runs of one folder, one of them named after a baseline: defaults are finished runs."""
+    names = ["transformer", *(f"system-{number}" for number in range(1, 9))]
+    shelf = [
+        Known(f"demo/{names[number]}", {"test": 3} if number in translated else {}, number not in unfinished)
+        for number in order
+    ]
+    by_name = {run.name: run for run in shelf}
+    found, _ = from_query({}, shelf)
+    assert len(found.runs) <= view.MOST_RUNS
+    assert all(by_name[name].finished for name in found.runs)
+    assert found.baseline == found.runs[0]
+    if any(by_name[name].tests for name in found.runs):
+        assert by_name[found.baseline].tests, "what is compared with has been translated"
+    everything = [run.name for run in shelf][: view.MOST_RUNS]
+    chosen, _ = from_query({"runs": everything}, shelf)
+    able = [by_name[name] for name in everything if by_name[name].tests] or [by_name[name] for name in everything]
+    assert by_name[chosen.baseline].finished == any(run.finished for run in able)
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=view.MOST_RUNS, unique=True), st.data())
+def test_a_run_that_is_added_takes_the_place_of_one_that_is_not_the_baseline(runs, data):
+    baseline = data.draw(st.sampled_from(runs))
+    wanted, gone = view.with_run(runs, baseline, "new")
+    assert wanted[-1] == "new"
+    assert baseline in wanted
+    assert len(wanted) <= view.MOST_RUNS
+    assert (gone is None) == (len(runs) < view.MOST_RUNS)
+    assert set(runs) - set(wanted) == ({gone} - {None})
 
 
 def test_unknown_keys_are_passed_over():

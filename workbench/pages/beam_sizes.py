@@ -6,7 +6,7 @@ import streamlit as st
 
 from workbench import beam_sizes, frame
 from workbench.drawing.beam_sizes import sizes_table
-from workbench.widgets import figure_view
+from workbench.widgets import figure_view, page_parts
 
 Number = st.column_config.NumberColumn
 COLUMNS = {
@@ -26,6 +26,10 @@ frame.heading(
 )
 here = frame.needs_runs()
 measured = [run for run in here.tested if beam_sizes.is_measured(run, here.view.test)]
+if not measured:
+    page_parts.offer_others(
+        here, "was decoded with several beam sizes", lambda run: beam_sizes.is_measured(run, here.view.test)
+    )
 waiting = [run for run in here.tested if run not in measured and (run.trained or not measured)]
 if waiting:
     frame.empty_runs(

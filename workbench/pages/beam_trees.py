@@ -6,7 +6,7 @@ import streamlit as st
 
 from workbench import drawing, findings, frame
 from workbench.recipe import figure_command, recipe_of
-from workbench.widgets import beam_controls, figure_view, sentence_texts, what_if_view
+from workbench.widgets import beam_controls, figure_view, page_parts, sentence_texts, what_if_view
 
 VIEWS = {"both": "Side by side", "difference": "Difference", "one": "One system"}
 
@@ -16,8 +16,11 @@ frame.heading(
 here = frame.needs_runs()
 sentence_texts.show(here)
 
-able = [run for run in here.tested if run.translations(here.view.test).has_trees]
+able = [run for run in here.tested if findings.has_trees(run, here.view.test)]
 if not able:
+    page_parts.offer_others(
+        here, "recorded a beam tree of this test set", lambda run: findings.has_trees(run, here.view.test)
+    )
     frame.empty_runs(
         "No beam tree of this test set was recorded. Record them:",
         here.tested,

@@ -7,7 +7,7 @@ have the one never have the other.
 import streamlit as st
 
 from workbench import frame
-from workbench.content_states import layered
+from workbench.content_states import layered, sides_of
 from workbench.widgets import content_sections, page_parts
 
 PARTS = {"sentence": "One sentence", "corpus": "Test set", "coverage": "Coverage"}
@@ -27,9 +27,11 @@ able = layered(here.tested)
 part = page_parts.choose(st, PARTS, "content")
 if part != "coverage" and not able:
     page_parts.none_able(
-        here, "has PAST or FUTURE layers", "pfrnn-loss", settings="--init-from RNNSEARCH_RUN",
+        here, "has PAST or FUTURE layers", lambda run: bool(sides_of(run)), "pfrnn-loss",
+        settings="--init-from RNNSEARCH_RUN",
         reason="They hardly train from scratch, so a run begins from a trained run of rnnsearch (--init-from).",
     )  # fmt: skip
+    st.stop()
 SECTIONS[part](here, able)
 if part != "coverage":
     page_parts.left_out(here, able, "PAST and FUTURE layers")

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench import frame
-from workbench.contexts import of_context
+from workbench.contexts import of_context, readers
 from workbench.widgets import ablation_section, context_sections, page_parts
 
 PARTS = {
@@ -32,7 +32,9 @@ if part == "scope":
     st.stop()
 able = of_context(here.tested)
 if not able:
-    page_parts.none_able(here, "reads the sentences before, which takes document ids", "qcn-reg")
+    reads = "reads the sentences before, which takes document ids"
+    page_parts.none_able(here, reads, lambda run: bool(readers(run)), "qcn-reg")
+    st.stop()
 SECTIONS[part](here, able)
 if part != "pronouns":
     page_parts.left_out(here, able, "context")

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench import contrastive, frame
-from workbench.widgets import contrast_tables, figure_view
+from workbench.widgets import contrast_tables, figure_view, page_parts
 
 WHOLE = "(all)"
 
@@ -15,7 +15,13 @@ here = frame.needs_runs(translated=False)
 able = [run for run in here.chosen if not run.outside]
 known = sorted({name for run in able for name in contrastive.names(run)})
 if not known:
-    said = "No contrastive test set was scored yet: a file of items, or the pronouns of the demo's corpus."
+    page_parts.offer_others(
+        here, "has scored a contrastive test set", lambda run: not run.outside and bool(contrastive.names(run))
+    )
+    said = (
+        "No contrastive test set was scored by the chosen runs yet: a file of items, or the pronouns of the demo's "
+        "corpus."
+    )
     frame.empty_runs(
         said, here.chosen, "workbench contrast FILE --run {}\nworkbench contrast --controlled test --run {}"
     )

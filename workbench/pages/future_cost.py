@@ -5,7 +5,7 @@ import shlex
 import streamlit as st
 
 from workbench import drawing, findings, frame
-from workbench.widgets import figure_view, sentence_texts
+from workbench.widgets import figure_view, page_parts, sentence_texts
 
 Number = st.column_config.NumberColumn
 COLUMNS = {
@@ -26,13 +26,9 @@ frame.heading(
     "How well a system foretells, one step ahead, what its next word will cost (Duan 2020). A cost is −log P in nats.",
 )
 here = frame.needs_runs()
-able = findings.estimating(here.tested)
+able = list(filter(findings.estimates, here.tested))
 if not able:
-    frame.empty(
-        "None of the chosen runs estimates a future cost. Choose a run of future-cost-1 or future-cost-2 in the "
-        "sidebar, or train one:",
-        f"workbench train future-cost-2 --data DATA --out {shlex.quote(str(here.root))}/NAME",
-    )
+    page_parts.none_able(here, "estimates a future cost", findings.estimates, "future-cost-2")
     st.stop()
 untraced = [run for run in able if not findings.is_traced(run, here.view.test)]
 if untraced:

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench import frame
-from workbench.past_future import guided
+from workbench.past_future import guided, separates
 from workbench.widgets import ablation_section, page_parts, past_future_sections
 
 PARTS = {
@@ -36,7 +36,8 @@ if part == "truth":
     st.stop()
 able = guided(here.tested)
 if not able:
-    page_parts.none_able(here, "separates PAST and FUTURE", "gdr-bow-bca")
+    page_parts.none_able(here, "separates PAST and FUTURE", separates, "gdr-bow-bca")
+    st.stop()
 SECTIONS[part](here, able)
 if part != "lengths":
     page_parts.left_out(here, able, "PAST and FUTURE")

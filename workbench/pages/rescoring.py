@@ -7,7 +7,7 @@ import streamlit as st
 from analyses.rescoring import LENGTH, grid_of
 from workbench import frame, rescoring
 from workbench.drawing.rescoring import PARTS, free_parts, weights_table
-from workbench.widgets import figure_view
+from workbench.widgets import figure_view, page_parts
 
 Number = st.column_config.NumberColumn
 COLUMNS = {
@@ -44,6 +44,10 @@ frame.heading(
 here = frame.needs_runs()
 test = here.view.test
 waiting = [run for run in here.tested if run.outside or not rescoring.is_measured(run, test)]
+if len(waiting) == len(here.tested):
+    page_parts.offer_others(
+        here, "has scored n-best lists", lambda run: not run.outside and rescoring.is_measured(run, test)
+    )
 listed = [run for run in waiting if not run.outside and rescoring.has_lists(run, test)]
 if listed:
     frame.empty_runs(

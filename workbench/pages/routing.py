@@ -35,7 +35,9 @@ side = right.segmented_control(
 able = [run for run in here.tested if routed(run, side)]
 if not able:
     page_parts.none_able(
-        here, f"routes the layers of its {side}", "em-routing", ":preset=small,capsules=8", "--set keep_every=100"
-    )
+        here, f"routes the layers of its {side}", lambda run: routed(run, side), "em-routing",
+        ":preset=small,capsules=8", "--set keep_every=100",
+    )  # fmt: skip
+    st.stop()
 SECTIONS[part](here, able, side)
 page_parts.left_out(here, able, "routing of this stack")

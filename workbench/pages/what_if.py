@@ -4,7 +4,7 @@ import streamlit as st
 
 from workbench import adequacy, drawing, frame, what_if
 from workbench.contexts import of_context
-from workbench.widgets import live, sentences_before, what_if_view
+from workbench.widgets import live, page_parts, sentences_before, what_if_view
 
 COVERED = {"attention": "Attention", "aligner": "Frozen aligner"}
 SAID = {
@@ -19,7 +19,8 @@ frame.heading(
 here = frame.needs_runs(translated=False)
 runs = what_if_view.able_runs(here.chosen)
 if not runs:
-    frame.empty_runs("None of the chosen runs is trained; train one:", here.chosen, "workbench resume {}")
+    if not page_parts.offer_others(here, "is trained", lambda run: bool(what_if_view.able_runs([run]))):
+        frame.empty_runs("None of the runs here is trained; train one:", here.chosen, "workbench resume {}")
     st.stop()
 names = drawing.short_names(here.chosen)
 tested = here.tested

@@ -18,7 +18,7 @@ from workbench.drawing.context_attention import sides
 from workbench.drawing.context_measures import SENTENCES
 from workbench.inside import Looked
 from workbench.runs import Run
-from workbench.widgets import figure_view, inside_controls, sentence_texts, sentences_before
+from workbench.widgets import figure_view, inside_controls, page_parts, sentence_texts, sentences_before
 
 FIGURES = {
     "own": "As chosen below",
@@ -133,16 +133,17 @@ def change(here: frame.Frame, able: Sequence[Run]) -> None:
 
 def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
     """How the context is routed over the test set."""
-    routed = [run for run in able if CAPSULES in readers(run)]
+    routed = list(filter(_routes_context, able))
     if not routed:
-        frame.empty(
-            "None of the chosen runs routes its context to capsules. Train one on the data of a run that is there:",
-            "workbench train qcn-reg --data DATA --out RUN",
-        )
+        page_parts.none_able(here, "routes its context to capsules", _routes_context, "qcn-reg")
         return
     options = inside_controls.sentence_count(st, "context-sentences", SENTENCES)
     figure_view.show("context-corpus", here.request(routed, **options))
     figure_view.show("context-distances", here.request(routed, **options))
+
+
+def _routes_context(run: Run) -> bool:
+    return CAPSULES in readers(run)
 
 
 def pronouns(here: frame.Frame, able: Sequence[Run]) -> None:

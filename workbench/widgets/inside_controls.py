@@ -13,7 +13,7 @@ from workbench.drawing.inside import PARTS as MAPS
 from workbench.drawing.options import forced
 from workbench.inside import TARGETS, Looked, layers_and_heads, look
 from workbench.runs import Run
-from workbench.widgets import word_diff
+from workbench.widgets import page_parts, word_diff
 
 PARTS = {"cross": "Target → source", "encoder": "Source → source", "decoder": "Target → target"}
 LAYERS = {"mean": "Mean", "rollout": "Rollout", "each": "Each"}
@@ -25,6 +25,7 @@ def with_models(here: frame.Frame) -> list[Run]:
     able = [run for run in here.tested if not run.outside]
     if not able:
         frame.empty_runs("", here.tested, "")
+        page_parts.offer_others(here, "has a model", lambda run: not run.outside)
         st.stop()
     return able
 

@@ -19,7 +19,7 @@ from workbench.drawing.past_future_measures import RANKED, SENTENCES, remainder_
 from workbench.past_future import guided, has_bags, options_of
 from workbench.runs import Run
 from workbench.true_links import has_truth
-from workbench.widgets import figure_view, inside_controls, sentence_texts
+from workbench.widgets import figure_view, inside_controls, page_parts, sentence_texts
 from workbench.widgets.picked import look_at
 
 PRESENT = {"out": "Left out", "future": "FUTURE"}
@@ -101,10 +101,8 @@ def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
     if with_bags:
         figure_view.show("overlap", here.request(with_bags, **options))
     else:
-        frame.empty(
-            "Overlap rates are made of predicted bags of words, and none of these runs predicts them. Train one:",
-            "workbench train gdr-bow-bca --data DATA --out RUN",
-        )
+        said = "predicts bags of words, of which overlap rates are made"
+        page_parts.none_able(here, said, has_bags, "gdr-bow-bca")
 
 
 def truth(here: frame.Frame) -> None:

@@ -116,7 +116,8 @@ def test_scope_and_capsules_are_scores_over_the_values_of_an_option(runs_by):
 def test_the_page_says_what_it_needs(with_context):
     at = open_page("context", runs=["demo/transformer"])
     assert any("None of the chosen runs reads the sentences before" in text for text in texts(at))
-    assert any("workbench demo qcn-reg" in code for code in codes(at))
+    assert at.button(key="offer-qcn-reg")
+    assert not any("train" in code for code in codes(at))
     at = open_page("context", runs=["qcn-reg"], sentence="0")
     assert any("begins its document" in text for text in texts(at))
     assert not charts(at)
