@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +24,7 @@ from workbench.drawing import Request, short_names
 from workbench.listing import listing
 from workbench.runs import Run, RunError, runs_folder
 from workbench.view import Known, ViewState
-from workbench.widgets import job_view, page_width
+from workbench.widgets import job_view, page_width, stepper
 
 _FRAME = "_frame"
 # Streamlit leaves 5rem on either side of any page, and lets a row of choices scroll under its edge.
@@ -32,7 +33,7 @@ _STYLE = """<style>
 [data-testid="stButtonGroup"] > div:has(> [data-variant]) {flex-wrap: wrap; mask-image: none}
 [data-testid="stButtonGroup"] [data-variant] {max-width: 100%}
 </style>"""
-PREVIOUS_KEY, NEXT_KEY = "P", "N"
+PREVIOUS_KEY, NEXT_KEY = "p", "n"
 
 
 @dataclass(frozen=True)
@@ -123,16 +124,17 @@ def _sentence(count: int) -> int:
     bind = whole_number_bind("sentence")
     number = int(st.number_input(f"Sentence (0 to {last})", 0, last, key="sentence", bind=bind))
     with st.container(horizontal=True):
-        before, after = number - 1, number + 1
-        st.button("Previous", on_click=_go, args=(before,), disabled=before < 0, shortcut=PREVIOUS_KEY, key="previous")
-        st.button("Next", on_click=_go, args=(after,), disabled=after > last, shortcut=NEXT_KEY, key="next")
-        somewhere = views.elsewhere(number, count)
-        st.button("Surprise me", on_click=_go, args=(somewhere,), disabled=last == 0, key="surprise")
+        stepper.show(number, last, ("Previous", "Next"), partial(_step, last), "sentence", (PREVIOUS_KEY, NEXT_KEY))
+        st.button("Surprise me", on_click=_go_elsewhere, args=(count,), disabled=last == 0, key="surprise")
     return number
 
 
-def _go(sentence: int) -> None:
-    st.session_state["sentence"] = sentence
+def _step(last: int, by: int) -> None:
+    stepper.put("sentence", min(max(0, st.session_state["sentence"] + by), last))
+
+
+def _go_elsewhere(count: int) -> None:
+    stepper.put("sentence", views.elsewhere(st.session_state["sentence"], count))
 
 
 def _keep(key: str, valid) -> None:

@@ -33,8 +33,18 @@ def demo(demo_runs, tmp_path_factory):
     """The app on the demo; what it keeps beside the runs stays its own."""
     folder = tmp_path_factory.mktemp("server")
     shutil.copytree(demo_runs, folder / "runs", copy_function=os.link)
+    _begin_training(folder / "runs" / "demo")
     with serving(folder) as server:
         yield Place(server.address, server.log, ["demo/transformer", "demo/future-cost-2"], "test")
+
+
+def _begin_training(demo: Path) -> None:
+    """A run that is named after a baseline, first by name among those, and in training: its log has no end."""
+    shutil.copytree(demo / "transformer", demo / "rnnsearch", copy_function=os.link)
+    log = demo / "rnnsearch" / "training.jsonl"
+    logged = log.read_text(encoding="utf-8").splitlines(keepends=True)
+    log.unlink()
+    log.write_text("".join(line for line in logged if '"event": "end"' not in line), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -211,4 +221,39 @@ def test_a_narrow_page_has_whole_legends_and_does_not_move_sideways(address, bro
         ready(page, heading)
         page.wait_for_function(LEGEND_FITS)
         assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 340
+    page.close()
+
+
+def test_eight_fast_clicks_on_next_are_eight_sentences(address, browser):
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.set_default_timeout(60_000)
+    page.goto(f"{address}/attention?runs=demo/transformer&runs=demo/future-cost-1")
+    _ready(page, "Attention")
+    number, after = page.get_by_label("Sentence ("), page.get_by_role("button", name="Next")
+    for _ in range(8):
+        after.click()
+    _ready(page, "Attention")
+    assert (number.input_value(), _query(page)["sentence"]) == ("8", ["8"])
+    number.fill("20")  # the box tells the server when it is left, which is when the button is clicked
+    after.click()
+    _ready(page, "Attention")
+    assert number.input_value() == "21"
+    for _ in range(3):
+        page.get_by_role("button", name="Previous").click()
+    page.get_by_role("heading", name="Attention", level=1).click()
+    for _ in range(4):
+        page.keyboard.press("p")
+    _ready(page, "Attention")
+    assert number.input_value() == "14"
+    while after.is_enabled():
+        after.click()
+    _ready(page, "Attention")
+    assert number.input_value() == "29", "the buttons end where the test set does"
+
+    page.goto(f"{address}/documents?runs=demo/transformer")
+    _ready(page, "Documents")
+    for _ in range(2):
+        page.get_by_role("button", name="Next document").click()
+    _ready(page, "Documents")
+    assert page.get_by_role("button", name="Next document").is_disabled(), "the demo has three documents"
     page.close()

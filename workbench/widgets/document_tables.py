@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -13,8 +14,10 @@ from workbench.drawing import short_names
 from workbench.evaluation import METRIC_NAMES, Counting
 from workbench.frame import Frame, as_typed, page_file
 from workbench.runs import Run
+from workbench.widgets import stepper
 from workbench.widgets.figure_view import Stamps, stamps
 from workbench.widgets.picked import look_at
+from workbench.widgets.stepper import put
 
 Number = st.column_config.NumberColumn
 
@@ -25,25 +28,26 @@ def choose(known: Mapping[str, Sequence[int]], sentence: int) -> str:
     own = next(document for document, rows in known.items() if sentence in rows)
 
     def go() -> None:
-        st.session_state["sentence"] = known[st.session_state["document"]][0]
+        if not stepper.clicked("document"):  # with a click the browser sends the document that it showed before
+            put("sentence", known[st.session_state["document"]][0])
 
     st.session_state["document"] = own
     st.selectbox(
         "Document", ids, key="document", on_change=go,
         format_func=lambda name: f"{name} ({len(known[name])} sentences, from {known[name][0]})",
     )  # fmt: skip
-    with st.container(horizontal=True):
-        place = ids.index(own)
-        for label, other in (("Document before", place - 1), ("Next document", place + 1)):
-            there = 0 <= other < len(ids)
-            st.button(
-                label, key=label, disabled=not there, on_click=_go_to, args=(known[ids[other]][0] if there else 0,)
-            )
+    stepper.show(
+        ids.index(own), len(ids) - 1, ("Document before", "Next document"), partial(_step, known), "sentence",
+        name="document",
+    )  # fmt: skip
     return own
 
 
-def _go_to(sentence: int) -> None:
-    st.session_state["sentence"] = sentence
+def _step(known: Mapping[str, Sequence[int]], by: int) -> None:
+    """Look at the first sentence of the document so many behind the one that has the chosen sentence."""
+    documents = list(known.values())
+    own = next(number for number, rows in enumerate(documents) if st.session_state["sentence"] in rows)
+    put("sentence", documents[min(max(0, own + by), len(documents) - 1)][0])
 
 
 @st.cache_data(max_entries=16, show_spinner="Gathering the document")

@@ -10,6 +10,7 @@ import streamlit as st
 from workbench.drawing import Request, words
 from workbench.frame import as_typed
 from workbench.widgets import figure_view
+from workbench.widgets.stepper import put
 
 _MOST = 200
 _COLUMNS = {
@@ -59,4 +60,4 @@ def _one(rows: pd.DataFrame, names: dict[str, str], key: str) -> None:
 def _pick(key: str, rows: pd.DataFrame) -> None:
     chosen = st.session_state[key]["selection"]["rows"]
     if chosen and len(rows["examples"][chosen[0]]):
-        st.session_state["sentence"] = int(rows["examples"][chosen[0]][0])
+        put("sentence", int(rows["examples"][chosen[0]][0]))

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
+from workbench.widgets.stepper import put
+
 
 def look_at(key: str, sentences: Sequence[int] | np.ndarray) -> None:
     """Make the sentence of the row that is selected in a table (by its key) the chosen one."""
     rows = st.session_state[key]["selection"]["rows"]
     if rows:
-        st.session_state["sentence"] = int(sentences[rows[0]])
+        put("sentence", int(sentences[rows[0]]))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 
 import streamlit as st
 
@@ -15,7 +16,7 @@ from workbench import rating
 from workbench.frame import as_typed
 from workbench.rating import Item, Mark, Study
 from workbench.runs import RunError
-from workbench.widgets import word_diff
+from workbench.widgets import stepper, word_diff
 
 _WORDS = {"over": "Over-translated: translated more often than it stands there", "under": "Under-translated: left out"}
 _NOTICE = "rating-notice"
@@ -77,7 +78,7 @@ def word_labels(words: list[str]) -> list[str]:
 
 def _place(study: Study, rater: str, rated: list[bool]) -> int:
     """Where the rater stands in the study, from 0; remembered for the session."""
-    key = f"rating-place-{study.name}-{rater}"
+    key = _place_key(study, rater)
     if key not in st.session_state:
         st.session_state[key] = rated.index(False) if False in rated else 0
     return int(st.session_state[key])
@@ -86,11 +87,16 @@ def _place(study: Study, rater: str, rated: list[bool]) -> int:
 def _steps(study: Study, rater: str, place: int, rated: list[bool]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.text(f"Sentence {place + 1} of {len(rated)}" + (", rated" if rated[place] else ""))
-        for label, target in (("Back", place - 1), ("Forward", place + 1), ("First not rated", _next(rated, -1))):
-            st.button(
-                label, on_click=_go, args=(study, rater, target), disabled=not 0 <= target < len(rated),
-                key=f"rating-{label}",
-            )  # fmt: skip
+        key = _place_key(study, rater)
+        stepper.show(place, len(rated) - 1, ("Back", "Forward"), partial(_step, key, len(rated) - 1), key)
+        waiting = _next(rated, -1)
+        st.button(
+            "First not rated", on_click=stepper.put, args=(key, waiting), disabled=waiting < 0, key="rating-first"
+        )
+
+
+def _step(key: str, last: int, by: int) -> None:
+    stepper.put(key, min(max(0, st.session_state[key] + by), last))
 
 
 def _next(rated: list[bool], place: int) -> int:
@@ -99,8 +105,8 @@ def _next(rated: list[bool], place: int) -> int:
     return next((number for number in waiting if number > place), waiting[0] if waiting else -1)
 
 
-def _go(study: Study, rater: str, place: int) -> None:
-    st.session_state[f"rating-place-{study.name}-{rater}"] = place
+def _place_key(study: Study, rater: str) -> str:
+    return f"rating-place-{study.name}-{rater}"
 
 
 def _key(study: Study, rater: str, item: Item, letter: str, part: str) -> str:
@@ -126,7 +132,7 @@ def _save(study: Study, rater: str, place: int) -> None:
     except RunError as error:
         st.session_state[_NOTICE] = str(error)
         return
-    _go(study, rater, _after(study, rater, place, rating.marks(study, rater)))
+    stepper.put(_place_key(study, rater), _after(study, rater, place, rating.marks(study, rater)))
 
 
 def _after(study: Study, rater: str, place: int, given: Mapping[int, Mapping[str, Mark]]) -> int:

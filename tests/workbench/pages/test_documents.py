@@ -99,7 +99,8 @@ def test_the_page_shows_the_document_of_the_sentence_and_its_scores(with_context
     assert levels["document"][0] == pytest.approx(wanted["document"][0])
     before = documents.read_beside(context_runs[0], tested, row)
     assert any(f"qcn-reg {before}. " in caption.value.replace("\\", "") for caption in at.caption)
-    at.button(key="Document before").click().run()
+    box = at.selectbox(key="document")
+    box.set_value(tested.documents[shown["sentence"][0] - 1]).run()
     assert not at.exception
     earlier = at.dataframe[0].value["sentence"].tolist()
     assert earlier[-1] == shown["sentence"][0] - 1

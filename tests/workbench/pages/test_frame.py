@@ -116,17 +116,6 @@ def test_what_the_url_cannot_have_is_said_and_the_default_shown(with_demo):
     assert at.sidebar.number_input(key="sentence").value == 0
 
 
-def test_previous_and_next_sentence(with_demo):
-    at = open_page("beam_trees", sentence="3")
-    at.sidebar.button(key="next").click().run()
-    assert at.sidebar.number_input(key="sentence").value == 4
-    at.sidebar.button(key="previous").click().run()
-    assert at.sidebar.number_input(key="sentence").value == 3
-    assert at.sidebar.button(key="next").proto.shortcut
-    at.sidebar.number_input(key="sentence").set_value(29).run()
-    assert at.sidebar.button(key="next").disabled
-
-
 def test_a_sentence_is_found_by_a_word(with_demo):
     at = open_page("beam_trees")
     sources = runs_of(with_demo, "transformer")[0].translations("test").test_set.sources

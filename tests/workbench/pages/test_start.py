@@ -28,7 +28,7 @@ def test_it_counts_what_is_loaded_and_names_the_machine_when_asked(with_demo):
     assert machine["torch"] == version("torch")
     assert "CPU" in machine["Device"]
     assert "The demo is built." in texts(at)
-    assert not at.button(key="previous").value
+    assert not at.button(key="surprise").value
     at.session_state["more"] = True
     at.run().selectbox(key="another").select("em-routing").run()
     assert f"workbench demo em-routing --runs {with_demo}" in codes(at)
