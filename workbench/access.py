@@ -26,6 +26,7 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
 }
 QUERY = "token"  # of the URL that is printed at start
+_READING = ("GET", "HEAD", "OPTIONS")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -82,10 +83,11 @@ def is_loopback(host: str) -> bool:
 class Guard:
     """An ASGI application that lets the right requests through to another: HTTP and WebSocket alike."""
 
-    def __init__(self, app: ASGIApp, origins: Iterable[Origin], token: str = "") -> None:
+    def __init__(self, app: ASGIApp, origins: Iterable[Origin], token: str = "", read_only: bool = False) -> None:
         self._app = app
         self._origins = tuple(origins)
         self._token = token
+        self._read_only = read_only
         self._cookie = f"workbench-token-{self._origins[0].port}"  # a browser's cookies are of a host, not of a port
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,6 +105,8 @@ class Guard:
         if not asked:
             own = ", ".join(map(str, self._origins))
             return _refused(f"This server answers at {own} alone; others are named when it starts: --allow NAME[:PORT]")
+        if self._read_only and scope["type"] == "http" and scope["method"] not in _READING:
+            return _refused("This server takes nothing in: it was started with --read-only.")
         if not self._token or self._same(cookie_parser(headers.get("cookie", "")).get(self._cookie, "")):
             return None
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)

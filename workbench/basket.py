@@ -20,6 +20,7 @@ from filelock import FileLock
 from core_models.file_marks import mended
 from core_models.run_files import RESULT, read_json
 from core_models.settings import ConfigError, parse
+from workbench import read_only
 from workbench.recipe import Recipe
 from workbench.runs import RunError
 from workbench.whole_files import write_whole
@@ -96,7 +97,8 @@ def content(recipes: Sequence[Recipe], **beside: Any) -> dict[str, Any]:
 
 @contextmanager
 def _changing(path: Path) -> Iterator[list[Recipe]]:
-    """The recipes, to be changed in place."""
+    """The recipes, to be changed in place. Raises RunError, ReadOnlyError."""
+    read_only.check()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_name(f"{path.name}.lock"), timeout=_PATIENCE):

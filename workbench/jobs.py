@@ -27,7 +27,7 @@ from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from core_models.resources import allocator_settings
-from workbench import processes, safe_path, startable, state_folder
+from workbench import processes, read_only, safe_path, startable, state_folder
 from workbench.processes import Shell
 from workbench.whole_files import write_whole
 
@@ -158,6 +158,7 @@ class Job:
     def cancel(self) -> None:
         """Take it out of the queue. Of one that runs, ask the command and everything it started to end, as Ctrl-C does;
         a second time: end them at once."""
+        read_only.check()
         with contextlib.ExitStack() as held:
             with contextlib.suppress(OSError):  # a full disk must not keep a process alive
                 held.enter_context(_alone(self.root))
@@ -184,8 +185,9 @@ def at_once() -> int:
 
 def start(root: Path, arguments: Sequence[str], title: str = "") -> Job:
     """Run `workbench ARGUMENTS` in the background when its turn comes; the job that has this command already, if there
-    is one. Raises JobError for a command that is not `startable`, and where nothing can be kept.
+    is one. Raises JobError for a command that is not `startable`, and where nothing can be kept; ReadOnlyError.
     """
+    read_only.check()
     arguments = tuple(arguments)
     if not startable.may_start(arguments, root):
         raise JobError(
@@ -221,7 +223,7 @@ def waiting(root: Path) -> list[Job]:
 
 def go_on(root: Path) -> None:
     """Begin the jobs whose turn has come: where one was killed, or the machine went down, nobody else does."""
-    if waiting(root):
+    if not read_only.active() and waiting(root):
         with contextlib.suppress(OSError), _alone(root):
             _begin_next(root)
 
@@ -300,8 +302,9 @@ def _read(folder: Path, root: Path) -> Job | None:
 
 
 def list_jobs(root: Path) -> list[Job]:
-    """All jobs of a runs folder, the one asked for last first; folders that hold no job are passed over."""
-    if not state_folder.is_own():
+    """All jobs of a runs folder, the one asked for last first; folders that hold no job are passed over. An app that is
+    for reading only has none."""
+    if read_only.active() or not state_folder.is_own():
         return []
     found = [job for path in queue_of(root).glob("*/job.json") if (job := _read(path.parent, root)) is not None]
     return sorted(found, key=lambda job: (job.asked, job.folder.name), reverse=True)

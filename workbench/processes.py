@@ -18,6 +18,8 @@ from typing import IO, cast
 
 import psutil
 
+from workbench import read_only
+
 MARK = "WORKBENCH_JOB"  # in the environment of a shell and of all that it starts
 _TABLE = Path("/proc")  # of Linux, where births count from the start of the machine and no clock can move them
 _FIRST = 2  # 0 and 1 are the system's own; as groups they mean our own one and, negated, everybody
@@ -60,7 +62,8 @@ class Shell:
 @contextmanager
 def begun(script: str, log: Path, environment: Mapping[str, str], mark: str) -> Iterator[Shell]:
     """A shell with a session of its own, which runs `script` when the block is left and not where it failed: what could
-    not be kept in mind is not begun either."""
+    not be kept in mind is not begun either. Raises ReadOnlyError."""
+    read_only.check()
     with log.open("wb") as said:
         shell = subprocess.Popen(
             ["/bin/sh", "-c", f"read go || exit; {script}"],

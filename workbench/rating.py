@@ -26,6 +26,7 @@ from filelock import FileLock
 
 from analyses.ratings import QUALITIES
 from core_models.run_files import RESULT, read_json
+from workbench import read_only
 from workbench.runs import Run, RunError
 from workbench.whole_files import write_whole
 
@@ -274,7 +275,8 @@ def _write_study(study: Study) -> None:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Alone in the study's folder, which is made; RunError where nothing can be written there."""
+    """Alone in the study's folder, which is made; RunError where nothing can be written there, ReadOnlyError."""
+    read_only.check()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"):

@@ -14,6 +14,7 @@ import pandas as pd
 
 from analyses import segment_annotations
 from core_models.text.parallel import read_lines, split_lines
+from workbench import read_only
 from workbench.translations import RunError
 from workbench.whole_files import write_whole
 
@@ -63,7 +64,9 @@ def columns(root: Path, test: str, segments: int) -> dict[str, Path]:
 
 
 def save(root: Path, test: str, name: str, content: bytes, segments: int) -> Path:
-    """Put a file beside the runs once it is known to fit; one of the same name is replaced. Raises RunError."""
+    """Put a file beside the runs once it is known to fit; one of the same name is replaced. Raises RunError,
+    ReadOnlyError."""
+    read_only.check()
     given = Path(name)
     if given.suffix.lower() not in ENDINGS:
         raise RunError(f"{name}: annotations are {', '.join(ENDINGS)} files; give it one of these endings")

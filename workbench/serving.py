@@ -25,6 +25,7 @@ import workbench.demo
 import workbench.frame
 import workbench.overview
 import workbench.widgets.job_view  # noqa: F401
+from workbench import read_only
 from workbench.access import QUERY, AccessError, Guard, Origin, is_loopback, origin_of
 from workbench.admission import GUARDED, LOGIN
 
@@ -95,7 +96,7 @@ class _Guarded(App):
 
     def __init__(self, script: Path, here: Server, browser: bool) -> None:
         super().__init__(script, lifespan=_announced(here, browser))
-        self._guard = Guard(super().__call__, here.origins, here.token)
+        self._guard = Guard(super().__call__, here.origins, here.token, read_only.active())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guard(scope, receive, send)

@@ -228,32 +228,32 @@ def test_eight_fast_clicks_on_next_are_eight_sentences(address, browser):
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
     page.set_default_timeout(60_000)
     page.goto(f"{address}/attention?runs=demo/transformer&runs=demo/future-cost-1")
-    _ready(page, "Attention")
+    ready(page, "Attention")
     number, after = page.get_by_label("Sentence ("), page.get_by_role("button", name="Next")
     for _ in range(8):
         after.click()
-    _ready(page, "Attention")
-    assert (number.input_value(), _query(page)["sentence"]) == ("8", ["8"])
+    ready(page, "Attention")
+    assert (number.input_value(), query(page)["sentence"]) == ("8", ["8"])
     number.fill("20")  # the box tells the server when it is left, which is when the button is clicked
     after.click()
-    _ready(page, "Attention")
+    ready(page, "Attention")
     assert number.input_value() == "21"
     for _ in range(3):
         page.get_by_role("button", name="Previous").click()
     page.get_by_role("heading", name="Attention", level=1).click()
     for _ in range(4):
         page.keyboard.press("p")
-    _ready(page, "Attention")
+    ready(page, "Attention")
     assert number.input_value() == "14"
     while after.is_enabled():
         after.click()
-    _ready(page, "Attention")
+    ready(page, "Attention")
     assert number.input_value() == "29", "the buttons end where the test set does"
 
     page.goto(f"{address}/documents?runs=demo/transformer")
-    _ready(page, "Documents")
+    ready(page, "Documents")
     for _ in range(2):
         page.get_by_role("button", name="Next document").click()
-    _ready(page, "Documents")
+    ready(page, "Documents")
     assert page.get_by_role("button", name="Next document").is_disabled(), "the demo has three documents"
     page.close()

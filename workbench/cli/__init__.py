@@ -67,6 +67,7 @@ SENTENCES = {
     "MissingLibrary",
     "ScaleError",
     "AccessError",
+    "ReadOnlyError",
 }
 ALLOCATING = {"train", "resume", "demo", "experiment", "bench", "bench-run", "translate", "evaluate"}
 

@@ -14,6 +14,7 @@ from workbench.cli.shared import (
     RunsRoot,
     app,
     bar,
+    refuse,
 )
 
 
@@ -47,6 +48,9 @@ def app_command(
         typer.Option(help="NAME, NAME:PORT or, of a proxy, https://NAME: another address under which it is opened"),
     ] = None,
     login: Annotated[bool, typer.Option("--login", help="Ask for Streamlit's own login instead of a token")] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", envvar="WORKBENCH_READ_ONLY", help="No jobs, uploads, ratings or baskets")
+    ] = False,
     demo: Annotated[bool, typer.Option(help="Build the demo first where there is no run yet")] = False,
     at_once: Annotated[
         int, typer.Option("--jobs", envvar="WORKBENCH_JOBS", help="Jobs of pages that run at once; more wait", min=1)
@@ -57,10 +61,13 @@ def app_command(
     from workbench.demo import build
     from workbench.runs import list_runs
 
+    if demo and read_only:
+        refuse("--demo writes runs, and --read-only writes nothing: leave one of them out")
     if demo and not list_runs(root):
         with bar("demo") as show:
             build(root, say=typer.echo, show=show)
     os.environ |= {"WORKBENCH_RUNS": str(root.resolve()), jobs.AT_ONCE: str(at_once)}
+    os.environ["WORKBENCH_READ_ONLY"] = "1" if read_only else ""
     from workbench import serving  # takes Streamlit
 
     here = serving.server(host, port, allow or (), login)

@@ -1,6 +1,8 @@
 """Jobs: commands that run in the background, how far they are, what they said, and what became of them."""
 
-from workbench import frame, jobs
+import streamlit as st
+
+from workbench import frame, jobs, read_only
 from workbench.widgets import job_table
 
 here = frame.current()
@@ -10,5 +12,8 @@ frame.heading(
     f"Commands that were started on a page. {together} at a time, the others wait for their turn; all go on when the "
     "page is reloaded or the app is closed. Select a row to read its log.",
 )
+if read_only.active():
+    frame.empty(read_only.WHY)
+    st.stop()
 scored = ("evaluate", *(run.reference for run in here.tested), "--test", here.view.test)
 job_table.show(here.root, scored if here.tested else ("demo", "--runs", str(here.root)))

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from workbench import frame, rating
+from workbench import frame, rating, read_only
 from workbench.widgets import rating_form, rating_results
 
 frame.heading(
@@ -15,6 +15,9 @@ part = st.segmented_control(
     label_visibility="collapsed",
 )  # fmt: skip
 with frame.sentences_for_errors():
+    if read_only.active() and part != "Results":
+        frame.empty(read_only.WHY)
+        st.stop()
     if part == "New study":
         rating_results.new_study(here)
         st.stop()

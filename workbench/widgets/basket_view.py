@@ -15,7 +15,7 @@ from typing import Literal
 
 import streamlit as st
 
-from workbench import basket, drawing
+from workbench import basket, drawing, read_only
 from workbench.export.bundle import VENUES, width_at, write_bundle
 from workbench.export.files import provenance
 from workbench.export.preview import View, previews
@@ -41,6 +41,8 @@ def show(frame: Frame) -> None:
     venue = st.segmented_control(
         "Widths of", list(VENUES), default="ACL", required=True, key="venue", bind="query-params"
     )
+    if read_only.active():
+        st.caption(read_only.WHY)
     above = st.container(horizontal=True, vertical_alignment="center", gap="small")
     drawn = [_entry(path, recipe, place, len(recipes), venue, frame) for place, recipe in enumerate(recipes)]
     with above:
@@ -48,7 +50,8 @@ def show(frame: Frame) -> None:
         with st.popover("Command"):
             command = ["workbench", "bundle", "figures.zip", "--runs", str(frame.root), "--venue", venue]
             st.code(shlex.join(command), language="bash", wrap_lines=True)
-        st.button("Empty the basket", on_click=_changed, args=(basket.clear, path), icon=":material/delete:")
+        st.button("Empty the basket", on_click=_changed, args=(basket.clear, path), icon=":material/delete:",
+                  disabled=read_only.active())  # fmt: skip
 
 
 def _entry(path: Path, recipe: Recipe, place: int, count: int, venue: str, frame: Frame) -> Drawn | None:
@@ -95,6 +98,7 @@ def _buttons(path: Path, recipe: Recipe, place: int, count: int, drawn: Drawn | 
             required=True,
             key=f"width-{key}",
             label_visibility="collapsed",
+            disabled=read_only.active(),
             on_change=_set_width,
             args=(path, recipe, f"width-{key}"),
         )
@@ -108,11 +112,11 @@ def _buttons(path: Path, recipe: Recipe, place: int, count: int, drawn: Drawn | 
             key=f"{label}-{key}",
             on_click=_changed,
             args=(basket.move, path, recipe, by),
-            disabled=ends,
+            disabled=ends or read_only.active(),
             icon=f":material/{icon}:",
         )
     st.button("Remove", key=f"remove-{key}", on_click=_changed, args=(basket.remove, path, recipe),
-              icon=":material/close:")  # fmt: skip
+              icon=":material/close:", disabled=read_only.active())  # fmt: skip
     if drawn is not None:
         with st.popover("Command"):
             st.code(drawn.command, language="bash", wrap_lines=True)

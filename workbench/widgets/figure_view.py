@@ -22,7 +22,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from core_models.resources import data_folder
-from workbench import basket, drawing
+from workbench import basket, drawing, read_only
 from workbench.drawing import Request
 from workbench.export.files import save
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
@@ -190,7 +190,13 @@ def _files(figure: Figure, command: str, key: str, recipe: Recipe | None) -> Non
         if recipe is not None:
             chosen = recipe if width == figure.width else recipe.model_copy(update={"width": width})
             st.button(
-                "Add to basket", key=f"basket-{key}", on_click=_add, args=(chosen,), icon=":material/shopping_basket:"
+                "Add to basket",
+                key=f"basket-{key}",
+                on_click=_add,
+                args=(chosen,),
+                icon=":material/shopping_basket:",
+                disabled=read_only.active(),
+                help=read_only.WHY if read_only.active() else None,
             )
     if missing:
         st.warning(as_typed(str(MissingGlyphs(missing))))

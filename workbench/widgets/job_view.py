@@ -12,7 +12,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from workbench import jobs
+from workbench import jobs, read_only
 from workbench.jobs import Job
 
 _GOES_ON = "Start it again: training and the demo go on where they stopped, other work begins anew."
@@ -43,9 +43,11 @@ def offer(root: Path, arguments: Sequence[str], label: str = "Run now", title: s
         return
     if newest is not None and (state := newest.state) in jobs.UNFINISHED:
         st.text(f"The last time: {said(newest, state)}\n{newest.last_line}".rstrip())
+    closed = read_only.active()
     key = f"run-{hashlib.sha256(repr(tuple(arguments)).encode()).hexdigest()[:16]}"
     kind = "primary" if main else "secondary"
-    if st.button(label, type=kind, icon=":material/play_arrow:", key=key):
+    why = read_only.WHY if closed else None
+    if st.button(label, type=kind, icon=":material/play_arrow:", key=key, disabled=closed, help=why):
         jobs.start(root, arguments, title)
         st.rerun()
 

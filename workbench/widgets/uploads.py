@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from workbench import read_only
+
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
@@ -14,7 +16,10 @@ if TYPE_CHECKING:
 def take_in(endings: Sequence[str], key: str, keep: Callable[[UploadedFile], str]) -> None:
     """The box; `keep` takes a file in and says what became of it. Once: a file stays in its box while the page is run
     again and again, and what was kept may have changed since. `key` names what the file is for."""
-    given = st.file_uploader("File", type=list(endings), key=key)
+    closed = read_only.active()
+    given = st.file_uploader(
+        "File", type=list(endings), key=key, disabled=closed, help=read_only.WHY if closed else None
+    )
     kept = f"_kept-{key}"
     if given is not None and st.session_state.get(kept) != given.file_id:
         said = keep(given)
