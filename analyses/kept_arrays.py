@@ -6,19 +6,24 @@ What is kept here can always be computed again, so a damaged file is as good as 
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import secrets
 import stat
 import struct
+import sys
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+
+if sys.platform != "win32":
+    import fcntl
 
 MOST_BYTES = 1 << 33  # that all arrays of a file may take when they are unpacked
 # What NumPy and zipfile raise for a file that is none of their own; RuntimeError: one that says it is encrypted, or
@@ -32,13 +37,39 @@ DAMAGED = (
 def write_arrays(path: Path, **arrays: Any) -> None:
     """Write the arrays by their names, compressed; the folder is made where there is none. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{secrets.token_hex(8)}.part")
+    start = f".{path.name}.part-"
+    for abandoned in path.parent.glob(f"{glob.escape(start)}*"):
+        _remove_if_abandoned(abandoned)
+    unfinished = path.with_name(f"{start}{secrets.token_hex(8)}")
     try:
         with unfinished.open("xb") as file:  # with the permissions of any new file
+            _lock(file)
             np.savez_compressed(file, **arrays)
-        os.replace(unfinished, path)
+            if sys.platform == "win32":  # which moves no opened file, and where nothing is locked
+                file.close()
+            os.replace(unfinished, path)
+    except OSError as error:  # NumPy says neither of which file, nor always why
+        raise OSError(error.errno or errno.ENOSPC, error.strerror or os.strerror(errno.ENOSPC), str(path)) from error
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _remove_if_abandoned(unfinished: Path) -> None:
+    """Remove what a process that was killed left: nobody has it locked."""
+    with suppress(OSError), unfinished.open("r+b") as file:
+        if _lock(file):
+            unfinished.unlink(missing_ok=True)
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Is a file ours alone, until it is closed? No where nothing can be locked."""
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray] | None:

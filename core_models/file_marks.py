@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from core_models.run_files import RECORD, read_json
+from core_models.whole_files import named
 from core_models.whole_folders import (
     FolderError,
     alone,
@@ -82,10 +83,11 @@ def replacing_files(
         part = beside(prefix, "part")
         part.mkdir()
         try:
-            yield part
-            mark(part, by, instead_of=names)
-            write_through(part)
-            os.rename(part, beside(prefix, "new"))
+            with named(prefix):
+                yield part
+                mark(part, by, instead_of=names)
+                write_through(part)
+                os.rename(part, beside(prefix, "new"))
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise

@@ -17,6 +17,7 @@ from pathlib import Path
 if sys.platform != "win32":
     import fcntl
 
+_OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 _LONGEST = 100  # characters of the name that the other name begins with: file systems take some 255 bytes
 
 
@@ -27,18 +28,44 @@ def replacing(path: Path) -> Iterator[Path]:
     _remove_abandoned(path)
     unfinished, opened = _begun(path)
     try:
-        yield unfinished
-        os.replace(unfinished, path)
+        with named(path):
+            yield unfinished
+            os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
-        os.close(opened)  # not before: whoever could lock it would take it for abandoned
+        if opened is not None:  # not before: whoever could lock it would take it for abandoned
+            os.close(opened)
 
 
-def _begun(path: Path) -> tuple[Path, int]:
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """What the disk says against writing `path`, of no file or of the one that is written instead, leaves as an
+    OSError that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        # NumPy says how many bytes it could not write, and not why.
+        number = errno.ENOSPC if error.errno is None and " requested and " in str(error) else error.errno
+        if number is None or not (_is_unfinished(error.filename) or (error.filename is None and number in _OF_DISKS)):
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from error
+
+
+def _is_unfinished(path: object) -> bool:
+    return isinstance(path, str | os.PathLike) and any(
+        part.startswith(".") and ".part-" in part for part in Path(path).parts
+    )
+
+
+def _begun(path: Path) -> tuple[Path, int | None]:
+    """The new file, and as what it is open as long as it is locked."""
     while True:
         unfinished = path.with_name(f"{_start(path)}{secrets.token_hex(8)}")
         # With the permissions of any new file. Asking for the mask of a process changes it for its other threads too.
         opened = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        if sys.platform == "win32":  # which moves no opened file, and where nothing is locked
+            os.close(opened)
+            return unfinished, None
         _lock(opened)
         if os.fstat(opened).st_nlink:  # else somebody took it for abandoned before it was locked
             return unfinished, opened

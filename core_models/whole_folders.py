@@ -20,6 +20,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from core_models.whole_files import named
+
 _LEFT = re.compile(r"\.(?P<name>.+)\.(?P<kind>part|old)-[0-9a-f]{16}", re.DOTALL)
 _OF_THE_SYSTEM = {".DS_Store", "Thumbs.db", "desktop.ini"}  # written into any folder that is looked at
 _GAP_SECONDS = 10.0  # a reader waits so long for a writer between two renames
@@ -50,9 +52,10 @@ def replacing_folder(
         part = beside(final, "part")
         part.mkdir()
         try:
-            yield part
-            write_through(part)
-            _swap(part, final)
+            with named(Path(folder)):
+                yield part
+                write_through(part)
+                _swap(part, final)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise

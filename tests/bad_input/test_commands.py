@@ -17,6 +17,11 @@ COMMANDS = {
     ),
     "sentences backwards": (("trace", "runs/one", "--sentences", "1-0"), "--sentences '1-0': write numbers from 0"),
     "sentences of no number": (("trace", "runs/one", "--sentences", "²"), "--sentences '²': write numbers from 0"),
+    "sentences that are not there": (
+        ("trace", "runs/one", "--sentences", "0-99999999999"),
+        "--sentences '0-99999999999': test has sentences 0 to 1",
+    ),
+    "a sentence of many digits": (("trace", "runs/one", "--sentences", "9" * 5000), "write numbers from 0"),
     "a figure for no folder": (
         ("figure", "scores", "--run", "runs/one", "--out", "no/f.pdf"),
         "there is no folder no; make it",

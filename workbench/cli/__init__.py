@@ -28,6 +28,7 @@ from workbench.cli import (
     training,
     translating,
 )
+from workbench.cli.sentences import of_the_system
 from workbench.cli.shared import app, refuse
 
 __all__ = [
@@ -111,13 +112,8 @@ def main() -> None:
             raise
         shown = str(error.object).encode(errors="backslashreplace").decode()
         refuse(f"{shown[:300]!r} holds characters that {error.encoding} cannot write; rename what is called so")
-    except OSError as error:
-        if error.filename is None or os.environ.get("WORKBENCH_DEBUG"):
-            raise
-        refuse(
-            f"{error.filename}: {(error.strerror or str(error)).lower()}; check the path, its permissions and the disk"
-        )
     except Exception as error:
-        if type(error).__name__ not in SENTENCES or os.environ.get("WORKBENCH_DEBUG"):
+        sentence = str(error) if type(error).__name__ in SENTENCES else of_the_system(error)
+        if sentence is None or os.environ.get("WORKBENCH_DEBUG"):
             raise
-        refuse(str(error))
+        refuse(sentence)

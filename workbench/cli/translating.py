@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,8 +24,11 @@ from workbench.ranks import own_device, rank, world
 
 if TYPE_CHECKING:
     from core_models.translator import Translation, Translator
+    from workbench.translations import Translations
 
     Lists = list[list[Translation]]
+
+_DIGITS = 19  # of a number of the command line; longer ones count nothing that could be there
 
 DocIds = Annotated[
     Path | None, typer.Option(help="The document of each line, an id a line; else NAME.docids beside the file")
@@ -282,11 +286,13 @@ def trace(
     from workbench.runs import open_run
 
     opened = open_run(run)
-    rows = [number for part in filter(None, sentences.split(",")) for number in _range(part)] or None
+    translations = opened.translations(test)
+    ranges = [_range(part, translations) for part in filter(None, sentences.split(","))]
+    rows = list(dict.fromkeys(itertools.chain(*ranges))) or None
     with bar(f"tracing {test}") as show:
         folder = trace_test(
             opened,
-            opened.translations(test),
+            translations,
             names.split(","),
             rows,
             device,
@@ -296,8 +302,12 @@ def trace(
         typer.echo(str(folder))
 
 
-def _range(part: str) -> range:
+def _range(part: str, translations: Translations) -> range:
+    """The sentences that are asked for; they are counted only once it is known that there are as many."""
     first, _, last = part.partition("-")
-    if not (first.isdecimal() and (last or first).isdecimal() and int(first) <= int(last or first)):
-        refuse(f"--sentences {part!r}: write numbers from 0 such as 3 or 0-9")
-    return range(int(first), int(last or first) + 1)
+    numbers = [int(number) for number in (first, last or first) if number.isdecimal() and len(number) < _DIGITS]
+    if len(numbers) < 2 or numbers[0] > numbers[1]:
+        refuse(f"--sentences {part[:_DIGITS]!r}: write numbers from 0 such as 3 or 0-9")
+    if numbers[1] >= len(translations):
+        refuse(f"--sentences {part!r}: {translations.test} has sentences 0 to {len(translations) - 1}")
+    return range(numbers[0], numbers[1] + 1)

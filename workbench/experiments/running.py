@@ -87,7 +87,7 @@ def run_experiment(
             say(f"{cell.folder}: {cell.told()}")
         except Timeout:
             say(f"{cell.folder}: another process is at it")
-        except (ValueError, RuntimeError, OSError) as error:
+        except (ValueError, RuntimeError, OSError, MemoryError) as error:
             say(f"{cell.folder}: failed: {error}")
             failed.append(error)
     if failed:

@@ -7,6 +7,7 @@ run; `Figure.provenance` says where the numbers come from.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import shutil
 from importlib.metadata import PackageNotFoundError, version
@@ -21,7 +22,7 @@ from workbench.figures import theme
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
 from workbench.figures.grammar import Figure
 from workbench.figures.matplotlib_renderer import paper_settings, to_matplotlib
-from workbench.whole_files import replacing, write_whole
+from workbench.whole_files import write_whole
 
 DRAWN = (".pdf", ".svg", ".png")
 WRITTEN = (".csv", ".json")
@@ -60,8 +61,8 @@ def bundle(figure: Figure, folder: str | Path, width: str | float | None = None,
     if missing:
         raise MissingGlyphs(missing)
     with replacing_folder(folder, _COMMAND, _foreign) as part:
-        if folder.is_dir():
-            shutil.copytree(folder, part, dirs_exist_ok=True)
+        for kept in folder.iterdir() if folder.is_dir() else ():
+            shutil.copy2(kept, part)
         paths = write_formats(figure, part, width, grey)
         mark(part, _COMMAND)
     return [folder / path.name for path in paths]
@@ -158,6 +159,7 @@ def _draw(figure: Figure, path: Path, ending: str, width: str | float | None, gr
         metadata = {"Title": figure.name, "Description": figure.caption, "Comment": made_from, "Software": creator}
     canvas = to_matplotlib(figure, width, grey)
     dpi = theme.RESOLUTION_DPI if ending == ".png" else theme.RASTER_DPI
-    with replacing(path) as unfinished, paper_settings():
-        canvas.savefig(unfinished, format=ending[1:], dpi=dpi, metadata=metadata)
-    return path
+    drawn = io.BytesIO()  # in memory: Matplotlib hides what the system says against a file behind an error of its own
+    with paper_settings():
+        canvas.savefig(drawn, format=ending[1:], dpi=dpi, metadata=metadata)
+    return write_whole(path, drawn.getvalue())

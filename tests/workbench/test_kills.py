@@ -1,0 +1,285 @@
+"""A command that is killed at any operation on a file leaves the old or the new result, whole, and can be repeated.
+
+A few operations of each command are tried, those that put results into their places among them; with
+WORKBENCH_ALL_KILLS=1 all of them are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from core_models.building import build
+from core_models.checkpoint import write_weights
+from core_models.descriptions import describe
+from core_models.file_marks import mended
+from core_models.text.parallel import write_lines
+from core_models.whole_folders import folders_in, mend
+from tests.bad_input.conftest import SOURCES, TARGETS
+from tests.core_models.conftest import lay_out_run
+from tests.workbench.killing import Ended, Server, server
+from workbench.runs import open_run
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs Linux")
+
+PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "x.en,x.de", "--out", "text", "--pieces", 38)
+CONTROLLED = ("data", "controlled", "--out", "corpus", "--sentences", 12, "--dev", 4, "--test", 4)
+OUTSIDE = ("outside", "--test", "news", "--source", "x.en", "--reference", "x.de", "--out", "out")
+SCORES = ("figure", "scores", "--run", "runs/one", "--set")
+BUNDLE = ("--basket", "basket.json", "--runs", "runs", "--venue")
+TRAIN = ("train", "transformer:preset=tiny", "--data", "data", "--out", "runs/new", "--set", "max_steps=2")
+KEEP = ("--set", "keep_last=2", "--set", "validate_every=1", "--set", "precision=float32", "--set", "batch_tokens=256")
+TRACE = ("trace", "runs/one", "--test", "test")
+GRID = {
+    "name": "grid",
+    "data": {"pieces": 100, "kind": "bpe", "controlled": {"sentences": 60, "dev": 4, "test": 4}},
+    "systems": {"plain": "transformer:preset=tiny"},
+    "seeds": [1],
+    "training": {"max_steps": 1, "validate_every": 1, "batch_tokens": 256, "precision": "float32"},
+    "search": {"beam": 1, "max_length": 4},
+    "inspect": "test",
+}
+
+
+def read(path: Path) -> Any:
+    """What a reader of a file or a folder finds, without times; None where there is nothing."""
+    path = mended(path)
+    path = mend(path)
+    if path.is_dir():
+        return {name: read(one) for name, one in folders_in(path).items() if one.exists()}
+    if not path.is_file():
+        return None
+    if path.suffix == ".npz":
+        with np.load(path) as arrays:
+            return {name: arrays[name].tobytes() for name in arrays.files}
+    if path.suffix == ".json":
+        return timeless(json.loads(path.read_bytes()))
+    return path.read_bytes()
+
+
+def timeless(found: Any) -> Any:
+    if isinstance(found, Mapping):
+        return {key: timeless(value) for key, value in found.items() if key not in ("seconds", "weights_file", "files")}
+    return [timeless(value) for value in found] if isinstance(found, list) else found
+
+
+def translated(root: Path) -> dict[str, Any]:
+    """Translations, and if there are traces of them: one cannot be had without the other."""
+    run = open_run(root / "runs" / "one")
+    return {"test": (read(run.translations("test").folder), run.traced("test"))}
+
+
+def paths(*names: str) -> Callable[[Path], dict[str, Any]]:
+    return lambda root: {name: read(root / name) for name in names}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command, what is run before it, what it may leave in its two states, and how it is gone on with."""
+
+    command: tuple[object, ...]
+    found: Callable[[Path], dict[str, Any]]
+    before: tuple[tuple[object, ...], ...] = ()
+    again: Callable[[Path], tuple[object, ...] | None] = field(default=lambda root: None)
+    needs: str = ""
+
+
+def resumed(root: Path) -> tuple[object, ...] | None:
+    return ("resume", "runs/new") if (root / "runs" / "new" / "config.yaml").is_file() else None
+
+
+# Of several results those that came before the one for which there was no room are there.
+STEPWISE = ("train", "average", "experiment run")
+
+
+def listed(result: str) -> Callable[[Path], tuple[object, ...] | None]:
+    """For commands that refuse to make again what is there: another, which only reads."""
+    return lambda root: ("rating", "list", "--runs", "runs") if read(root / result) else None
+
+
+CASES = {
+    "data controlled": Case((*CONTROLLED, "--seed", 2), paths("corpus"), ((*CONTROLLED, "--long", 3),)),
+    "data prepare": Case((*PREPARE, "--max-length", 99), paths("text"), (PREPARE,)),
+    "train": Case(TRAIN + KEEP, paths("runs/new/config.yaml"), again=resumed),
+    "average": Case(
+        ("average", "runs/new", "--last", 2, "--use"), paths("runs/new/weights.safetensors"), (TRAIN + KEEP,)
+    ),
+    "translate": Case(("translate", "runs/one", "--test", "test", "--beam", 1, "--trees"), translated, (TRACE,)),
+    "evaluate": Case(
+        ("evaluate", "runs/one", "--test", "dev", "--metrics", "bleu"), paths("runs/one/translations/dev")
+    ),
+    "trace": Case((*TRACE, "--sentences", "0-3"), paths("runs/one/traces/test"), (TRACE,)),
+    "outside": Case((*OUTSIDE, "one=x.de"), paths("out/one"), ()),
+    "outside again": Case((*OUTSIDE, "one=x.en"), paths("out/one"), ((*OUTSIDE, "one=x.de"),)),
+    "figure": Case(
+        (*SCORES, "metrics=ter", "--out", "figures"), paths("figures"), ((*SCORES, "metrics=bleu", "--out", "figures"),)
+    ),
+    "a file of a figure": Case(
+        (*SCORES, "metrics=ter", "--out", "f.pdf"), paths("f.pdf"), ((*SCORES, "metrics=bleu", "--out", "f.pdf"),)
+    ),
+    "bundle": Case(("bundle", "paper", *BUNDLE, "AAAI"), paths("paper"), (("bundle", "paper", *BUNDLE, "ACL"),)),
+    "a bundle in a zip": Case(("bundle", "paper.zip", *BUNDLE, "AAAI"), paths("paper.zip")),
+    "report": Case(("report", "r.html", "--run", "runs/one", "--title", "new"), paths("r.html")),
+    "analyse": Case(
+        ("analyse", "sentences", "--run", "runs/one", "--out", "a.csv"), paths("a.csv")
+    ),
+    "aligner": Case(
+        ("aligner", "--source", "x.en", "--target", "x.de", "--out", "a.npz", "--iterations", 2),
+        paths("a.npz"),
+        (("aligner", "--source", "x.en", "--target", "x.de", "--out", "a.npz", "--iterations", 1),),
+    ),
+    "adequacy": Case(("adequacy", "runs/one", "--test", "test"), paths("runs/one/adequacy/test.json")),
+    "beam-sizes": Case(
+        ("beam-sizes", "runs/one", "--sizes", "1,2", "--most-short", 1),
+        paths("runs/one/beam_sizes/test.json"),
+        (("beam-sizes", "runs/one", "--sizes", "1", "--most-short", 1),),
+    ),
+    "contrast": Case(("contrast", "items.tsv", "--run", "runs/one"), paths("runs/one/contrast/items.json")),
+    "rating": Case(
+        ("rating", "new", "mine", "--run", "runs/one", "--sentences", 2, "--runs", "runs"),
+        paths("runs/.ratings/mine/study.json"),
+        again=listed("runs/.ratings/mine/study.json"),
+    ),
+    "export ctranslate2": Case(
+        ("export", "ctranslate2", "runs/plain", "--out", "exported"),
+        paths("exported"),
+        again=listed("exported"),
+        needs="ctranslate2",
+    ),
+    "experiment run": Case(
+        ("experiment", "run", "grid.yaml", "--runs", "runs", "--device", "cpu"),
+        paths("runs/grid/corpus", "runs/grid/data", "runs/grid/plain/translations/test", "runs/grid/plain/traces/test"),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Server]:
+    with server() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def world(prepared, tmp_path_factory, warm) -> Path:
+    """Texts, two untrained runs with their translations, and what commands read of files."""
+    root = tmp_path_factory.mktemp("world")
+    write_lines(root / "x.en", SOURCES)
+    write_lines(root / "x.de", TARGETS)
+    write_lines(root / "items.tsv", ["source\tright\twrong", "the dog\tder Hund\tder Baum"])
+    shutil.copytree(prepared.folder, root / "data")
+    for name, system in (("one", "future-cost-2"), ("plain", "transformer")):
+        folder = lay_out_run(
+            root / "runs" / name, prepared, system, {"beam": 2, "max_length": 6}, precision="float32"
+        )  # fmt: skip
+        torch.manual_seed(1)
+        write_weights(
+            folder / "weights.safetensors", build(describe(f"{system}:preset=tiny"), len(prepared.source_vocabulary))
+        )
+    recipe = {"drawing": "scores", "runs": ["one"], "options": {"metrics": "bleu"}}
+    (root / "basket.json").write_text(json.dumps({"version": 1, "figures": [{"recipe": recipe}]}))
+    (root / "grid.yaml").write_text(yaml.safe_dump(GRID, sort_keys=False))
+    ended = warm.run(root, ("evaluate", "runs/one", "--test", "test"))
+    assert ended.code == 0, ended.said
+    return root
+
+
+def left_over(root: Path) -> list[str]:
+    """What nobody needs any more; a lock that nobody holds is no more than a name."""
+    marks = (".part", ".old-", ".new-", ".unfinished")
+    return [str(path.relative_to(root)) for path in root.rglob("*") if any(mark in path.name for mark in marks)]
+
+
+def chosen(operations: tuple[str, ...]) -> list[int]:
+    """Operations to be killed at, from 1: all, or one in between and those that put the last result into its place."""
+    count = len(operations)
+    if os.environ.get("WORKBENCH_ALL_KILLS"):
+        return list(range(1, count + 1))
+    renamed = [number for number, operation in enumerate(operations, start=1) if operation.startswith("os.rename")]
+    last = {number + after for number in renamed[-1:] for after in (0, 1)}
+    return sorted({count // 2 + 1, *last} & set(range(1, count + 1)))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_command_that_is_killed_leaves_the_old_or_the_new_result(world, warm, tmp_path, name):
+    case = CASES[name]
+    if case.needs == "ctranslate2":
+        pytest.importorskip("ctranslate2")
+    before = tmp_path / "before"
+    shutil.copytree(world, before, symlinks=True)
+    for command in case.before:
+        ended = warm.run(before, command)
+        assert ended.code == 0, ended.said
+    old = case.found(before)
+    assert left_over(before) == []
+    after = tmp_path / "after"
+    shutil.copytree(before, after, symlinks=True)
+    ended = warm.run(after, case.command)
+    assert ended.code == 0, ended.said
+    new = case.found(after)
+    assert new != old, "else nothing can be told apart"
+    assert left_over(after) == []
+    for at in chosen(ended.operations):
+        root = tmp_path / "killed"
+        shutil.copytree(before, root, symlinks=True)
+        killed = warm.run(root, case.command, at)
+        where = f"killed before operation {at} of {len(ended.operations)}, {(*killed.operations, '?')[-2]}"
+        assert killed.code == -signal.SIGKILL, f"{where}: {killed.said}"
+        found = case.found(root)
+        for part in new:
+            assert found[part] in (old[part], new[part]), f"{where}: {part} is neither the old result nor the new"
+        again = warm.run(root, case.again(root) or case.command)
+        assert again.code == 0, f"{where}: {again.said}"
+        assert case.found(root) == new, where
+        assert left_over(root) == [], where
+        shutil.rmtree(root)
+
+
+# Without room, adequacy is measured all the same, and again the next time.
+@pytest.mark.parametrize("name", [name for name in CASES if name != "adequacy"])
+def test_a_command_that_finds_no_room_says_so_and_leaves_the_old_result(world, warm, tmp_path, name):
+    """No file may be larger than so many bytes, as with a quota: the kernel itself refuses the write."""
+    case = CASES[name]
+    if case.needs == "ctranslate2":
+        pytest.importorskip("ctranslate2")
+    root = tmp_path / "before"
+    shutil.copytree(world, root, symlinks=True)
+    for command in case.before:
+        assert warm.run(root, command).code == 0
+    old = case.found(root)
+    check_refusal(warm.run(root, case.command, RLIMIT_FSIZE=50), "file too large")
+    assert case.found(root) == old or name in STEPWISE
+    assert left_over(root) == []
+
+
+def check_refusal(ended: Ended, message: str) -> None:
+    """One sentence, which says so, and no traceback."""
+    assert ended.code == 2, ended.said
+    assert "Traceback" not in ended.said, ended.said
+    (sentence,) = [line for line in ended.said.splitlines() if line.startswith("workbench: ")]
+    assert message in sentence.lower(), ended.said
+
+
+@pytest.mark.parametrize("name", ["translate", "beam-sizes", "figure", "report", "contrast"])
+def test_a_command_that_finds_no_memory_says_so_and_leaves_the_old_result(world, warm, tmp_path, name):
+    """As little more as this than what is taken when it begins."""
+    case = CASES[name]
+    root = tmp_path / "before"
+    shutil.copytree(world, root, symlinks=True)
+    for command in case.before:
+        assert warm.run(root, command).code == 0
+    old = case.found(root)
+    ended = warm.run(root, case.command, RLIMIT_AS=1 << 20)
+    check_refusal(ended, "not enough memory")
+    assert case.found(root) == old
+    assert left_over(root) == []
