@@ -52,9 +52,8 @@ def named(path: Path) -> Iterator[None]:
 
 
 def _is_unfinished(path: object) -> bool:
-    return isinstance(path, str | os.PathLike) and any(
-        part.startswith(".") and ".part-" in part for part in Path(path).parts
-    )
+    parts = Path(path).parts if isinstance(path, str | os.PathLike) else ()
+    return any(part.startswith(".") and ".part-" in part for part in parts)
 
 
 def _begun(path: Path) -> tuple[Path, int | None]:
