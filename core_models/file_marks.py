@@ -111,14 +111,20 @@ def _put_in_place(prefix: Path) -> None:
     for new in [path for path in prefix.parent.iterdir() if _prefix_of(path.name) == prefix.name]:
         if is_marked(new):  # it goes last
             kept = _read(new / MARK)
-            for name in kept.get("instead_of", []):
-                if name not in kept["files"]:
-                    prefix.with_name(name).unlink(missing_ok=True)
-            for name in kept["files"]:
-                if (new / name).exists():
+            made, before = (_named_after(prefix, kept.get(names)) for names in ("files", "instead_of"))
+            for name in before - made:
+                prefix.with_name(name).unlink(missing_ok=True)
+            for name in made:
+                if (new / name).is_file():
                     os.replace(new / name, prefix.with_name(name))
             os.replace(new / MARK, _mark_of(prefix))
         new.rmdir()
+
+
+def _named_after(prefix: Path, names: Any) -> set[str]:
+    """Of the names that a mark holds, which anybody may have written, those of files with the prefix."""
+    known = {name for name in names if isinstance(name, str)} if isinstance(names, list | dict) else set()
+    return {name for name in known if name.startswith(f"{prefix.name}.") and Path(name).name == name}
 
 
 def _prefix_of(name: str) -> str:

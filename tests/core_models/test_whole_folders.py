@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from pathlib import Path
@@ -213,6 +214,22 @@ def test_a_file_that_took_no_place_is_gone_with_the_next(tmp_path):
         one.write_text("one")
     assert (tmp_path / "file").read_text() == "one"
     assert names(tmp_path) == ["file"]
+
+
+def test_a_mark_that_somebody_else_wrote_moves_and_removes_files_of_its_prefix_alone(tmp_path):
+    """`text.en` is opened, and beside it lies a folder that claims to be about to replace other files."""
+    (tmp_path / "outside").write_text("stays")
+    folder = tmp_path / "texts"
+    new = folder / ".text.new-0123456789abcdef"
+    new.mkdir(parents=True)
+    for name in ("text.en", "other.en"):
+        (folder / name).write_text("stays")
+    (new / "other.en").write_text("hostile")
+    claimed = {"other.en": "", "../outside": "", "text.en/../../outside": "", "text.": ""}
+    content = {"by": "data", "files": claimed, "instead_of": ["../outside", "other.en", "/etc/hostname", 3, ""]}
+    (new / MARK).write_text(json.dumps(content))
+    assert mended(folder / "text.en").read_text() == "stays"
+    assert [(tmp_path / "outside").read_text(), (folder / "other.en").read_text()] == ["stays", "stays"]
 
 
 def test_nothing_may_be_there_for_what_begins(tmp_path):
