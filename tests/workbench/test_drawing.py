@@ -7,11 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from analyses import beam, words
 from analyses.future_cost import calibration
 from workbench import buckets, drawing, evaluation
 from workbench.drawing import Request, draw, future_cost, load
+from workbench.figures import theme
 from workbench.runs import Run, RunError, open_run, training_table
 
 SHORT = ("transformer", "future-cost-1", "future-cost-2")
@@ -132,7 +135,7 @@ def _check_adequacy(figure, request):
 
 
 ALL, PAIR = slice(None), slice(2)
-TREE = {"minimum_probability": 0.0, "node_cap": 10_000}
+TREE = {"minimum_probability": 0.0, "node_cap": 10_000, "steps": "all", "pruned": True}
 # name -> the runs it is drawn of, its options, the series its legend or table must name, what its numbers must equal
 CASES = {
     "scores": (ALL, {}, SHORT, _check_scores),
@@ -153,7 +156,7 @@ CASES = {
         ("best path",),
         lambda f, r: [_check_tree(_nodes(f, run.name.rsplit("/")[-1]), run, r) for run in r.runs],
     ),
-    "beam-diff": (PAIR, {"node_cap": 10_000}, ("transformer only", "future-cost-1 only"), _check_diff),
+    "beam-diff": (PAIR, TREE, ("transformer only", "future-cost-1 only"), _check_diff),
     "future-cost-overlay": (slice(2, 3), {}, ("gate",), _check_overlay),
     "future-cost-calibration": (ALL, {}, SHORT[1:], _check_calibration),
     "word-f-measure": (ALL, {}, SHORT, _check_words),
@@ -214,18 +217,41 @@ def test_names_are_short_only_where_that_tells_them_apart(copied_runs):
 
 
 def test_a_run_looks_the_same_whatever_of_the_chosen_runs_is_drawn():
-    """The choice alone decides: not what is drawn of it, not the order, so not the baseline either."""
+    """The choice alone decides on dash and marker: not what is drawn of it, not the order, so not the baseline
+    either; the name alone decides on the colour."""
     names = ("gdr", "transformer", "rnnsearch", "qcn", "future-cost-1", "han")
     chosen = tuple(Run(Path("runs", name), f"demo/{name}") for name in names)
     wanted = drawing.styles(Request(chosen))
-    assert len({style.colour for style in wanted.values()}) == len(names)
+    assert len({(style.dash, style.marker) for style in wanted.values()}) == len(names)
     for some in itertools.permutations(chosen, 2):
         shown = drawing.styles(Request(some, among=chosen))
         assert shown == {run.folder.name: wanted[run.folder.name] for run in some}
         assert drawing.styles(Request((*some, *(run for run in chosen if run not in some)))) == wanted
     beside = drawing.styles(Request((Run(Path("runs", "aol"), "demo/aol"), chosen[0]), among=chosen))
     assert beside["gdr"] == wanted["gdr"]
-    assert beside["aol"].colour not in {style.colour for style in wanted.values()}
+    assert (beside["aol"].dash, beside["aol"].marker) not in {(one.dash, one.marker) for one in wanted.values()}
+
+
+@settings(deadline=None)
+@given(st.lists(st.text("abcdefgh-/", min_size=1, max_size=4), max_size=5, unique=True), st.data())
+def test_a_run_keeps_its_colour_whoever_joins(others, data):
+    """In any company, of systems of the catalogue or of runs with names of one's own; and no two lines look alike."""
+    known = st.sampled_from(["transformer", "rnnsearch", "gdr", "gdr-bow", "han", "em-routing", "future-cost-1"])
+    named = [f"demo/{data.draw(known)}", f"mine/{data.draw(st.text('xyz', min_size=1))}"]
+    alone = [drawing.looks([Run(Path("runs", name), name)])[name] for name in named]
+    together = drawing.looks([Run(Path("runs", name), name) for name in dict.fromkeys([*named, *others])])
+    assert [together[name].colour for name in named] == [style.colour for style in alone]
+    assert len({(style.dash, style.marker) for style in together.values()}) == len(together)
+
+
+def test_systems_with_a_colour_of_their_own_are_those_of_the_catalogue():
+    """And those of one paper, beside each other in the catalogue, differ in it."""
+    from core_models.systems import catalogue
+
+    names = list(catalogue())
+    assert set(theme.SYSTEMS) <= set(names)
+    colours = [theme.style_of(name).colour for name in names if name in theme.SYSTEMS]
+    assert all(colour not in near for colour, *near in zip(*(colours[start:] for start in range(4)), strict=False))
 
 
 @pytest.mark.parametrize(

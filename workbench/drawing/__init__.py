@@ -151,21 +151,19 @@ def _check_options(name: str, request: Request) -> None:
 
 
 def looks(runs: Sequence[Run]) -> dict[str, SeriesStyle]:
-    """The style of each of the runs that are chosen, by name: these runs alone decide it, not their order."""
+    """The style of each of the runs that are chosen, by name: the colour by its own name alone, dash and marker by all
+    of them, not by their order."""
     from workbench.figures import theme
 
-    names = short_names(runs)
-    chosen = theme.styles(sorted(names.values()))
-    return {name: chosen[short] for name, short in names.items()}
+    return theme.run_styles([run.name for run in runs])
 
 
 def styles(request: Request) -> dict[str, SeriesStyle]:
-    """The style of each run of a request, by its short name; one that is not chosen takes what the chosen ones left."""
+    """The style of each run of a request, by its short name; one that is not chosen keeps its colour too."""
     from workbench.figures import theme
 
     chosen = looks(request.among or request.runs)
-    others = sorted(run.name for run in request.runs if run.name not in chosen)
-    found = theme.styles([*chosen, *others], chosen)
+    found = theme.run_styles([*chosen, *(run.name for run in request.runs if run.name not in chosen)], chosen)
     return {short: found[name] for name, short in short_names(request.runs).items()}
 
 

@@ -1,4 +1,7 @@
-"""Drawings of beam searches that were recorded: one system's tree, two beside each other, and their difference."""
+"""Drawings of beam searches that were recorded: one system's tree, two beside each other, and their difference.
+
+Options of all: `steps` (first and last of a window, or all), `minimum_probability`, `node_cap`, `pruned`; see `USUAL`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,22 @@ if TYPE_CHECKING:
     from workbench.figures.grammar import Figure
 
 
+USUAL: dict[str, Any] = {"minimum_probability": 0.01, "node_cap": 400, "pruned": False}  # on pages and on paper
+MOST_STEPS = 12  # drawn unless told
+
+
+def usual_steps(longest: int) -> tuple[int, int]:
+    """The steps of a search that are drawn unless told, both ends in."""
+    return 1, min(MOST_STEPS, longest)
+
+
+def _options(request: Request, *trees: dict[str, Any]) -> dict[str, Any]:
+    """The options of a request and the usual ones that it leaves open; `steps` may be all."""
+    usual = {"steps": usual_steps(max(max(tree["step"]) for tree in trees)), **USUAL}
+    found = {**usual, **request.options}
+    return {**found, "steps": None} if found["steps"] == "all" else found
+
+
 def _tree(run: Run, request: Request) -> dict[str, Any]:
     return run.translations(request.test).tree(request.sentence)
 
@@ -20,7 +39,8 @@ def _beam_tree(request: Request) -> Figure:
     from analyses import beam
     from workbench.figures.beam import beam_tree
 
-    return of_the_first(beam_tree(beam.tree(_tree(request.runs[0], request)), **request.options), request)
+    tree = _tree(request.runs[0], request)
+    return of_the_first(beam_tree(beam.tree(tree), **_options(request, tree)), request)
 
 
 def _pair(request: Request) -> tuple[Run, Run]:
@@ -36,11 +56,9 @@ def _beam_trees(request: Request) -> Figure:
 
     first, second = _pair(request)
     names = short_names((first, second))
+    trees = _tree(first, request), _tree(second, request)
     figure = beam_trees_side_by_side(
-        beam.tree(_tree(first, request)),
-        beam.tree(_tree(second, request)),
-        (names[first.name], names[second.name]),
-        **request.options,
+        beam.tree(trees[0]), beam.tree(trees[1]), (names[first.name], names[second.name]), **_options(request, *trees)
     )
     return of_the_first(figure, request, 2)
 
@@ -52,12 +70,13 @@ def _beam_diff(request: Request) -> Figure:
 
     first, second = _pair(request)
     names = short_names((first, second))
-    found = beam.diff(_tree(first, request), _tree(second, request))
+    trees = _tree(first, request), _tree(second, request)
+    found = beam.diff(*trees)
     figure = beam_diff(
         found.nodes,
         (names[first.name], names[second.name]),
         divergence_step=found.divergence_step,
         styles=styles(request),
-        **request.options,
+        **_options(request, *trees),
     )
     return of_the_first(figure, request, 2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,6 +51,14 @@ _FIXED = {
     "future-cost-1": MODEL_1,
     "future-cost-2": MODEL_2,
 }
+# Further systems of the catalogue in its order, so that those of one paper differ.
+SYSTEMS = (
+    "linear-combination", "dynamic-combination", "dynamic-routing", "em-routing", "gdr", "gdr-bow", "gdr-bca",
+    "gdr-bow-bca", "gdr-bow-bca-no-redundant", "clf-bow-bca", "attn-bow-bca", "rnnsearch-2dec", "rnnsearch-3dec",
+    "coverage", "frnn-gru", "frnn-gru-o", "frnn-gru-i", "frnn-gru-i-loss", "prnn", "prnn-loss", "pfrnn", "pfrnn-loss",
+    "gdr-rnn", "transformer-reg", "qcn", "qcn-reg", "document-transformer", "han-encoder", "han-decoder", "han",
+    "san-encoder", "san", "concatenation",
+)  # fmt: skip
 _CYCLE: tuple[tuple[str, Dash, Marker], ...] = (
     (PAST, "solid", "square"),
     (FUTURE, "dashdot", "triangle-up"),
@@ -62,18 +70,51 @@ _CYCLE: tuple[tuple[str, Dash, Marker], ...] = (
     ("#5D3A9B", "dashdot", "hexagon"),
     ("#555555", "longdash", "star"),
 )
+_LINES: tuple[tuple[Dash, Marker], ...] = (*((dash, marker) for _, dash, marker in _CYCLE), ("dash", "circle"))
 
 
-def style_of(name: str, index: int | None = None) -> SeriesStyle:
-    """The style of a system or run: fixed for the baselines and the future-cost models, else the cycle's `index`.
-
-    Without an index the name decides, the same in every session; `styles` keeps the series of one figure apart.
-    """
+def style_of(name: str) -> SeriesStyle:
+    """The style of a system or run by its name alone: fixed for those of the catalogue, else from its letters."""
     if name in _FIXED:
         return _FIXED[name]
-    place = zlib.crc32(name.encode()) if index is None else index
+    return _in_cycle(2 + SYSTEMS.index(name) if name in SYSTEMS else zlib.crc32(name.encode()))
+
+
+def _in_cycle(place: int) -> SeriesStyle:
     colour, dash, marker = _CYCLE[place % len(_CYCLE)]
     return SeriesStyle(colour, dash, marker)
+
+
+def run_styles(names: Sequence[str], given: Mapping[str, SeriesStyle] | None = None) -> dict[str, SeriesStyle]:
+    """A style for every run; the last part of its name alone decides its colour, whatever else is drawn.
+
+    Where runs share a colour or a dash and marker, one keeps its own (a system of the catalogue before others, then by
+    name), the others take a dash and marker that nobody has, while there are any; `given` styles stay.
+    """
+    chosen = {name: style for name, style in (given or {}).items() if name in names}
+    own = {name: style_of(name.rpartition("/")[2]) for name in names}
+    waiting = sorted(set(names) - set(chosen), key=lambda name: (not _is_known(name), name))
+    taken = {_line(style) for style in chosen.values()}
+    colours = {style.colour for style in chosen.values()}
+    for name in list(waiting):
+        if own[name].colour not in colours and _line(own[name]) not in taken:
+            chosen[name] = own[name]
+            waiting.remove(name)
+            taken.add(_line(own[name]))
+            colours.add(own[name].colour)
+    for name in waiting:
+        dash, marker = next((line for line in _LINES if line not in taken), _line(own[name]))
+        chosen[name] = replace(own[name], dash=dash, marker=marker)
+        taken.add((dash, marker))
+    return {name: chosen[name] for name in names}
+
+
+def _is_known(name: str) -> bool:
+    return name.rpartition("/")[2] in (*_FIXED, *SYSTEMS)
+
+
+def _line(style: SeriesStyle) -> tuple[Dash, Marker]:
+    return style.dash, style.marker
 
 
 def styles(names: Sequence[str], given: dict[str, SeriesStyle] | None = None) -> dict[str, SeriesStyle]:
@@ -87,8 +128,7 @@ def styles(names: Sequence[str], given: dict[str, SeriesStyle] | None = None) ->
     free = [index for index, (colour, _, _) in enumerate(_CYCLE) if colour not in taken] or list(range(len(_CYCLE)))
     waiting = [name for name in dict.fromkeys(names) if name not in chosen]
     for place, name in enumerate(waiting):
-        colour, dash, marker = _CYCLE[free[place % len(free)]]
-        chosen[name] = SeriesStyle(colour, dash, marker)
+        chosen[name] = _in_cycle(free[place % len(free)])
     return {name: chosen[name] for name in names}
 
 

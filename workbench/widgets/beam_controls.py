@@ -6,9 +6,8 @@ import streamlit as st
 
 from workbench import findings
 from workbench.drawing import Request
+from workbench.drawing.beams import USUAL, usual_steps
 from workbench.frame import as_typed
-
-WINDOW = 12
 
 
 def options(longest: int, key: str = "") -> dict[str, object]:
@@ -18,11 +17,21 @@ def options(longest: int, key: str = "") -> dict[str, object]:
     if longest > 1:
         chosen["steps"] = list(_window(columns[0], longest, f"steps{key}"))
     chosen["minimum_probability"] = columns[1].select_slider(
-        "Smallest P(word)", [0.0, 0.001, 0.01, 0.05, 0.1], 0.01, key=f"probability{key}", bind="query-params"
+        "Smallest P(word)",
+        [0.0, 0.001, 0.01, 0.05, 0.1],
+        USUAL["minimum_probability"],
+        key=f"probability{key}",
+        bind="query-params",
     )
-    chosen["node_cap"] = columns[2].slider("Most nodes", 50, 800, 400, 50, key=f"nodes{key}", bind="query-params")
+    chosen["node_cap"] = columns[2].slider(
+        "Most nodes", 50, 800, USUAL["node_cap"], 50, key=f"nodes{key}", bind="query-params"
+    )
     chosen["pruned"] = columns[3].toggle(
-        "Pruned", False, key=f"pruned{key}", bind="query-params", help="Draw the hypotheses that the search threw away"
+        "Pruned",
+        USUAL["pruned"],
+        key=f"pruned{key}",
+        bind="query-params",
+        help="Draw the hypotheses that the search threw away",
     )
     return chosen
 
@@ -32,7 +41,7 @@ def _window(place, longest: int, key: str) -> tuple[int, int]:
         low, high = st.session_state[key]
         if high > longest:
             st.session_state[key] = (min(low, longest), longest)
-    return place.slider("Steps", 1, longest, (1, min(WINDOW, longest)), key=key, bind="query-params")
+    return place.slider("Steps", 1, longest, usual_steps(longest), key=key, bind="query-params")
 
 
 def only_lists(request: Request, names: dict[str, str]) -> None:
@@ -49,6 +58,7 @@ def only_lists(request: Request, names: dict[str, str]) -> None:
         column.dataframe(
             shown,
             hide_index=True,
+            placeholder="–",
             height=300,
             key=f"only-{run.name}",
             column_order=["step", "prefix", "word", "score", "fate"],

@@ -202,7 +202,11 @@ def test_every_colour_of_a_figure_reads_on_a_dark_page():
         "#8A8A8A",
         "#9A9A9A",
     }
-    drawn = named | {theme.style_of("", index).colour for index in range(9)} | {theme.BASELINE.colour}
+    drawn = (
+        named
+        | {style.colour for style in theme.styles([str(index) for index in range(9)]).values()}
+        | {theme.BASELINE.colour}
+    )
     ground = _luminance(theme.DARK.ground)
     for colour in drawn:
         contrast = (_luminance(theme.on_page(colour, dark=True)) + 0.05) / (ground + 0.05)

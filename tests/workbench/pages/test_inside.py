@@ -1,5 +1,7 @@
 """Translate, Beam trees and Future cost: what is shown is what the model, the search and the traces say."""
 
+import json
+import shlex
 import shutil
 from dataclasses import replace
 
@@ -9,6 +11,8 @@ import pytest
 import core_models
 from analyses import beam
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
+from workbench import drawing
+from workbench.drawing import Request
 from workbench.runs import RunError
 from workbench.widgets import live
 
@@ -63,6 +67,23 @@ def test_two_trees_stand_side_by_side_the_baseline_above(with_demo):
         assert len(trace["x"]) == len(best)
 
 
+@pytest.mark.parametrize(
+    ("show", "name"), [("", "beam-trees"), ("Difference", "beam-diff"), ("One system", "beam-tree")]
+)
+def test_page_and_command_draw_the_same_tree_unless_told(with_demo, show, name):
+    """Of searches longer than what is drawn of them, with and without what was pruned."""
+    runs = tuple(runs_of(with_demo, "transformer", "future-cost-1"))[: 1 if name == "beam-tree" else 2]
+    at = open_page("beam_trees", sentence="4", **({"show": show} if show else {}))
+    (command,) = [code for code in codes(at) if code.startswith(f"workbench figure {name} ")]
+    words = shlex.split(command)
+    told = [words[place + 1].split("=", 1) for place, word in enumerate(words) if word == "--set"]
+    on_page = drawing.draw(name, Request(runs, "test", 4, options={key: json.loads(value) for key, value in told}))
+    unless_told = drawing.draw(name, Request(runs, "test", 4))
+    assert on_page.table.equals(unless_told.table)
+    assert len(drawing.draw(name, Request(runs, "test", 4, options={"steps": "all"})).table) > len(on_page.table)
+    assert len(drawing.draw(name, Request(runs, "test", 4, options={"pruned": True})).table) > len(on_page.table)
+
+
 def test_the_difference_lists_what_only_one_search_reached(with_demo):
     runs = runs_of(with_demo, "transformer", "future-cost-2")
     at = open_page("beam_trees", sentence="4", show="Difference", beside="future-cost-2")
@@ -101,8 +122,9 @@ def test_future_cost_draws_the_traces(with_demo):
 
 def test_without_a_future_cost_run_the_page_says_which_has_one(with_demo):
     at = open_page("future_cost", runs=["demo/transformer"])
-    assert any("future-cost-1 or future-cost-2" in text for text in texts(at))
-    assert any("workbench train future-cost-2" in code for code in codes(at))
+    assert any("demo/future-cost-1, demo/future-cost-2 do:" in text for text in texts(at))
+    assert at.button(key="offer-demo/future-cost-1")
+    assert not codes(at), "nothing is to be trained"
 
 
 @pytest.mark.parametrize("page", ["beam_trees", "future_cost"])
