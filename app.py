@@ -3,6 +3,7 @@
 import streamlit as st
 
 from workbench import admission, frame, plugins
+from workbench.widgets import page_history
 
 # A picture of our own: Streamlit fetches its icons for the browser's tab from the network.
 ICON = (
@@ -62,6 +63,7 @@ chosen = st.navigation({
     "Work": [page("jobs", "Jobs", "play_circle"), page("help", "Help", "help")],
 }, position="top")  # fmt: skip
 with st.sidebar:
-    frame.choose()
+    frame.choose(blind=chosen.url_path == "rating" and frame.rates_blind())
+page_history.restore(chosen.url_path)
 with frame.sentences_for_errors():
     chosen.run()

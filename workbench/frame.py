@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 
 from workbench import jobs, startable
 from workbench import view as views
@@ -27,6 +28,7 @@ from workbench.view import Known, ViewState
 from workbench.widgets import job_view, page_width, stepper
 
 _FRAME = "_frame"
+NAMING_RUNS = ("New study", "Results")  # parts of the page Human rating; all others are for raters
 # Streamlit leaves 5rem on either side of any page, and lets a row of choices scroll under its edge.
 _STYLE = """<style>
 [data-testid="stMainBlockContainer"] {padding-left: clamp(1rem, 3vw, 5rem); padding-right: clamp(1rem, 3vw, 5rem)}
@@ -67,22 +69,42 @@ def current() -> Frame:
     return st.session_state[_FRAME]
 
 
-def choose() -> Frame:
-    """Draw the sidebar and remember what it says for the page."""
+def choose(blind: bool = False) -> Frame:
+    """Draw the sidebar and remember what it says for the page. blind: name no run, neither there nor in the URL."""
     root = runs_folder()
     found = listing(root)
-    usable = found.known
+    view = _hidden() if blind else _chosen(root, found.known)
+    st.html(_STYLE)
+    page_width.measure()
+    st.session_state[_FRAME] = Frame(root, found.runs, found.known, view)
+    return st.session_state[_FRAME]
+
+
+def rates_blind() -> bool:
+    """Does the page Human rating show translations to a rater, who is to know of no run?"""
+    from workbench.rating import studies  # which takes pandas
+
+    part = st.session_state.get("rating") or st.query_params.get("rating")
+    return part not in NAMING_RUNS and bool(studies(runs_folder()))
+
+
+def _hidden() -> ViewState:
+    st.caption("What is chosen here is hidden while translations are rated blind.")
+    for key in ("runs", "baseline"):
+        with suppress(KeyError, StreamlitAPIException):  # of a box drawn before Streamlit removes it by itself
+            del st.query_params[key]
+    return ViewState()
+
+
+def _chosen(root: Path, usable: Sequence[Known]) -> ViewState:
+    """What is chosen in the sidebar, below a sentence for all that was asked for and cannot be had."""
     _, warnings = views.from_query({name: st.query_params.get_all(name) for name in st.query_params}, usable)
     names = [run.name for run in usable]
     gone = [name for name in st.session_state.get("runs", ()) if name not in names]
     warnings += [f"{name} is no longer below {root}: it was moved or removed." for name in gone]
     for warning in warnings:
         st.warning(as_typed(warning))
-    view = _selectors(list(usable)) if usable else ViewState()
-    st.html(_STYLE)
-    page_width.measure()
-    st.session_state[_FRAME] = Frame(root, found.runs, usable, view)
-    return st.session_state[_FRAME]
+    return _selectors(list(usable)) if usable else ViewState()
 
 
 def whole_number_bind(name: str) -> Literal["query-params"] | None:

@@ -257,3 +257,56 @@ def test_eight_fast_clicks_on_next_are_eight_sentences(address, browser):
     ready(page, "Documents")
     assert page.get_by_role("button", name="Next document").is_disabled(), "the demo has three documents"
     page.close()
+
+
+def test_back_from_a_page_keeps_how_sentences_are_sorted_and_filtered(address, browser):
+    """By the browser's button as by the menu, whether the choice came with the URL or by a click."""
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.set_default_timeout(60_000)
+    page.goto(f"{address}/sentences?{urlencode({'sort': 'chrF transformer', 'largest': 'true', 'contains': 'the'})}")
+    ready(page, "Sentences")
+    contains = page.get_by_label("Contains")
+    contains.fill("a")
+    contains.press("Enter")
+    ready(page, "Sentences")
+    said = page.get_by_text(" sentences; select a row").inner_text()
+    chosen = {"sort": ["chrF transformer"], "largest": ["true"], "contains": ["a"]}
+
+    page.get_by_test_id("stPageLink").get_by_text("Beam trees").click()
+    ready(page, "Beam trees")
+    assert not chosen.keys() & query(page).keys()
+    for way_back in (page.go_back, lambda: follow(page, "Compare", "Sentences")):
+        way_back()
+        ready(page, "Sentences")
+        assert contains.input_value() == "a"
+        assert page.get_by_text(" sentences; select a row").inner_text() == said
+        assert {key: value for key, value in query(page).items() if key in chosen} == chosen
+        follow(page, "Inside one sentence", "Beam trees")
+    page.close()
+
+
+# Of the first chart: dashes and widths of the lines of runs, as they are drawn and as the legend shows them.
+DRAWN_LINES = """() => {
+  const chart = document.querySelector('.js-plotly-plot')
+  const look = ({ style }) => [style.stroke, style.strokeDasharray, style.strokeWidth].join(" ")
+  const looks = (lines) => [...chart.querySelectorAll(lines)].map(look)
+  return [looks('.scatterlayer path.js-line'), looks('.legend .legendlines path.js-line')]
+}"""
+
+
+def test_defaults_with_a_run_in_training_and_a_legend_as_the_lines_are_drawn(address, browser):
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.set_default_timeout(60_000)
+    page.goto(f"{address}/scores")
+    ready(page, "Scores")
+    sidebar = page.get_by_test_id("stSidebar")
+    assert sidebar.get_by_role("combobox", name="Baseline").input_value() == "demo/transformer"
+    assert sidebar.get_by_text("rnnsearch").count() == 0
+    page.get_by_text("Baseline: transformer.").wait_for()
+
+    follow(page, "Training", "Curves")
+    page.locator(".js-plotly-plot .legend").first.wait_for()
+    drawn, in_legend = page.evaluate(DRAWN_LINES)
+    assert set(in_legend) == set(drawn)
+    assert len(set(drawn)) == len(in_legend) == 3
+    page.close()

@@ -71,7 +71,7 @@ def _set_layout(drawn: go.Figure, layout: Layout, dark: bool) -> None:
         paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
         hoverlabel={"bgcolor": page.ground, "font": {"color": page.text, "family": _FAMILY}, "align": "left"},
         legend={"orientation": "h", "x": 0, "xanchor": "left", "y": 1 - layout.legend / layout.height,
-                "yanchor": "top", "yref": "container", "itemsizing": "constant"},
+                "yanchor": "top", "yref": "container", "itemsizing": "trace", "itemwidth": screen_layout.LEGEND_LINE},
     )  # fmt: skip
     drawn.update_annotations(font={"size": FONT})
 

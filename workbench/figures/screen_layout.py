@@ -37,7 +37,8 @@ _FLAT_LABELS, _NUMBERS = 46, 34  # below a panel: ticks, labels and title; besid
 _NARROWEST_PANEL = 140
 _TICK = 40  # of an axis that Plotly gives a tick, at least
 _NARROWEST_LABEL = 13.0  # of upright texts beside each other
-_LEGEND_KEY, _LEGEND_ROW = 45, 29  # a key with what parts it from the next; a row of keys
+LEGEND_LINE = 56  # of a key: the longest dash and its gap twice, so that it reads as on the line itself
+_LEGEND_KEY, _LEGEND_ROW = LEGEND_LINE + 15, 29  # a key with what parts it from the next; a row of keys
 _MOST_SLANTED = 150
 _WORDS_LEAST, _WORDS_MOST = 1.5, 1.75  # pixels for a point of a word in a panel
 

@@ -44,6 +44,7 @@ with frame.sentences_for_errors():
     st.dataframe(
         sizes_table(here.request(measured)),
         hide_index=True,
+        placeholder="–",
         width="content",
         key="sizes",
         column_order=list(COLUMNS),

@@ -54,6 +54,7 @@ with frame.sentences_for_errors():
     st.dataframe(
         table,
         hide_index=True,
+        placeholder="–",
         width="content",
         key="agreement",
         column_config=COLUMNS,

@@ -9,9 +9,9 @@ frame.heading(
     "Human rating",
     "Quality from 1 to 5 and the source words that are over- and under-translated, rated without knowing the system.",
 )
-here = frame.needs_runs()
+here = frame.current() if frame.rates_blind() and frame.current().known else frame.needs_runs()
 part = st.segmented_control(
-    "Part", ["Rate", "New study", "Results"], default="Rate", required=True, key="rating", bind="query-params",
+    "Part", ["Rate", *frame.NAMING_RUNS], default="Rate", required=True, key="rating", bind="query-params",
     label_visibility="collapsed",
 )  # fmt: skip
 with frame.sentences_for_errors():

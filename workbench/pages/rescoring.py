@@ -84,6 +84,7 @@ with frame.sentences_for_errors():
     st.dataframe(
         weights_table(here.request(able, **chosen)),
         hide_index=True,
+        placeholder="–",
         width="content",
         key="rescored",
         column_order=list(COLUMNS),

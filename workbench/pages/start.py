@@ -105,6 +105,7 @@ if machine.open:
         st.dataframe(
             {"part": [part.name for part in found], "found": [part.found for part in found]},
             hide_index=True,
+            placeholder="–",
             column_config={"part": "Part", "found": "Found"},
             width=700,
             height="content",
@@ -119,7 +120,7 @@ if parts := plugins.plugged_in():
     st.dataframe(
         {"kind": [part.kind for part in parts], "name": [part.name for part in parts],
          "package": [part.package for part in parts], "joined": [not part.problem for part in parts]},
-        hide_index=True,
+        hide_index=True, placeholder="–",
         width=700,
         height="content",
         alt="Parts that other packages bring",

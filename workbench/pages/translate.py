@@ -66,6 +66,7 @@ with frame.sentences_for_errors():
         [{"score": one.score, "log_prob": one.log_prob, "text": one.text} for one in (found, *found.n_best)],
         key="n-best",
         hide_index=True,
+        placeholder="–",
         column_config=N_BEST,
         alt="The best translations",
     )
@@ -75,6 +76,7 @@ with frame.sentences_for_errors():
         findings.token_table(found.tokens, found.token_log_probs),
         key="tokens",
         hide_index=True,
+        placeholder="–",
         column_config=TOKENS,
         height=250,
         alt="Log-probability of each token",

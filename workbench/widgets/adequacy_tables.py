@@ -51,6 +51,7 @@ def show_sentences(frame: Frame, towards: str = adequacy.TOWARDS[0]) -> None:
     st.dataframe(
         shown.assign(system=shown["system"].map(short_names(runs))),
         hide_index=True,
+        placeholder="–",
         column_config=_COLUMNS,
         height=300 if len(shown) > 7 else "content",
         key="inadequate",

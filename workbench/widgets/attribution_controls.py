@@ -53,6 +53,7 @@ def completeness(request: Request, every_word: bool) -> None:
     st.dataframe(
         sums_table(request, every_word),
         hide_index=True,
+        placeholder="–",
         width="content",
         key="sums",
         column_config={

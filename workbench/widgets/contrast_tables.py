@@ -37,6 +37,7 @@ def show_accuracy(request: Request) -> None:
     st.dataframe(
         table.assign(**{name: 100 * table[name] for name in ("share", "low", "high", "majority")}),
         hide_index=True,
+        placeholder="–",
         column_config=_ACCURACY,
         column_order=list(_ACCURACY),
         key="accuracy",
@@ -64,7 +65,15 @@ def show_items(request: Request) -> None:
         st.text("Every system gets every item right.")
         return
     shown = rows.sort_values(next(iter(found)), kind="stable").head(MOST_ITEMS)
-    st.dataframe(shown, hide_index=True, height=360, column_config=_columns(shown, found), key="items", alt="Items")
+    st.dataframe(
+        shown,
+        hide_index=True,
+        placeholder="–",
+        height=360,
+        column_config=_columns(shown, found),
+        key="items",
+        alt="Items",
+    )
     more = f", the first {MOST_ITEMS} shown" if len(rows) > MOST_ITEMS else ""
     st.caption(f"{int(wrong.sum())} of {len(table)} items are wrong for some system{more}; margins in nats.")
 

@@ -74,6 +74,7 @@ def show_sentences(here: Frame, document: str) -> None:
     st.dataframe(
         table,
         hide_index=True,
+        placeholder="–",
         column_config={"sentence": Number("Sentence", width="small"), **wide, **outputs, **read},
         height=600 if len(table) > 8 else "content",
         row_height=66,  # above 4 rem Streamlit wraps text
@@ -125,6 +126,7 @@ def show_levels(here: Frame, metric: str, counting: Counting) -> None:
     st.dataframe(
         table.assign(system=table["system"].map(short_names(here.tested))),
         hide_index=True,
+        placeholder="–",
         column_config=_LEVELS,
         key="levels",
         alt=f"{METRIC_NAMES[metric]} of sentences and of documents",

@@ -184,7 +184,7 @@ def _files(figure: Figure, command: str, key: str, recipe: Recipe | None) -> Non
                 help=f"Download as {label}",
             )
         with st.popover("Table"):
-            st.dataframe(figure.table, hide_index=True, key=f"table-{key}", alt=figure.summary)
+            st.dataframe(figure.table, hide_index=True, placeholder="–", key=f"table-{key}", alt=figure.summary)
         with st.popover("Command"):
             st.code(command, language="bash", wrap_lines=True)
         if recipe is not None:

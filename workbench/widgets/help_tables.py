@@ -107,6 +107,7 @@ def _table(heading: str, rows: dict[str, str], said: str) -> None:
     st.dataframe(
         {"name": list(rows), "said": list(rows.values())},
         hide_index=True,
+        placeholder="–",
         column_config={
             "name": st.column_config.TextColumn(heading, width="medium"),
             "said": st.column_config.TextColumn("What it is" if heading != "Key" else "What it does", width="large"),

@@ -48,6 +48,7 @@ def _one(rows: pd.DataFrame, names: dict[str, str], key: str) -> None:
     st.dataframe(
         rows[list(_COLUMNS)],
         hide_index=True,
+        placeholder="–",
         height=360,
         column_config={**_COLUMNS, **systems},
         key=key,

@@ -158,6 +158,7 @@ def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
         st.dataframe(
             table,
             hide_index=True,
+            placeholder="–",
             column_config=_COLUMNS,
             column_order=list(_COLUMNS),
             height=300 if len(table) > 7 else "content",

@@ -94,13 +94,19 @@ def _unblinded(here: frame.Frame, study: Study) -> None:
         request = Request(tuple(runs), study.test, options={"study": study.name}, among=here.chosen)
         figure_view.show("human-rating", request)
     st.subheader("Results")
-    st.dataframe(found.intervals, hide_index=True, column_config=_SCORES, alt="Mean ratings with intervals")
+    st.dataframe(
+        found.intervals, hide_index=True, placeholder="–", column_config=_SCORES, alt="Mean ratings with intervals"
+    )
     st.caption(frame.as_typed(f"{found.counted}. Intervals: 95 % bootstrap over sentences."))
     if found.differences is not None:
         st.subheader("Difference to the baseline")
-        st.dataframe(found.differences, hide_index=True, column_config=_TESTS, alt="Differences to the baseline")
+        st.dataframe(
+            found.differences, hide_index=True, placeholder="–", column_config=_TESTS, alt="Differences to the baseline"
+        )
     st.subheader("Agreement of the raters")
-    st.dataframe(found.agreement, hide_index=True, column_config=_AGREEMENT, alt="Krippendorff's alpha")
+    st.dataframe(
+        found.agreement, hide_index=True, placeholder="–", column_config=_AGREEMENT, alt="Krippendorff's alpha"
+    )
     st.download_button(
         "Download the ratings",
         rating_tables.export(study).to_csv(index=False),

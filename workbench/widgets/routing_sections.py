@@ -92,6 +92,7 @@ def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
         st.dataframe(
             corpus_table(here.request(able, **options)),
             hide_index=True,
+            placeholder="–",
             key="measures",
             column_order=list(MEASURES),
             column_config=MEASURES,

@@ -106,9 +106,9 @@ def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> N
         st.text("A test needs a second run that has translated this test set: choose one in the sidebar.")
     else:
         tests = _named(_comparison(key, test, tuple(metrics), method, counting, runs), runs)
-        st.caption(
-            as_typed(f"Baseline: {baseline}. {_SAID[method]}; Holm's correction runs over the systems of one metric.")
-        )
+        without = " It gives no interval (–)." if tests[["low", "high"]].isna().all(axis=None) else ""
+        corrected = "Holm's correction runs over the systems of one metric."
+        st.caption(as_typed(f"Baseline: {baseline}. {_SAID[method]}; {corrected}{without}"))
         _table(
             tests,
             _TESTS,
@@ -143,7 +143,7 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
     numbers |= {across_tests.MEAN: Number("mean", format="%.2f")}
     system = {across_tests.SYSTEM: st.column_config.TextColumn("System", pinned=True)}
     st.dataframe(
-        table, hide_index=True, column_config={**system, **numbers},
+        table, hide_index=True, column_config={**system, **numbers}, placeholder="–",
         key="by-test-table", alt=f"{METRIC_NAMES[metric]} by test set",
     )  # fmt: skip
     baseline = short_names(runs)[runs[0].name]
@@ -192,7 +192,10 @@ def _table(
     metrics: list[str],
 ) -> None:
     """A table with the command that prints it; the baseline is the first run of the command."""
-    st.dataframe(table, hide_index=True, column_config=columns, column_order=list(columns), key=title, alt=title)
+    st.dataframe(
+        table, hide_index=True, column_config=columns, column_order=list(columns), placeholder="–", key=title,
+        alt=title,
+    )  # fmt: skip
     words = ["workbench", command[0], *(run.reference for run in runs), "--test", test, *command[1:]]
     with st.popover("Command"):
         st.code(shlex.join([*words, "--metrics", ",".join(metrics)]), language="bash", wrap_lines=True)

@@ -60,6 +60,7 @@ def _search(translations: Translations) -> None:
     st.dataframe(
         {"sentence": shown, "source": [test.sources[number] for number in shown]},
         hide_index=True,
+        placeholder="–",
         height=180,
         key="found",
         on_select=lambda: look_at("found", shown),

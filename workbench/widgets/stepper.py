@@ -14,7 +14,8 @@ import streamlit as st
 _BUTTONS = '<div class="steps"><button type="button"></button><button type="button"></button></div>'
 _STYLE = """
 .steps { display: flex; flex-wrap: wrap; gap: 0.5rem }
-button { font: inherit; color: inherit; background: var(--st-background-color); cursor: pointer; min-height: 2.5rem;
+button { font: inherit; font-size: 0.875rem; color: inherit;
+  background: var(--st-background-color); cursor: pointer; min-height: 2.5rem;
   border: 1px solid var(--st-border-color); border-radius: var(--st-button-radius); padding: 0.25rem 0.75rem }
 button:hover:enabled, button:focus-visible { color: var(--st-primary-color); border-color: var(--st-primary-color) }
 button:disabled { opacity: 0.4; cursor: not-allowed }

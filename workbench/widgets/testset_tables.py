@@ -81,7 +81,9 @@ def show_sets(frame: Frame) -> None:
     """All test sets of the chosen runs; two versions under one name are two rows."""
     tests = sorted({test for run in frame.chosen for test in run.tests()})
     table = _sets(stamps(frame.chosen, *tests), frame.chosen)
-    st.dataframe(table, hide_index=True, column_config=_SETS, key="sets", alt="Test sets of the chosen runs")
+    st.dataframe(
+        table, hide_index=True, placeholder="–", column_config=_SETS, key="sets", alt="Test sets of the chosen runs"
+    )
     several = table["test"].duplicated()
     if several.any():
         st.warning("Two versions go by one name: the runs were tested on different sentences or references.")
@@ -99,14 +101,23 @@ def show_corpora(frame: Frame) -> None:
     if table.empty:
         return
     st.subheader("Corpora")
-    st.dataframe(table, hide_index=True, column_config=_CORPORA, key="corpora", alt="Prepared text of the chosen runs")
+    st.dataframe(
+        table,
+        hide_index=True,
+        placeholder="–",
+        column_config=_CORPORA,
+        key="corpora",
+        alt="Prepared text of the chosen runs",
+    )
     st.caption("In the form of Table 1 of Yang 2019, which the gallery shows.")
 
 
 def show_outputs(frame: Frame) -> None:
     table = _outputs(stamps(frame.tested, frame.view.test), frame.view.test, frame.tested)
     table = table.assign(system=table["system"].map(short_names(frame.tested)))
-    st.dataframe(table, hide_index=True, column_config=_OUTPUTS, key="outputs", alt="What each system wrote")
+    st.dataframe(
+        table, hide_index=True, placeholder="–", column_config=_OUTPUTS, key="outputs", alt="What each system wrote"
+    )
 
 
 def show_findings(frame: Frame) -> None:
@@ -130,6 +141,7 @@ def show_findings(frame: Frame) -> None:
     st.dataframe(
         shown,
         hide_index=True,
+        placeholder="–",
         column_config=_FINDINGS,
         height=300 if len(shown) > 7 else "content",
         key="odd-lines",
@@ -155,6 +167,7 @@ def show_documents(frame: Frame, metric: str, counting: Counting) -> None:
     st.dataframe(
         table,
         hide_index=True,
+        placeholder="–",
         column_config={**columns, **scores},
         height=400 if len(table) > 10 else "content",
         key="documents",

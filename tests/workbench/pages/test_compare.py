@@ -59,6 +59,10 @@ def test_systems_are_tested_against_the_baseline(runs, method):
     for column in ("delta", "p_value", "p_holm"):
         np.testing.assert_allclose(table[column].astype(float), expected[column])
     assert "demo/future-cost-1" not in table["system"].tolist()
+    assert at.dataframe[2].proto.placeholder == "–", "and not the word None"
+    without = table[["low", "high"]].isna().all(axis=None)
+    assert without == (method != "bootstrap")
+    assert any("gives no interval" in one.value for one in at.caption) == without
 
 
 def test_the_latex_table_has_a_row_for_each_system(with_demo):

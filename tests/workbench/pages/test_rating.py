@@ -1,7 +1,10 @@
 """Human rating: the form names no system, goes on where one stopped, and results come on asking only."""
 
+from pathlib import Path
+
 import pytest
 
+import workbench.pages
 from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, texts
 from workbench import rating, rating_tables
 from workbench.rating import Mark
@@ -9,6 +12,7 @@ from workbench.recipe import Recipe, request_of
 from workbench.widgets import figure_view
 from workbench.widgets.rating_form import word_labels
 
+PAGES = Path(workbench.pages.__path__[0])
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 
 
@@ -52,6 +56,26 @@ def test_the_form_shows_translations_under_letters(study, with_demo):
     assert not any(name in key for key in keys if key for name in NAMES)
     (over,) = [control for control in at.main.button_group if control.key and control.key.endswith("-A-over")]
     assert over.options == word_labels(item.words)
+
+
+def test_nothing_names_a_run_while_one_rates(study, with_demo):
+    """Neither the sidebar nor the page nor the URL, whatever the URL asked for; the choice is there again after it."""
+    chosen = ["demo/future-cost-2", "demo/transformer"]
+    at = open_page("rating", rater="ann", runs=[*chosen, "demo/gone"], baseline="demo/future-cost-2")
+    for asked in ("", "Rate", "rate"):
+        if asked:
+            at = open_page("rating", rater="ann", runs=chosen, rating=asked)
+        shown = [str(element.value) for element in at.main if hasattr(element, "value")]
+        shown += [str(element.value) for element in at.sidebar if hasattr(element, "value")]
+        shown += [element.proto.body for element in at.get("html")] + [str(dict(at.query_params))]
+        assert not any(name in text for text in shown for name in NAMES), shown
+        assert not at.sidebar.multiselect
+        assert any("Sentence 1 of 3" in text for text in texts(at))
+    at = open_page("scores", runs=chosen)
+    at.switch_page(str(PAGES / "rating.py")).run()
+    assert not at.sidebar.multiselect
+    at.switch_page(str(PAGES / "scores.py")).run()
+    assert at.sidebar.multiselect(key="runs").value == chosen
 
 
 def test_a_rating_is_kept_and_the_rater_goes_on_there(study, with_demo):
