@@ -177,6 +177,8 @@ def main() -> int:
         return 0
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     os.environ["PYTHONUNBUFFERED"] = "1"
+    if asked.tiny:  # tried beside other work: threads that wait for each other would take minutes
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the part in progress ends too
     try:
         found = run_parts(
