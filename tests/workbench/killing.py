@@ -87,9 +87,13 @@ class Server:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         order = Order(str(folder), tuple(map(str, arguments)), at, limits)
-        self._process.stdin.write(json.dumps(asdict(order)) + "\n")
-        self._process.stdin.flush()
-        found = json.loads(self._process.stdout.readline())
+        try:
+            self._process.stdin.write(json.dumps(asdict(order)) + "\n")
+            self._process.stdin.flush()
+            found = json.loads(self._process.stdout.readline())
+        except BaseException:  # stopped while it waited: what comes next would be the answer to this
+            self._process.kill()
+            raise
         return Ended(found["code"], tuple(found["operations"]), found["said"])
 
     def close(self) -> None:

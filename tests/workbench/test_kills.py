@@ -31,7 +31,11 @@ from tests.core_models.conftest import lay_out_run
 from tests.workbench.killing import Ended, Server, server
 from workbench.runs import open_run
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs Linux")
+ALL = bool(os.environ.get("WORKBENCH_ALL_KILLS"))
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs Linux"),
+    pytest.mark.timeout(3600 if ALL else 300),
+]
 
 PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "x.en,x.de", "--out", "text", "--pieces", 38)
 CONTROLLED = ("data", "controlled", "--out", "corpus", "--sentences", 12, "--dev", 4, "--test", 4)
@@ -203,7 +207,7 @@ def left_over(root: Path) -> list[str]:
 def chosen(operations: tuple[str, ...]) -> list[int]:
     """Operations to be killed at, from 1: all, or one in between and those that put the last result into its place."""
     count = len(operations)
-    if os.environ.get("WORKBENCH_ALL_KILLS"):
+    if ALL:
         return list(range(1, count + 1))
     renamed = [number for number, operation in enumerate(operations, start=1) if operation.startswith("os.rename")]
     last = {number + after for number in renamed[-1:] for after in (0, 1)}
