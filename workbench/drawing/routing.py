@@ -100,24 +100,25 @@ def _at(array: np.ndarray, place: int | None) -> np.ndarray:
     return array if place is None else array[:, [place]]
 
 
-def _order(shares: np.ndarray, order: str) -> np.ndarray:
-    """Capsules by the layer that sends them most in the last iteration, then by how much; or by number."""
+def _order(array: np.ndarray, order: str) -> np.ndarray:
+    """Capsules by number; or by the layer that sends them most in the last iteration, then by how much, in the mean
+    over all positions: the same at each of them."""
     import numpy as np
 
-    if order not in ("sorted", "natural"):
-        raise RunError(f"order {order!r}: choose sorted or natural")
-    last = shares[-1]
+    if order not in ("natural", "sorted"):
+        raise RunError(f"order {order!r}: choose natural or sorted")
+    last = array[-1].mean(0)
     return np.lexsort((-last.max(0), last.argmax(0))) if order == "sorted" else np.arange(last.shape[-1])
 
 
 def _maps(request: Request, name: str, array: np.ndarray, place: int | None, difference: bool) -> list[pd.DataFrame]:
-    """The cells of one run, a table for each iteration; the order of the capsules is that of the last one in all."""
+    """The cells of one run, a table for each iteration; the order of the capsules is the same in all."""
     import numpy as np
 
     from workbench.figures.axes import matrix_table
 
     shares = _at(array, place).mean(1) * array.shape[-1]
-    order, wanted = _order(shares, str(request.options.get("order", "sorted"))), _iteration(array, request)
+    order, wanted = _order(array, str(request.options.get("order", "natural"))), _iteration(array, request)
     if difference and (wanted == 1 or len(array) == 1):
         raise RunError("the first iteration has no growth to show; choose a later one, or leave out difference")
     tables = []
@@ -130,7 +131,7 @@ def _maps(request: Request, name: str, array: np.ndarray, place: int | None, dif
 
 @drawing("routing-maps", of_a_sentence=True, options=(*_WHICH, "order", "difference", "limit"))
 def _routing_maps(request: Request) -> Figure:
-    """Options besides: order (sorted, natural), difference (to the iteration before), limit (the last shade)."""
+    """Options besides: order (natural, sorted), difference (to the iteration before), limit (the last shade)."""
     import pandas as pd
 
     from workbench.figures.routing import routing_maps
@@ -148,8 +149,8 @@ def _routing_maps(request: Request) -> Figure:
     layers = rows_of([own for own, _ in made])
     placed = [table.assign(layer=table["layer"] + layers.index(own[0])) for own, tables in made for table in tables]
     what = "growth of the share since the iteration before" if difference else "share of a layer's vote"
-    natural = request.options.get("order") == "natural"
-    sorting = "number" if natural else "the layer that sends them most in the last iteration, then by how much"
+    sorted_by_layer = request.options.get("order", "natural") == "sorted"
+    sorting = "the layer that sends them most in the last iteration over all positions, then by how much"
     return routing_maps(
         pd.concat(placed, ignore_index=True),
         layers,
@@ -157,7 +158,7 @@ def _routing_maps(request: Request) -> Figure:
         difference,
         f"Layers of the {side_of(request)}, {_said(passes, request, place)}: {what}, times the number of capsules (1: "
         "even). Capsules by "
-        f"{sorting}.",
+        f"{sorting if sorted_by_layer else 'number'}, the numbers below are their own.",
     )
 
 

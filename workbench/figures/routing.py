@@ -12,7 +12,7 @@ from dataclasses import replace
 import pandas as pd
 
 from workbench.figures import theme
-from workbench.figures.axes import category_axis, token_axis
+from workbench.figures.axes import category_axis, label_every, token_axis
 from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Heat, Line, Mark, Panel, Points, SeriesStyle, rule
 
@@ -35,7 +35,7 @@ def routing_maps(
     require_columns(cells, _CELLS, "cells")
     systems, iterations = list(dict.fromkeys(cells["system"])), sorted(set(cells["iteration"]))
     count = int(cells["place"].max()) + 1
-    x = Axis("output capsule, the same order in all maps", range=(-0.5, count - 0.5))
+    axes = {system: _capsule_axis(cells[cells["system"] == system], count) for system in systems}
     y = category_axis(layers, "layer")
     least = 0.5 if len(iterations) > 1 else 0.8
     panels = []
@@ -48,7 +48,7 @@ def routing_maps(
                 label="growth x N" if difference else "share x N",
             )  # fmt: skip
             title = f"iteration {iteration}" + (f": {system}" if len(systems) > 1 else "")
-            panels.append(Panel((heat,), x, y, max(least, _ROW_INCHES * len(layers)), title))
+            panels.append(Panel((heat,), axes[system], y, max(least, _ROW_INCHES * len(layers)), title))
     last = cells[cells["iteration"] == iterations[-1]]
     most = last.loc[last["value"].idxmax()]
     what = "grew most" if difference else "gets most"
@@ -64,6 +64,14 @@ def routing_maps(
         shared_y=True,
         columns=len(systems),
     )
+
+
+def _capsule_axis(cells: pd.DataFrame, count: int) -> Axis:
+    """The capsules of a system under their own numbers, wherever they stand."""
+    placed = cells.drop_duplicates("place").sort_values("place")
+    texts = tuple(str(int(capsule)) for capsule in placed["capsule"])
+    positions = tuple(float(place) for place in placed["place"])
+    return Axis("output capsule", "category", positions, texts, label_every(len(texts)), (-0.5, count - 0.5))
 
 
 def routing_curves(

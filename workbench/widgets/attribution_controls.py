@@ -9,6 +9,7 @@ import streamlit as st
 from workbench.attribution import BASELINES, METHODS, WHOLE
 from workbench.drawing import Request
 from workbench.drawing.attribution import sums_table
+from workbench.widgets import inside_controls
 
 Number = st.column_config.NumberColumn
 NATS = {
@@ -39,6 +40,7 @@ def options(words: Sequence[str]) -> tuple[str, dict[str, object]]:
     if shown == "matrix":
         return shown, chosen
     names = {str(number): f"{number} {word}" for number, word in enumerate(words, 1)}
+    inside_controls.by_number("word", names)
     if st.session_state.get("word") not in (None, WHOLE, *names):
         st.session_state["word"] = WHOLE
     word = columns[3].selectbox(

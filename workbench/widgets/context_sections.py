@@ -174,7 +174,7 @@ def pronouns(here: frame.Frame, able: Sequence[Run]) -> None:
 def _scrub(request: Request, options: dict[str, object], count: int, free: bool) -> None:
     """The iteration is a slider: the three rows of one iteration, or those of all."""
     steps = [*map(str, range(count)), "all"]
-    chosen = inside_controls.slider(st, "Iteration", "iteration", steps, {}, str(count - 1)) if free else "all"
+    chosen = inside_controls.slider(st, "Iteration", "iteration", steps, str(count - 1)) if free else "all"
     figure_view.show(
         "context-routing",
         replace(

@@ -3,7 +3,7 @@ set, how many sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import streamlit as st
 
@@ -69,15 +69,21 @@ def whose(place, key: str, here: frame.Frame, run: Run) -> dict[str, object]:
     return {} if chosen == "reference" else {"target": chosen}
 
 
-def slider(place, label: str, key: str, options: list[str], names: dict[str, str], usual: str | None = None) -> str:
-    """A slider over names; one that the URL or the sentence before left outside of them goes back to the usual one, the
-    first unless told."""
+def slider(place, label: str, key: str, options: list[str], usual: str | None = None) -> str:
+    """A slider over names that stand in the URL as they are; one that the sentence before left outside of them goes
+    back to the usual one, the first unless told."""
     usual = options[0] if usual is None else usual
+    by_number(key, options)
     if st.session_state.get(key) not in (None, *options):
         st.session_state[key] = usual
-    return place.select_slider(
-        label, options, usual, format_func=lambda name: names.get(name, name), key=key, bind="query-params"
-    )
+    return place.select_slider(label, options, usual, key=key, bind="query-params")
+
+
+def by_number(key: str, options: Collection[str]) -> None:
+    """Choose the place that a URL names by its number alone, or before its word as older links do: `12  the`."""
+    asked = st.query_params.get(key, "").split()
+    if key not in st.session_state and asked and asked[0] in options:
+        st.session_state[key] = asked[0]
 
 
 def marked(tokens: Sequence[str], place: int, decoder: bool) -> None:

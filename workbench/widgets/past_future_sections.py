@@ -66,9 +66,8 @@ def _scrub(
     iteration = "last"
     if count > 1:
         steps = [*map(str, range(1, count)), "last"]
-        iteration = inside_controls.slider(left, "Iteration r", "iteration", steps, {}, "last")
-    names = {str(place): f"{place}  {token}" for place, token in enumerate(targets)}
-    step = inside_controls.slider(right, "Step t", "step", ["all", *names], {"all": "all", **names})
+        iteration = inside_controls.slider(left, "Iteration r", "iteration", steps, "last")
+    step = inside_controls.slider(right, "Step t", "step", ["all", *map(str, range(len(targets)))])
     if step != "all":
         inside_controls.marked(targets, int(step), True)
     chosen = {name: value for name, value in (("iteration", iteration), ("step", step)) if value not in ("all", "last")}

@@ -19,7 +19,7 @@ from workbench.routing import checkpoints
 from workbench.runs import Run
 from workbench.widgets import figure_view, inside_controls, sentence_texts
 
-ORDERS = {"sorted": "By layer", "natural": "By number"}
+ORDERS = {"natural": "By number", "sorted": "Sorted by layer"}
 FORMULAS = {"corrected": "Corrected", "printed": "As printed"}
 Number = st.column_config.NumberColumn
 MEASURES = {
@@ -38,7 +38,7 @@ def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     sentence_texts.show(here)
     columns = st.columns([3, 2, 2], vertical_alignment="bottom")
     order = columns[0].segmented_control(
-        "Capsules", list(ORDERS), format_func=ORDERS.__getitem__, default="sorted", required=True, key="order",
+        "Capsules", list(ORDERS), format_func=ORDERS.__getitem__, default="natural", required=True, key="order",
         bind="query-params",
     )  # fmt: skip
     growth = columns[1].toggle(
@@ -51,7 +51,7 @@ def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
         tokens = list(looked[0].source if side == "encoder" else looked[0].target)
         iterations = min(len(assignments(run, one, side)) for run, one in zip(able, looked, strict=True))
         shown = {**translation, **({"side": side} if side != "encoder" else {})}
-        maps = {**({"order": order} if order != "sorted" else {}), **({"difference": True} if growth else {})}
+        maps = {**({"order": order} if order != "natural" else {}), **({"difference": True} if growth else {})}
         _scrub(here.request(able, **shown), maps, {"layers": True} if layers else {}, tokens, iterations)
 
 
@@ -62,11 +62,9 @@ def _scrub(
     left, right = st.columns([2, 5])
     first = 2 if maps.get("difference") else 1
     steps = ["all", *map(str, range(first, iterations + 1))]
-    iteration = inside_controls.slider(left, "Iteration r", "iteration", steps, {"all": "all"})
-    names = {str(place): f"{place}  {token}" for place, token in enumerate(tokens)}
-    position = inside_controls.slider(
-        right, "Position t", "position", ["mean", *names], {"mean": "mean over all", **names}
-    )
+    iteration = inside_controls.slider(left, "Iteration r", "iteration", steps)
+    places = map(str, range(len(tokens)))
+    position = inside_controls.slider(right, "Position t (mean: over all)", "position", ["mean", *places])
     if position != "mean":
         inside_controls.marked(tokens, int(position), request.options.get("side", "encoder") == "decoder")
     chosen = {name: value for name, value in (("iteration", iteration), ("position", position))

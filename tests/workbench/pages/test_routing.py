@@ -31,8 +31,36 @@ def request(run: Run, **options) -> Request:
     return Request((run,), "test", 2, options={"target": "reference", **options})
 
 
+@pytest.mark.parametrize("order", ["natural", "sorted"])
+def test_a_capsule_stands_at_its_own_number_in_one_order_at_every_position(routed, passed, order):
+    """In whatever order: the number below a column is that of the capsule which the column is of."""
+    orders = set()
+    for position in ("mean", 1, 3):
+        figure = draw("routing-maps", request(routed, order=order, position=position))
+        wanted = passed.mean(1) if position == "mean" else passed[:, position]
+        for panel, shares in zip(figure.panels, wanted, strict=True):
+            numbers = [int(text) for text in panel.x.texts]
+            assert panel.x.positions == tuple(range(8))
+            np.testing.assert_allclose(panel.marks[0].cells()[0], shares[:, numbers] * 8, atol=1e-4)
+            orders.add(tuple(numbers))
+    assert len(orders) == 1
+    assert order == "sorted" or orders == {tuple(range(8))}
+    unless_told = draw("routing-maps", request(routed)).panels[0].x.texts
+    assert unless_told == tuple(map(str, range(8)))
+
+
+@pytest.mark.parametrize("asked", ["3", "3  ▁the"])
+def test_a_position_in_the_url_is_a_number(both, asked):
+    """Typed, or of an older link, which had the word behind it."""
+    at = open_page("routing", **both, sentence="2", translation="Reference", position=asked)
+    assert at.select_slider(key="position").value == "3"
+    assert at.select_slider(key="position").options[4] == "3"
+    assert not at.warning
+    assert all('position="3"' in code for code in codes(at) if code.startswith("workbench figure"))
+
+
 def test_maps_are_shares_times_capsules_with_one_order_for_all_iterations(routed, passed):
-    figure = draw("routing-maps", request(routed))
+    figure = draw("routing-maps", request(routed, order="sorted"))
     shares = passed.mean(1) * 8
     assert [panel.title for panel in figure.panels] == ["iteration 1", "iteration 2", "iteration 3"]
     order = None
@@ -73,7 +101,7 @@ def test_what_cannot_be_drawn_is_said(routed, demo_runs):
     for options, message in (
         ({"side": "middle"}, "side 'middle': choose encoder or decoder"),
         ({"position": 99}, "position 99: write mean, or a number from 0 to"),
-        ({"order": "random"}, "order 'random': choose sorted or natural"),
+        ({"order": "random"}, "order 'random': choose natural or sorted"),
         ({"limit": 1}, "limit 1: write a number above 1"),
         ({"positon": 1}, "there is no option 'positon'"),
     ):
