@@ -44,7 +44,7 @@ def tree(record: Mapping[str, Any]) -> pd.DataFrame:
     are ordered by rank, a node stands on the line of its first child, and each leaf has a line of its own. Raises
     ValueError where the record contradicts itself.
     """
-    _check(record)
+    check(record)
     parents = [int(parent) for parent in record["parent"]]
     prefixes: list[Prefix] = []
     for parent, word in zip(parents, record["word"], strict=True):
@@ -94,7 +94,8 @@ def diff(record_a: Mapping[str, Any], record_b: Mapping[str, Any]) -> BeamDiff:
     )
 
 
-def _check(record: Mapping[str, Any]) -> None:
+def check(record: Mapping[str, Any]) -> None:
+    """Raise ValueError where a record contradicts itself."""
     missing = [name for name in (*COLUMNS, "best") if name not in record]
     if missing:
         raise ValueError(f"The beam record lacks {', '.join(missing)}.")

@@ -10,14 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from core_models.config_format import FORMAT, upgraded
 from core_models.settings import Section, parse, read_yaml
 
 CONFIG = "config.yaml"  # the file that makes a folder a run
 WEIGHTS = "weights.safetensors"
+# Numbers above these are slips or attacks: what reads them would overflow before memory ends.
 LARGEST = (1 << 31) - 1  # of a number that counts: libraries in C count no further
+MOST_UNITS = 1 << 20  # of anything that a tensor has an axis of
+MOST_PARTS = 1 << 10  # layers, heads
 
 
 # width, encoder + decoder layers, heads, feed-forward. A recurrent decoder takes `width` as its hidden size.
@@ -70,16 +73,16 @@ class ModelConfig(Section):
 
     backbone: Literal["transformer", "rnnsearch"] = "transformer"
     preset: Literal["tiny", "demo", "small", "base", "big", "paper-pfrnn"] | None = "small"
-    width: int = Field(gt=0, le=LARGEST)
-    embedding: int = Field(gt=0, le=LARGEST, description="width of word embeddings; a Transformer's equal its width")
-    encoder_layers: int = Field(gt=0, le=LARGEST)
-    decoder_layers: int = Field(gt=0, le=LARGEST)
-    heads: int = Field(gt=0, le=LARGEST)
-    feed_forward: int = Field(gt=0, le=LARGEST)
+    width: int = Field(gt=0, le=MOST_UNITS)
+    embedding: int = Field(gt=0, le=MOST_UNITS, description="width of word embeddings; a Transformer's equal its width")
+    encoder_layers: int = Field(gt=0, le=MOST_PARTS)
+    decoder_layers: int = Field(gt=0, le=MOST_PARTS)
+    heads: int = Field(gt=0, le=MOST_PARTS)
+    feed_forward: int = Field(gt=0, le=MOST_UNITS)
     norm: Literal["pre", "post"] = "pre"
     tied: Literal["all", "target", "none"] = "all"
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    max_positions: int = Field(1024, gt=0, le=LARGEST)
+    max_positions: int = Field(1024, gt=0, le=MOST_UNITS)
     dropout: float = Field(0.1, ge=0, lt=1)
     attention_dropout: float = Field(0.1, ge=0, lt=1)
     activation_dropout: float = Field(0.0, ge=0, lt=1)
@@ -88,10 +91,10 @@ class ModelConfig(Section):
     )
     encoder: Literal["recurrent", "transformer"] = Field("recurrent", description="of a recurrent decoder")
     deep_layers: int = Field(
-        0, ge=0, le=LARGEST, description="layers above a recurrent decoder's first, without attention"
+        0, ge=0, le=MOST_PARTS, description="layers above a recurrent decoder's first, without attention"
     )
     attention_width: int | None = Field(
-        None, gt=0, le=LARGEST, description="of a recurrent system's attention; its width"
+        None, gt=0, le=MOST_UNITS, description="of a recurrent system's attention; its width"
     )
     summary: Literal["mean", "end_states"] = Field("mean", description="what summarises the source (D5)")
     first_state: Literal["summary", "zero"] = Field("summary", description="of a recurrent decoder (D6)")
@@ -287,6 +290,14 @@ class RunConfig(Section):
     model: ModelConfig
     training: TrainingConfig
     search: SearchConfig = SearchConfig()
+
+    @field_validator("data")
+    @classmethod
+    def _a_path(cls, data: str) -> str:
+        if not data or "\0" in data:
+            raise ValueError("this is no path of a folder")
+        return data
+
     vocabulary: dict[str, str] = Field({}, description="SHA-256 of the vocabularies, by side, written when it begins")
 
     def data_folder(self, run: Path) -> Path:

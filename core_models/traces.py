@@ -12,9 +12,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from core_models.npy import map_array
 from core_models.run_files import RESULT, read_json
@@ -114,6 +115,25 @@ def write_traces(folder: Path, traces: Mapping[int, Trace], half: bool = True) -
         unfinished.write_text(json.dumps({"format": FORMAT, "arrays": arrays}), encoding="utf-8")
 
 
+_STORED_AS = (np.float16, np.float32, np.int32)
+_Name = Annotated[str, Field(pattern=r"^[^./\\\x00][^/\\\x00]*$")]  # it is a file's name, too
+_Place = Annotated[list[Annotated[int, Field(ge=0, le=1 << 40)]], Field(min_length=1)]  # where it begins, its shape
+
+
+class _Array(BaseModel):
+    axes: list[str]
+    sums_to_one: str | None
+    sentences: dict[Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,11})$")], _Place]
+
+
+class _Index(BaseModel):
+    """What index.json says."""
+
+    model_config = ConfigDict(strict=True)
+
+    arrays: dict[_Name, _Array]
+
+
 class TraceError(ValueError):
     """Traces on disk that cannot be read; the message names the file and what to do."""
 
@@ -126,9 +146,11 @@ class TraceStore(Mapping[int, Trace]):
         try:
             index = read_json(folder / "index.json", RESULT)
             found = index.get("format")
+            if found == FORMAT:
+                _Index.model_validate(index)
             self._arrays = index["arrays"] if found == FORMAT else {}
             self._sentences = sorted({int(number) for array in self._arrays.values() for number in array["sentences"]})
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, AttributeError) as error:
             raise TraceError(f"{folder / 'index.json'}: {_cause(error)}; trace the run again") from None
         if found != FORMAT:
             raise TraceError(f"{folder}: traces of format {found!r}; this version reads {FORMAT}: trace the run again")
@@ -157,6 +179,10 @@ class TraceStore(Mapping[int, Trace]):
         try:
             start, *shape = entry["sentences"][str(sentence)]
             flat = map_array(self.folder / f"{name}.npy")
+            if flat.dtype not in _STORED_AS or flat.ndim != 1:
+                raise ValueError(f"{flat.ndim} dimensions of {flat.dtype}")
+            if len(shape) != len(entry["axes"]) or entry["sums_to_one"] not in (None, *entry["axes"]):
+                raise ValueError(f"shape {shape} and axes {entry['axes']} do not fit")
             whole = np.issubdtype(flat.dtype, np.integer)
             values = np.asarray(flat[start : start + math.prod(shape)], dtype=None if whole else np.float32)
             values = values.reshape(shape)
@@ -168,4 +194,5 @@ class TraceStore(Mapping[int, Trace]):
 
 
 def _cause(error: Exception) -> str:
-    return f"not readable ({type(error).__name__}: {str(error)[:300]})"
+    said = " ".join(str(error).split())[:300]  # pydantic speaks in lines
+    return f"not readable ({type(error).__name__}: {said})"

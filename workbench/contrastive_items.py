@@ -121,7 +121,7 @@ def controlled_items(run: Run, test: str = "test") -> list[Item]:
     """An item for each pronoun of a controlled test set that the run's prepared data has, with its truth."""
     from analyses.contrastive import from_truth
     from workbench.evaluation import test_set
-    from workbench.translations import read_records
+    from workbench.translations import read_truth
 
     text, truth = test_set(run, test)
     if truth is None or text.references is None:
@@ -129,4 +129,8 @@ def controlled_items(run: Run, test: str = "test") -> list[Item]:
             f"{run.name}: the test set {test!r} has no truth, which only the controlled corpus knows; give a file of "
             "items"
         )
-    return from_truth(text.sources, text.references, list(read_records(truth)), text.documents, REACH)
+    known = [{"pronouns": [], **record} for record in read_truth(truth, text.sources, text.references)]
+    try:
+        return from_truth(text.sources, text.references, known, text.documents, REACH)
+    except ValueError as error:  # texts that were edited since
+        raise RunError(f"{truth}: {error}") from None

@@ -44,7 +44,7 @@ def runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
     rows = [
         {"run": run.name, "state": "broken", "problem": run.problem}
         if run.problem
-        else {**standing[run.name].row, "bleu": counted.get(run.name, standing[run.name].bleu)}
+        else {"bleu": counted.get(run.name, standing[run.name].bleu), **standing[run.name].row}
         for run in runs
     ]
     columns = ["run", "system", "data", "step", "of", "state", "dev_loss", "tests", "bleu", "problem"]
@@ -79,7 +79,15 @@ def _stand(run: Run, test: str) -> _Standing:
     tests = run.tests()
     bleu = known_scores.known(run, test) if test in tests else None
     referenced = test in tests and (run.translations_folder(test) / "references.txt").is_file()
-    return _Standing(_row(run, tests), bleu, referenced and bleu is None)
+    return _Standing(_row_or_problem(run, tests), bleu, referenced and bleu is None)
+
+
+def _row_or_problem(run: Run, tests: Sequence[str]) -> dict[str, object]:
+    """A run with a file that cannot be read has its problem, and stops no other."""
+    try:
+        return _row(run, tests)
+    except OSError as error:
+        return {"run": run.name, "state": "broken", "problem": f"{error.filename}: {error.strerror}"}
 
 
 def _row(run: Run, tests: Sequence[str]) -> dict[str, object]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from analyses.kept_arrays import read_arrays, write_arrays
 from analyses.routing import Spread, dealt_anew, exchanged, spread, together
+from core_models.training.progress import is_step
 from workbench.contexts import beside, texts_before
 from workbench.runs import Run, RunError
 from workbench.traced import stored
@@ -105,7 +106,7 @@ def measured(run: Run, side: str, given: Forced, state: str = "trained") -> Spre
 def checkpoints(run: Run, most: int) -> list[Run]:
     """The checkpoints of a run by step, as systems of their own: at most so many, evenly chosen, with the last."""
     names = [path.stem.removeprefix("step-") for path in (run.folder / "checkpoints").glob("step-*.safetensors")]
-    steps = sorted(int(name) for name in names if name.isdecimal())
+    steps = sorted(int(name) for name in names if is_step(name))
     if len(steps) > most:
         places = np.linspace(len(steps) - 1, 0, most).round().astype(int)
         steps = [steps[place] for place in sorted(set(places.tolist()))]

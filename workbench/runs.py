@@ -10,6 +10,7 @@ Everything is read when it is asked for. A broken run is listed with its reason 
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,10 +24,11 @@ from core_models.config import CONFIG, RunConfig, TrainingConfig, split_referenc
 from core_models.run_files import LOG, open_file, parse_json
 from core_models.settings import ConfigError
 from core_models.traces import TraceStore
+from core_models.training.events import read_events
 from core_models.whole_folders import folders_in, is_left_over, mend
 from workbench.file_digests import digest_of, stamp_of
 from workbench.run_configs import OUTSIDE, OutsideConfig, config_of
-from workbench.translations import RunError, Translations, read_records
+from workbench.translations import RunError, Translations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,8 +169,8 @@ class Run:
         return self.trained and _last_event(self.log).get("event") == "end"
 
     def events(self) -> list[dict[str, Any]]:
-        """What training logged; a last line that was cut short is left out."""
-        return list(read_records(self.log, tolerant=True)) if os.path.lexists(self.log) else []
+        """What training logged; a line that is no event, cut short say, is left out. Raises OSError."""
+        return list(read_events(self.log))
 
     @property
     def log(self) -> Path:
@@ -348,10 +350,10 @@ def training_table(runs: Iterable[Run]) -> pd.DataFrame:
                 continue
             place = {key: event.get(key) for key in ("step", "epoch", "tokens", "seconds")}
             prefix = "dev_" if event["event"] == "valid" else "train_"
-            for name, value in event.items():
-                if isinstance(value, int | float) and name not in ("step", "epoch", "tokens", "seconds", "time"):
+            measured = {name: value for name, value in event.items() if name not in ("event", "time", *place)}
+            for name, value in measured.items():
+                if math.isfinite(value):
                     shared = name in ("learning_rate", "gradient_norm", "tokens_per_second")
-                    rows.append(
-                        {"run": run.name, **place, "name": name if shared else prefix + name, "value": float(value)}
-                    )
+                    named = name if shared else prefix + name
+                    rows.append({"run": run.name, **place, "name": named, "value": float(value)})
     return pd.DataFrame(rows, columns=["run", "step", "epoch", "tokens", "seconds", "name", "value"])

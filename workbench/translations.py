@@ -12,14 +12,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import operator
 import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +30,7 @@ from core_models.text.parallel import write_lines
 from core_models.whole_folders import mend, others, remove, replacing_folder
 from workbench.file_digests import stamp_of
 from workbench.kept_lines import lines_of
+from workbench.translation_records import Detail, Meta, Tree, check, check_truth
 
 if TYPE_CHECKING:
     from core_models.translator import Translation
@@ -80,8 +80,9 @@ class Translations:
         self.folder, self.test, self._run = mend(folder), folder.name, run
         try:
             self.meta: dict[str, Any] = read_json(self.folder / "meta.json", RECORD)
-            self._sentences = operator.index(self.meta["sentences"])
-        except (OSError, ValueError, TypeError, KeyError) as error:
+            check(Meta, self.meta)
+            self._sentences: int = self.meta["sentences"]
+        except (OSError, ValueError) as error:
             raise RunError(
                 f"{folder}: no finished translation here ({_cause(error)}); translate the test set again"
             ) from None
@@ -111,7 +112,8 @@ class Translations:
         """A record a sentence: tokens, source_tokens, score, log_prob, token_log_probs, finished, n_best."""
         if self.outside:
             raise RunError(f"{self.folder}: translated elsewhere, so only the texts are known, not how they came about")
-        return self._records("details.jsonl")
+        path = self.folder / "details.jsonl"
+        return self._whole(path, list(_checked(path, read_records(path), partial(check, Detail))))
 
     @property
     def outside(self) -> bool:
@@ -120,7 +122,10 @@ class Translations:
 
     @cached_property
     def truth(self) -> list[dict[str, Any]] | None:
-        return self._records("truth.jsonl") if self._has("truth.jsonl") else None
+        """What is known of each sentence, of the texts as they are; None where nothing is."""
+        if not self._has("truth.jsonl"):
+            return None
+        return read_truth(self.folder / "truth.jsonl", self.test_set.sources, self.test_set.references)
 
     @property
     def has_trees(self) -> bool:
@@ -135,6 +140,8 @@ class Translations:
                 f"{self.folder.parent.parent} has no beam trees for {self.test}; record them: "
                 f"workbench translate {self._run} --test {shlex.quote(self.test)} --trees"
             )
+        from analyses import beam
+
         if not 0 <= sentence < len(self):
             raise RunError(f"{self.test} has sentences 0 to {len(self) - 1}, not {sentence}")
         try:
@@ -146,7 +153,10 @@ class Translations:
                 if end - begin > TREE:
                     raise ValueError(f"its record has {end - begin} bytes")
                 file.seek(begin)
-                return _record(file.read(end - begin))
+                found = _record(file.read(end - begin))
+            check(Tree, found)
+            beam.check(found)
+            return found
         except (OSError, ValueError, TypeError, IndexError, OverflowError) as error:
             raise RunError(
                 f"{self.folder / 'trees.npy'}: the tree of sentence {sentence} cannot be read ({_cause(error)}); "
@@ -171,9 +181,6 @@ class Translations:
     def _lines(self, name: str) -> list[str] | None:
         path = self.folder / name
         return self._whole(path, lines_of(path)) if self._has(name) else None
-
-    def _records(self, name: str) -> list[dict[str, Any]]:
-        return self._whole(self.folder / name, list(read_records(self.folder / name)))
 
     def _whole(self, path: Path, found: list[Any]) -> list[Any]:
         """What a file holds, if it is one line for every sentence of the test set."""
@@ -331,6 +338,29 @@ def read_records(path: Path, tolerant: bool = False) -> Iterator[dict[str, Any]]
             except ValueError as error:
                 if not tolerant:
                     raise RunError(f"{path}:{number}: not a JSON record ({error}); write the file again") from None
+
+
+def _checked(
+    path: Path, records: Iterable[dict[str, Any]], check_one: Callable[..., None], *texts: Sequence[str | None]
+) -> Iterator[dict[str, Any]]:
+    """Records that fit their schema and the texts of their line; raises RunError with the first that does not."""
+    for number, (record, *beside) in enumerate(zip(records, *texts, strict=False), start=1):
+        try:
+            check_one(record, *beside)
+        except ValueError as error:
+            raise RunError(f"{path}:{number}: {error}; mend the file, or translate the test set again") from None
+        yield record
+
+
+def read_truth(path: Path, sources: Sequence[str], references: Sequence[str] | None) -> list[dict[str, Any]]:
+    """What is known of every sentence of a test set, where it is known of these texts; raises RunError."""
+    records = list(read_records(path))
+    if len(records) != len(sources):
+        raise RunError(
+            f"{path} has {len(records)} lines, but the test set has {len(sources)} sentences, and each line is one "
+            "sentence's: mend the file, or prepare the test set again"
+        )
+    return list(_checked(path, records, check_truth, sources, references or [None] * len(sources)))
 
 
 def _cause(error: Exception) -> str:

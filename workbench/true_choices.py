@@ -57,10 +57,14 @@ def _judged(runs: Sequence[Run], test: str) -> dict[str, dict[str, pd.DataFrame]
         hypotheses, wanted = (
             [line.split() for line in lines] for lines in (texts.hypotheses, texts.test_set.references)
         )
-        judged = pronouns.outcomes(hypotheses, wanted, texts.truth)
+        known = [{"pronouns": [], "commitments": [], **record} for record in texts.truth]
+        try:
+            judged = pronouns.outcomes(hypotheses, wanted, known)
+            kept = commitment.outcomes(hypotheses, wanted, known)
+        except ValueError as error:  # references that were edited since
+            raise RunError(f"{run.name}, {test}: {error}") from None
         judged["reach"] = judged["distance"].map(str)
         found["pronoun"][run.name] = judged
-        kept = commitment.outcomes(hypotheses, wanted, texts.truth)
         kept["reach"] = kept["distance"].map(_reach)
         kept["outcome"] = kept["outcome"].map({"kept": "right", "broken": "wrong", "undecidable": "undecidable"})
         found["commitment"][run.name] = kept

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def has_truth(run: Run, test: str) -> bool:
     """Does the test set say itself which words of the reference belong to which source words?"""
-    truth = run.translations(test).truth or [{}]
-    return "alignment" in truth[0]
+    truth = run.translations(test).truth or []
+    return bool(truth) and all("alignment" in record for record in truth)
 
 
 @dataclass(frozen=True)
@@ -47,5 +47,5 @@ def truth_of(source: str, reference: str, record: Mapping[str, Any]) -> Truth:
         len(source.split()),
         len(reference.split()),
         frozenset((int(i), int(j)) for i, j in record["alignment"]),
-        frozenset(map(int, record["unaligned_source"])),
+        frozenset(map(int, record.get("unaligned_source", ()))),
     )

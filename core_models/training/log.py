@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +12,8 @@ from core_models.checkpoint import writing
 from core_models.config import CONFIG
 from core_models.run_files import LOG, open_file
 from core_models.settings import ConfigError
+from core_models.training.events import event_of
 from core_models.training.update import Update
-
-
-def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """The events of a log; a line that was cut off is left out."""
-    if not path.is_file():
-        return
-    with open_file(path, LOG) as lines:
-        for line in lines:
-            event = _event(line)
-            if event is not None:
-                yield event
 
 
 class TrainingLog:
@@ -49,8 +38,8 @@ class TrainingLog:
         with open_file(self.path, LOG) as lines:
             for line in lines:
                 position += len(line)
-                event = _event(line)
-                if event is None or not line.endswith(b"\n") or event.get("step", 0) > step:
+                event = event_of(line)
+                if event is None or not line.endswith(b"\n") or event["step"] > step:
                     continue
                 if event.get("event") != "end":
                     whole = position
@@ -106,14 +95,6 @@ class Window:
             "gradient_norm": norm / steps,
             "tokens_per_second": tokens / (time.perf_counter() - began),
         }
-
-
-def _event(line: bytes) -> dict[str, Any] | None:
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return None
-    return event if isinstance(event, dict) else None
 
 
 def _open_board(folder: Path) -> Any:

@@ -12,7 +12,7 @@ import yaml
 
 from core_models.checkpoint import read_tensors, write_tensors
 from core_models.text.parallel import read_lines
-from core_models.training.log import read_events
+from core_models.training.events import read_events
 from tests.bad_input.conftest import content_of, run_command
 from workbench.runs import list_runs
 

@@ -5,7 +5,7 @@ import pytest
 from core_models.building import build
 from core_models.config import PRESETS, ModelConfig, RunConfig, SearchConfig, read_config
 from core_models.descriptions import describe
-from core_models.settings import ConfigError, parse, write_yaml
+from core_models.settings import ConfigError, parse, read_yaml, write_yaml
 from core_models.systems import SYSTEMS, catalogue
 
 RUN = {"name": "run", "data": "data", "model": {"preset": "tiny"}, "training": {"max_steps": 1}}
@@ -169,3 +169,15 @@ def test_a_configuration_survives_its_file(tmp_path, model):
 def test_configurations_are_frozen():
     with pytest.raises(ValueError, match="frozen"):
         SearchConfig().beam = 2
+
+
+@pytest.mark.parametrize(
+    ("part", "name"), [("model", "width"), ("model", "heads"), ("search", "beam"), ("training", "warmup")]
+)
+def test_numbers_that_nothing_could_hold_are_refused(new_run, part, name):
+    run = new_run("run")
+    settings = read_yaml(run / "config.yaml")
+    settings[part][name] = 10**400
+    write_yaml(run / "config.yaml", settings)
+    with pytest.raises(ConfigError, match=rf"{part}\.{name}: "):
+        read_config(run)

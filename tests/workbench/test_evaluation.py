@@ -107,11 +107,13 @@ def test_statistics_are_read_the_second_time_and_a_damaged_cache_is_mended(grade
     shutil.rmtree(run.statistics)
     first = evaluation.statistics(run, run.translations("test"), "bleu")
     (cached,) = run.statistics.glob("*.npz")
-    marked = np.arange(first.values.size).reshape(first.values.shape)  # what extraction could never give
-    np.savez(cached, values=marked, signature=np.array(first.signature))
-    assert np.array_equal(evaluation.statistics(run, run.translations("test"), "bleu").values, marked), (
-        "it was not read"
-    )
+    written = cached.stat().st_mtime_ns
+    assert np.array_equal(evaluation.statistics(run, run.translations("test"), "bleu").values, first.values)
+    assert cached.stat().st_mtime_ns == written, "it was counted again"
+    made_up = np.arange(first.values.size).reshape(first.values.shape)  # what extraction could never give
+    np.savez(cached, values=made_up, digest=np.array(""))
+    assert np.array_equal(evaluation.statistics(run, run.translations("test"), "bleu").values, first.values)
+    assert cached.stat().st_mtime_ns != written
     cached.write_bytes(cached.read_bytes()[:50])
     assert np.array_equal(evaluation.statistics(run, run.translations("test"), "bleu").values, first.values)
     with np.load(cached) as stored:

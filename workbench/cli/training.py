@@ -129,14 +129,13 @@ def average(
 
     from core_models.checkpoint import average as average_checkpoints
     from core_models.config import WEIGHTS
+    from core_models.training.progress import is_step
     from core_models.whole_files import replacing
 
     if last < 1:
         refuse(f"--last {last}: at least one checkpoint makes an average")
-    by_step = sorted(
-        (run / "checkpoints").glob("step-*.safetensors"), key=lambda path: int(path.stem.removeprefix("step-"))
-    )
-    found = by_step[-last:]
+    steps = {path: path.stem.removeprefix("step-") for path in (run / "checkpoints").glob("step-*.safetensors")}
+    found = sorted((path for path in steps if is_step(steps[path])), key=lambda path: int(steps[path]))[-last:]
     path = run / "checkpoints" / f"average-{len(found)}.safetensors"
     average_checkpoints(found, path)
     if use:

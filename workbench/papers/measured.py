@@ -124,7 +124,8 @@ def _ratio(speed: Speed, base: Speed) -> float | None:
 
 def _training_speed(run: Run) -> Speed:
     """Median of target tokens a second; on what, and in batches of which size."""
-    found = [event["tokens_per_second"] for event in run.events() if event.get("tokens_per_second")]
+    lines = [event for event in run.events() if event["event"] == "train"]
+    found = [line["tokens_per_second"] for line in lines if line.get("tokens_per_second")]
     start = _start(run)
     conditions = [start.get(name) for name in ("device", "processes", "threads", "precision")]
     plan = run.config.training
@@ -136,7 +137,7 @@ def _decoding_speed(run: Run, test: str) -> Speed:
     if test not in run.tests():
         return None
     meta = run.translations(test).meta
-    return (meta["sentences"] / meta["seconds"], meta["search"]) if meta.get("seconds") else None
+    return (meta["sentences"] / meta["seconds"], meta.get("search")) if meta.get("seconds") else None
 
 
 def _routing(run: Run, test: str) -> Iterator[Record]:

@@ -5,8 +5,8 @@ import logging
 import pytest
 import yaml
 
+from core_models.training.events import read_events
 from core_models.training.fit import fit
-from core_models.training.log import read_events
 from tests.core_models.training.test_resume import assert_same_run, logged
 
 SYSTEM = "transformer:heads=1,feed_forward=32,decoder_layers=1"

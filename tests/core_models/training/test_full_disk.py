@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from core_models.checkpoint import read_tensors, write_tensors
+from core_models.training.events import read_events
 from core_models.training.fit import fit
-from core_models.training.log import TrainingLog, read_events
+from core_models.training.log import TrainingLog
 from core_models.training.loop import TrainingError
 from core_models.training.progress import latest_state, read_progress
 from tests.core_models.conftest import lay_out_run

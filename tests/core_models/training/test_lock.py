@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from core_models.training.events import read_events
 from core_models.training.fit import fit
-from core_models.training.log import read_events
 from core_models.training.loop import TrainingError
 from tests.core_models.training.processes import Moment, Rank, start_ranks, train
 

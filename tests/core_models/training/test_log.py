@@ -5,8 +5,9 @@ import sys
 import pytest
 
 from core_models.settings import ConfigError
+from core_models.training.events import read_events
 from core_models.training.fit import chosen_precision
-from core_models.training.log import TrainingLog, read_events
+from core_models.training.log import TrainingLog
 
 
 def test_a_log_opened_at_a_step_forgets_what_came_after_it(tmp_path):

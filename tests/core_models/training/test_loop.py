@@ -13,8 +13,8 @@ from core_models.settings import ConfigError
 from core_models.text.batches import BatchLoader, collate
 from core_models.training import fit as fitting
 from core_models.training import loop
+from core_models.training.events import read_events
 from core_models.training.fit import fit
-from core_models.training.log import read_events
 from core_models.training.loop import TrainingError
 from core_models.training.progress import Progress, latest_state, read_progress
 from core_models.training.state import save_state

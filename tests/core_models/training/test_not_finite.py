@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from core_models.checkpoint import read_tensors
-from core_models.training.log import Window, read_events
+from core_models.training.events import read_events
+from core_models.training.log import Window
 from core_models.training.progress import read_progress
 from core_models.training.update import Update
 from tests.core_models.training.processes import BrokenLosses, start_ranks

@@ -11,8 +11,8 @@ from core_models.building import build
 from core_models.checkpoint import read_tensors
 from core_models.text.batches import BatchLoader
 from core_models.text.documents import ContextUse
+from core_models.training.events import read_events
 from core_models.training.fit import fit
-from core_models.training.log import read_events
 from core_models.training.progress import Progress
 from tests.core_models.training.processes import ShortTables, free_port, start_ranks
 

@@ -16,8 +16,8 @@ from core_models.search import Hypothesis, beam_search, sample
 from core_models.settings import ConfigError, parse
 from core_models.text.batches import BatchLoader
 from core_models.text.vocabulary import BOS, EOS, PAD, UNK
+from core_models.training.events import read_events
 from core_models.training.fit import fit
-from core_models.training.log import read_events
 from core_models.training.progress import read_progress
 from core_models.training.reinforcement import GREEDY, Drawn, Reinforcement, log_policy, policy_loss
 from tests.core_models.laws import batch_of, log_probs, random_system

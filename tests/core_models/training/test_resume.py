@@ -12,8 +12,8 @@ import torch
 
 from core_models.building import build
 from core_models.checkpoint import CheckpointError
+from core_models.training.events import read_events
 from core_models.training.fit import fit
-from core_models.training.log import read_events
 from core_models.training.progress import Progress, latest_state, read_progress
 from core_models.training.state import load_state, save_state
 from tests.core_models.conftest import lay_out_run

@@ -62,10 +62,15 @@ def logged(tmp_path, prepared):
 
     def write(name: str, system: str, parameters: int, speed: float, threads: int = 2):
         run = written_run(tmp_path / "runs", name, system, prepared)
-        start = {"event": "start", "parameters": parameters, "parameters_without_embeddings": parameters - 10**6}
+        start = {
+            "event": "start",
+            "step": 0,
+            "parameters": parameters,
+            "parameters_without_embeddings": parameters - 10**6,
+        }
         events = [
             {**start, "threads": threads},
-            *({"event": "train", "tokens_per_second": speed + n} for n in (-1, 0, 9)),
+            *({"event": "train", "step": 1, "tokens_per_second": speed + n} for n in (-1, 0, 9)),
         ]
         (run.folder / "training.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in events), encoding="utf-8")
         return run
