@@ -27,6 +27,7 @@ from filelock import FileLock
 from analyses.ratings import QUALITIES
 from core_models.run_files import RESULT, read_json
 from workbench import read_only
+from workbench.export.csv_cells import csv_text, read_cell
 from workbench.runs import Run, RunError
 from workbench.whole_files import write_whole
 
@@ -219,7 +220,7 @@ def save(study: Study, rater: str, given: Mapping[int, Mapping[str, Mark]]) -> N
             for sentence, by_letter in sorted(kept.items())
             for letter, mark in sorted(by_letter.items())
         ]
-        write_whole(study.folder / f"{rater}.csv", pd.DataFrame(rows, columns=list(_KEPT)).to_csv(index=False))
+        write_whole(study.folder / f"{rater}.csv", csv_text(pd.DataFrame(rows, columns=list(_KEPT))))
 
 
 def is_rated(study: Study, rater: str, item: Item, given: Mapping[int, Mapping[str, Mark]]) -> bool:
@@ -264,7 +265,7 @@ def read_table(file: Path | BinaryIO, name: str, columns: Sequence[str]) -> list
     missing = [column for column in columns if column not in table]
     if missing:
         raise RunError(f"{name}: lacks the column {missing[0]!r}; it has {', '.join(table.columns)}")
-    return cast("list[dict[str, str]]", table.to_dict("records"))
+    return cast("list[dict[str, str]]", table.map(read_cell).to_dict("records"))
 
 
 def _write_study(study: Study) -> None:

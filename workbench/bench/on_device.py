@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workbench.bench.shape import SHAPES, Shape, training_pairs
+from workbench.cli.terminal import say
 
 if TYPE_CHECKING:
     import torch
@@ -182,9 +183,9 @@ def main(
     for row, kept in measured(tasks, shape, device, csv):
         problems += bool(row["problem"])
         said = {name: value for name, value in row.items() if value != "" and name != "work"}
-        typer.echo(f"{'kept ' if kept else ''}{said}")
+        say(f"{'kept ' if kept else ''}{said}")
     if problems:
-        typer.echo(f"{problems} of {len(tasks)} had a problem; they are measured again when this is called again")
+        say(f"{problems} of {len(tasks)} had a problem; they are measured again when this is called again")
         raise typer.Exit(1)
 
 

@@ -6,8 +6,6 @@ import contextlib
 import os
 import sys
 
-import typer
-
 from workbench.cli import (
     adequacy,
     analysing,
@@ -30,6 +28,7 @@ from workbench.cli import (
 )
 from workbench.cli.sentences import of_the_system
 from workbench.cli.shared import app, refuse
+from workbench.cli.terminal import say, warn_readably
 
 __all__ = [
     "adequacy",
@@ -97,13 +96,14 @@ def main() -> None:
             safe_path.module("workbench.cli", *sys.argv[1:]),
             safe_path.environment(**allocator_settings()),
         )
+    warn_readably()
     with contextlib.suppress(AttributeError):  # of a test, say, that is no file
         sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]  # names as the disk has them
     try:
         app(prog_name="workbench")  # not of the module that it was started again as
     except SystemExit as end:
         if end.code == 130:  # what typer makes of Ctrl-C
-            typer.echo("\nstopped; nothing is half-written, and a run in training can be resumed", err=True)
+            say("\nstopped; nothing is half-written, and a run in training can be resumed", err=True)
         if not end.code:
             _leave_group()
         raise

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli.shared import RunPaths, TestName, app, print_table, refuse
+from workbench.cli.terminal import say
 
 
 @app.command()
@@ -26,7 +27,7 @@ def aligner(
     text = read_parallel(source, target)
     found = train_aligner(text.sources, text.targets or [], iterations)
     found.save(out)
-    typer.echo(f"{out}: {len(found.source_words)} source and {len(found.target_words)} target words, {found.digest}")
+    say(f"{out}: {len(found.source_words)} source and {len(found.target_words)} target words, {found.digest}")
 
 
 @app.command()
@@ -47,7 +48,7 @@ def adequacy(
 
     opened = open_runs(runs)
     found, origin = aligner_of(opened, test, aligner)
-    typer.echo(f"aligner {found.digest}, {origin}", err=True)
+    say(f"aligner {found.digest}, {origin}", err=True)
     print_table(adequacy_table(opened, test, found, samples, towards))
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli.shared import Settings, TestName, app, need_folder, pairs
+from workbench.cli.terminal import say
 
 
 @app.command()
@@ -22,17 +23,18 @@ def analyse(
     """Compute an analysis of runs and write its table as CSV."""
     from workbench import plugins
     from workbench.drawing import Request
+    from workbench.export.csv_cells import csv_text
     from workbench.runs import open_runs
     from workbench.whole_files import write_whole
 
     if name == "list":
         for known, function in plugins.analyses().items():
-            typer.echo(f"{known:24} {' '.join((function.__doc__ or '').split())}".rstrip())
+            say(f"{known:24} {' '.join((function.__doc__ or '').split())}".rstrip())
         return
     need_folder(out, "--out")
     request = Request(tuple(open_runs(run or [])), test, sentence, options=pairs(settings))
-    table = plugins.analyse(name, request).to_csv(index=False)
+    table = csv_text(plugins.analyse(name, request))
     if out is None:
-        typer.echo(table, nl=False)
+        say(table, nl=False)
     else:
-        typer.echo(write_whole(out, table))
+        say(write_whole(out, table))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench.cli.shared import Device, RunPath, app, need_folder, print_table, refuse
+from workbench.cli.terminal import say
 from workbench.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def bench(
     from workbench.bench import guess
     from workbench.bench import rounds as in_rounds
     from workbench.bench.measurements import Measurements
+    from workbench.export.csv_cells import csv_text
 
     settings = {
         "device": device,
@@ -105,12 +107,12 @@ def bench(
     _announce(planned, found)
     for step in in_rounds.measured(planned, found):
         if not step.kept:
-            typer.echo(_said(step), err=True)
+            say(_said(step), err=True)
             if csv is not None:
-                write_whole(csv, _table(planned, found).to_csv(index=False))
+                write_whole(csv, csv_text(_table(planned, found)))
     table = _table(planned, found)
     if csv is not None:
-        write_whole(csv, table.to_csv(index=False))
+        write_whole(csv, csv_text(table))
     if lengths is None:
         print_table(table.set_index("engine").T.reset_index(names="what"))
     else:
@@ -125,11 +127,11 @@ def _announce(planned: Planned, found: Measurements) -> None:
     kept = sum(found.get(key) is not None for key, _ in planned)
     known = f"{kept} of {len(planned)} measurements are kept in {found.path}" if kept else ""
     if kept == len(planned):
-        typer.echo(f"all {known}; remove it to measure again", err=True)
+        say(f"all {known}; remove it to measure again", err=True)
         return
     left = spoken(seconds_left(planned, found))
     said = f"the others take about {left}" if kept else f"{len(planned)} measurements, which take about {left}"
-    typer.echo("; ".join(part for part in (known, said) if part) + "; guessed anew after each", err=True)
+    say("; ".join(part for part in (known, said) if part) + "; guessed anew after each", err=True)
 
 
 def _said(step: Step) -> str:
@@ -179,7 +181,7 @@ def _print_record(name: str, precision: str, device: str, threads: int, steps: i
 
     mixed = Shape(steps=steps)
     shape = mixed if length is None else of_length(mixed, length)
-    typer.echo(json.dumps(measure(name, shape, precision, device, threads=threads)))
+    say(json.dumps(measure(name, shape, precision, device, threads=threads)))
 
 
 def _lengths(said: str | None) -> list[int | None]:
@@ -218,7 +220,7 @@ def bench_profile(
     found = profile(_in_preset(system, "small"), few, precision, device, threads)
     print_table(pd.DataFrame(found.operators))
     if found.recurrence:
-        typer.echo(f"recurrence, forward and backward: {100 * found.recurrence:.0f} % of training")
+        say(f"recurrence, forward and backward: {100 * found.recurrence:.0f} % of training")
 
 
 @app.command("bench-run")
@@ -234,11 +236,12 @@ def bench_run(
     import pandas as pd
 
     from workbench.bench.trained import measure_trained
+    from workbench.export.csv_cells import csv_text
     from workbench.runs import open_run
     from workbench.whole_files import write_whole
 
     need_folder(csv, "--csv")
     found = measure_trained(open_run(run), test, threads, tuple(quantization or ("float32", "int8")), rounds)
     if csv is not None:
-        write_whole(csv, pd.DataFrame(found).to_csv(index=False))
+        write_whole(csv, csv_text(pd.DataFrame(found)))
     print_table(pd.DataFrame(found))

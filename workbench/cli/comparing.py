@@ -22,6 +22,7 @@ from workbench.cli.shared import (
     print_table,
     refuse,
 )
+from workbench.cli.terminal import say
 from workbench.cli.translating import Search, search_changes, translate_test_set
 from workbench.ranks import rank
 
@@ -41,7 +42,7 @@ def known_preset(name: str) -> str:
     from core_models.settings import nearest
 
     if name == "list":
-        typer.echo("\n".join(f"{known:12} {PRESETS[known].said}" for known in PRESETS))
+        say("\n".join(f"{known:12} {PRESETS[known].said}" for known in PRESETS))
         raise typer.Exit
     if name not in PRESETS:
         refuse(f"--preset {name!r}: there is none of this name; {nearest(name, list(PRESETS))}")
@@ -146,7 +147,7 @@ def compare(
     counting, wanted = Counting(preset, reference), known_metrics(metrics)
     found = _of(tests, comparison_table(opened, tests, baseline or opened[0].name, method, wanted, counting))
     if latex:
-        typer.echo(_latex(opened, tests, wanted, counting, found, baseline or opened[0].name))
+        say(_latex(opened, tests, wanted, counting, found, baseline or opened[0].name))
     else:
         print_table(found)
 
@@ -170,7 +171,7 @@ def runs_command(root: RunsRoot = Path("runs")) -> None:
 
     found = list_runs(root)
     if not found:
-        typer.echo(
+        say(
             f"there is no run below {root}; make one (workbench demo --runs {shlex.quote(str(root))}), or name another "
             "folder",
             err=True,
@@ -227,7 +228,7 @@ def figure(
     from workbench.drawing import Request, draw, load
 
     if name == "list":
-        typer.echo("\n".join(load()))
+        say("\n".join(load()))
         return
     if rerun:
         if run or among or baseline or (test, sentence) != ("test", 0):
@@ -275,7 +276,7 @@ def _draw_again(file: Path, root: Path, out: Path | None, width: str | None, fil
     out = out or file.with_name(f"{file.stem}-again{file.suffix}")
     paper = again.made.paper
     _write_figure(again.drawn.figure, out, paper.width if size is None else size, paper.grey)
-    typer.echo(f"{file}: {again.said}")
+    say(f"{file}: {again.said}")
 
 
 def _check_target(out: Path) -> None:
@@ -299,4 +300,4 @@ def _write_figure(drawn: Figure, out: Path, size: str | float | None, grey: bool
     from workbench.export.files import bundle, save
 
     written = [save(drawn, out, size, grey)] if out.suffix else bundle(drawn, out, size, grey)
-    typer.echo("\n".join(map(str, written)))
+    say("\n".join(map(str, written)))

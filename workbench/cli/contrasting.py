@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli.shared import Device, app, bar, print_table, refuse
+from workbench.cli.terminal import say
 from workbench.ranks import rank
 
 
@@ -66,5 +67,5 @@ def contrast(
             path = contrastive.measure(
                 one, items, name, origin, device, step=lambda done, total: show(done, total, "")
             )  # fmt: skip
-        typer.echo(str(path), err=True)
+        say(str(path), err=True)
     print_table(contrastive.accuracy_table(contrastive.read_all(opened, name), tag))

@@ -13,6 +13,7 @@ from workbench.cli.shared import (
     data_app,
     refuse,
 )
+from workbench.cli.terminal import say
 
 
 @data_app.command("controlled")
@@ -29,7 +30,7 @@ def data_controlled(
 
     corpus = controlled.generate(sentences, dev, test, seed, long=long)
     controlled.write(corpus, out)
-    typer.echo(controlled.format_oracles(controlled.oracles(corpus)))
+    say(controlled.format_oracles(controlled.oracles(corpus)))
 
 
 TextFiles = Annotated[str, typer.Option(help="SOURCE,TARGET (plain or .gz), or one FILE.tsv")]
@@ -87,14 +88,14 @@ def data_prepare(
             report=show,
         )
     for name, split in prepared.manifest["splits"].items():
-        typer.echo(
+        say(
             f"{name}: {split['sentences']} sentences, {split['source_tokens']} + {split['target_tokens']} pieces, "
             f"left out {split['left_out']}"
         )
         for why, lines in split["left_out_lines"].items():
             if lines:
                 more = ", …" if split["left_out"][why] > len(lines) else ""
-                typer.echo(f"  {why.replace('_', ' ')}: line {', '.join(map(str, lines))}{more}")
+                say(f"  {why.replace('_', ' ')}: line {', '.join(map(str, lines))}{more}")
 
 
 @data_app.command("import")
@@ -127,4 +128,4 @@ def data_import(
         for language, lines in ((source, text.sources), (target, text.targets), ("docids", text.documents)):
             if lines is not None:
                 write_lines(part / f"{out.name}.{language}", lines)
-    typer.echo(f"{len(text)} sentence pairs: {out}.{source}, {out}.{target}")
+    say(f"{len(text)} sentence pairs: {out}.{source}, {out}.{target}")

@@ -18,6 +18,7 @@ from workbench.cli.shared import (
     print_table,
     refuse,
 )
+from workbench.cli.terminal import say
 
 ExperimentFile = Annotated[Path, typer.Argument(help="e.g. data/experiments/controlled.yaml")]
 Only = Annotated[list[str] | None, typer.Option(help="A cell's folder name, e.g. transformer.seed-2; can be repeated")]
@@ -83,7 +84,7 @@ def experiment_status(file: ExperimentFile, root: RunsRoot = Path("runs")) -> No
     from workbench.experiments.grid import cells, read_experiment
 
     for cell in cells(read_experiment(file), root):
-        typer.echo(f"{cell.folder}: {cell.told()}")
+        say(f"{cell.folder}: {cell.told()}")
 
 
 @experiment_app.command("table")
@@ -105,9 +106,9 @@ def experiment_table(
     if len(scores):
         print_table(tables.readable(scores, comparisons, len(experiment.seeds)))
     for remark in tables.remarks(experiment, root):
-        typer.echo(remark, err=True)
+        say(remark, err=True)
     if csv is not None:
         written = tables.write_csv(
             experiment, root, csv, (tables.cell_table(experiment, root, wanted), scores, comparisons)
         )
-        typer.echo("\n".join(map(str, written)))
+        say("\n".join(map(str, written)))

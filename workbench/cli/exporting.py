@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli.shared import RunPath, export_app
+from workbench.cli.terminal import say
 
 
 # Typer folds an app with a single command into that command; a callback keeps `export` a group.
@@ -29,4 +30,4 @@ def export_ctranslate2_command(
     from workbench.runs import open_run
 
     folder = export_ctranslate2(open_run(run), out, quantization)
-    typer.echo((folder / "README.txt").read_text(encoding="utf-8"), nl=False)
+    say((folder / "README.txt").read_text(encoding="utf-8"), nl=False)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli.shared import app, refuse
+from workbench.cli.terminal import say
 
 
 @app.command()
@@ -32,4 +33,4 @@ def outside(
         refuse(f"{twice[0]} is named twice; one file for each system")
     wanted = read_test_set(test, source, reference or [], docids)
     for run in bring_in(out, wanted, source, {name: Path(file) for name, _, file in named}):
-        typer.echo(f"{run.folder}: {len(wanted.sources)} sentences of {test}")
+        say(f"{run.folder}: {len(wanted.sources)} sentences of {test}")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli.shared import app, print_table
+from workbench.cli.terminal import say
 
 
 @app.command()
@@ -34,6 +35,6 @@ def papers(
         print_table(pd.DataFrame(rows, columns=["paper", "name", "table", "what"]))
     else:
         for table in known[paper].tables:
-            typer.echo(f"{table.id}: {table.what} ({table.data})")
+            say(f"{table.id}: {table.what} ({table.data})")
             shown = table.printed()
             print_table(shown.loc[:, (shown != "").any()])

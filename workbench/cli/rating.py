@@ -9,6 +9,7 @@ import typer
 
 from workbench.cli.numbers import App, Seed
 from workbench.cli.shared import RunsRoot, TestName, app, need_folder, print_table
+from workbench.cli.terminal import say
 
 rating_app = App(help="Blind human ratings of translations.", no_args_is_help=True)
 app.add_typer(rating_app, name="rating")
@@ -24,7 +25,7 @@ def rating_list(root: RunsRoot = Path("runs")) -> None:
     for name in studies(root):
         study = open_study(root, name)
         raters = ", ".join(study.raters) or "none"
-        typer.echo(f"{name:24} {len(study.items)} sentences of {study.test}, raters: {raters}")
+        say(f"{name:24} {len(study.items)} sentences of {study.test}, raters: {raters}")
 
 
 @rating_app.command("new")
@@ -42,7 +43,7 @@ def rating_new(
     from workbench.runs import open_runs
 
     study = create(root, name, open_runs(run), test, sentences, seed, reference)
-    typer.echo(f"{study.folder}: {len(study.items)} sentences of {test}, {len(study.systems)} systems")
+    say(f"{study.folder}: {len(study.items)} sentences of {test}, {len(study.systems)} systems")
 
 
 @rating_app.command("export")
@@ -55,6 +56,7 @@ def rating_export(
     root: RunsRoot = Path("runs"),
 ) -> None:
     """Write the ratings with the names of systems, or with --form what a rater has to fill in."""
+    from workbench.export.csv_cells import csv_text
     from workbench.rating import open_study
     from workbench.rating_tables import export
     from workbench.rating_tables import form as form_table
@@ -63,8 +65,8 @@ def rating_export(
     need_folder(out, "--out")
     study = open_study(root, name)
     table = export(study) if form is None else form_table(study, form)
-    write_whole(out, table.to_csv(index=False))
-    typer.echo(f"{out}: {len(table)} rows")
+    write_whole(out, csv_text(table))
+    say(f"{out}: {len(table)} rows")
 
 
 @rating_app.command("import")
@@ -78,7 +80,7 @@ def rating_import(
     from workbench.rating_tables import bring_in
 
     for rater, count in bring_in(open_study(root, name), file, str(file)).items():
-        typer.echo(f"{rater}: {count} ratings")
+        say(f"{rater}: {count} ratings")
 
 
 @rating_app.command("results")
@@ -93,7 +95,7 @@ def rating_results(
     from workbench.rating_tables import results
 
     found = results(open_study(root, name), baseline, samples)
-    typer.echo(found.counted, err=True)
+    say(found.counted, err=True)
     print_table(found.intervals)
     if found.differences is not None:
         print_table(found.differences)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench.cli.shared import RunsRoot, TestName, app, need_folder, pairs, refuse
+from workbench.cli.terminal import say
 
 if TYPE_CHECKING:
     from workbench.recipe import Drawn
@@ -38,7 +39,7 @@ def bundle(
     need_folder(out)
     check_folder(out)
     written = write_bundle(_drawn(basket, root, settings), out, venue.upper())
-    typer.echo("\n".join(map(str, written)))
+    say("\n".join(map(str, written)))
 
 
 @app.command()
@@ -71,8 +72,8 @@ def report(
     left_out: list[str] = []
     if not basket:
         drawn, left_out = reports.usual_figures(Request(tuple(opened), test, sentence))
-    typer.echo("".join(f"left out: {said}\n" for said in left_out), nl=False, err=True)
-    typer.echo(write_whole(out, reports.report(title, opened, test, drawn, left_out)))
+    say("".join(f"left out: {said}\n" for said in left_out), nl=False, err=True)
+    say(write_whole(out, reports.report(title, opened, test, drawn, left_out)))
 
 
 def _drawn(basket: Path | None, root: Path, settings: list[str] | None) -> list[Drawn]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli.shared import Device, RunPaths, TestName, app, bar, print_table
+from workbench.cli.terminal import say
 from workbench.ranks import rank
 
 
@@ -36,6 +37,6 @@ def rescore(
                 continue
             with bar(f"scoring the lists of {run.name}, {name}") as show:
                 path = rescoring.measure(run, name, device, lambda done, total: show(done, total, ""))
-            typer.echo(str(path), err=True)
+            say(str(path), err=True)
     options = {name: value for name, value in (("dev", dev), ("weights", weights)) if value}
     print_table(weights_table(Request(tuple(opened), test, options=options)))

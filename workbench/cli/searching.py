@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli.shared import Device, RunPaths, TestName, app, bar, print_table, refuse
+from workbench.cli.terminal import say
 from workbench.ranks import rank
 
 
@@ -43,5 +44,5 @@ def beam_sizes(
                 run, wanted, [int(part) for part in parts], short_words, most_short, most_nodes, length_penalty, device,
                 step=lambda done, total: show(done, total, ""),
             )  # fmt: skip
-        typer.echo(str(path), err=True)
+        say(str(path), err=True)
     print_table(sizes_table(Request(tuple(opened), test)).drop(columns="signature"))

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from workbench.cli.numbers import App
+from workbench.cli.terminal import printable_cell, say
 from workbench.ranks import rank
 
 app = App(
@@ -85,18 +86,18 @@ def bar(description: str) -> Iterator[Callable[[int, int, str], None]]:
     console = Console(stderr=True)
     if console.is_terminal:
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.completed}/{task.total}"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
         )
         with Progress(*columns, console=console) as progress:
-            task = progress.add_task(description, total=None, note="")
+            task = progress.add_task(printable_cell(description), total=None, note="")
 
             def draw(done: int, total: int, note: str = "") -> None:
-                progress.update(task, completed=done, total=total, note=note)
+                progress.update(task, completed=done, total=total, note=printable_cell(note))
 
             yield draw
         return
@@ -105,7 +106,7 @@ def bar(description: str) -> Iterator[Callable[[int, int, str], None]]:
     def say(done: int, total: int, note: str = "") -> None:
         if time.monotonic() - last[0] > 2 or done == total:
             last[0] = time.monotonic()
-            print(f"{description} {done}/{total} {note}".rstrip(), file=sys.stderr, flush=True)
+            print(printable_cell(f"{description} {done}/{total} {note}".rstrip()), file=sys.stderr, flush=True)
 
     yield say
 
@@ -126,15 +127,15 @@ def print_table(table: Any) -> None:
     from rich.table import Table
 
     if not sys.stdout.isatty():
-        typer.echo(table.to_csv(index=False, sep="\t", float_format="%.4f"), nl=False)
+        say(table.to_csv(index=False, sep="\t", float_format="%.4f"), nl=False)
         return
     rows = [
-        [f"{value:.4f}" if isinstance(value, float) else str(value) for value in row]
+        [f"{value:.4f}" if isinstance(value, float) else printable_cell(str(value)) for value in row]
         for row in table.itertuples(index=False)
     ]
     drawn = Table()
     widths = []
-    for place, name in enumerate(map(str, table.columns)):
+    for place, name in enumerate(printable_cell(str(column)) for column in table.columns):
         widest = max((len(row[place]) for row in rows), default=0)
         # On a narrow terminal text is broken; a number is shown whole, for half of it would be another number.
         short = widest <= NUMBER_WIDTH
@@ -149,17 +150,19 @@ def print_table(table: Any) -> None:
 
 def print_aligned(rows: Sequence[Sequence[str]]) -> None:
     """Rows of texts; a column begins at one place in all of them, after the longest text that has another behind it."""
+    if sys.stdout.isatty():
+        rows = [[printable_cell(text) for text in row] for row in rows]
     widths: dict[int, int] = {}
     for row in rows:
         for place, text in enumerate(row[:-1]):
             widths[place] = max(widths.get(place, 0), len(text))
     for row in rows:
         *before, last = row
-        typer.echo("  ".join([*(text.ljust(widths[place]) for place, text in enumerate(before)), last]))
+        say("  ".join([*(text.ljust(widths[place]) for place, text in enumerate(before)), last]))
 
 
 def refuse(message: str) -> NoReturn:
-    typer.echo(f"workbench: {message}", err=True)
+    say(f"workbench: {message}", err=True)
     raise SystemExit(2)
 
 

@@ -20,6 +20,7 @@ from workbench.cli.shared import (
     refuse,
     train_report,
 )
+from workbench.cli.terminal import say
 from workbench.ranks import rank, world
 
 
@@ -79,7 +80,7 @@ def resume(
     with _ending_well(run), bar(f"training {opened.name}") as show:
         _say_end(train_run(opened, train_report(show), device, minutes), run)
     if nothing_left and rank() == 0:
-        typer.echo(
+        say(
             f"{run} had ended before: raise max_steps or max_epochs in its config.yaml to train on, or the patience of "
             "early_stopping where that ended it"
         )
@@ -99,19 +100,19 @@ def _ending_well(run: Path) -> Iterator[None]:
         if rank() == 0:
             saved = read_progress(run / "state")
             step = f"step {saved.step} was saved last" if saved else "no step was saved yet"
-            typer.echo(f"{run}: {step}; go on with it: {_resuming(run)}", err=True)
+            say(f"{run}: {step}; go on with it: {_resuming(run)}", err=True)
         raise
 
 
 def _say_end(progress: Any, run: Path) -> None:
     if rank() != 0:  # of several processes one speaks
         return
-    typer.echo(
+    say(
         f"step {progress.step}, epoch {progress.epoch}, {progress.seconds:.0f} s, best at step {progress.best_step}"
         + (f" ({progress.reason})" if progress.finished else f"; not finished: {_resuming(run)}")
     )
     if progress.unmatched:
-        typer.echo(f"not matched by init_from, freshly initialised: {', '.join(progress.unmatched)}")
+        say(f"not matched by init_from, freshly initialised: {', '.join(progress.unmatched)}")
 
 
 def _resuming(run: Path) -> str:
@@ -141,4 +142,4 @@ def average(
     if use:
         with replacing(run / WEIGHTS) as unfinished:
             shutil.copyfile(path, unfinished)
-    typer.echo(f"{path}: mean of {', '.join(one.stem for one in found)}")
+    say(f"{path}: mean of {', '.join(one.stem for one in found)}")

@@ -20,6 +20,7 @@ from workbench.cli.shared import (
     pairs,
     refuse,
 )
+from workbench.cli.terminal import say
 from workbench.ranks import own_device, rank, world
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _say_alone(translator: Translator, options: str) -> None:
     reach = translator.context.sentences
     if reach:
         said = f"This system reads up to {reach} sentences before each: here every line stands alone. Give {options}."
-        typer.echo(said, err=True)
+        say(said, err=True)
 
 
 def _loaded(runs: list[Path], device: str) -> Translator:
@@ -191,7 +192,7 @@ def _write(texts: list[str], output: Path | None) -> None:
     from core_models.text.parallel import write_lines
 
     if output is None:
-        typer.echo("\n".join(texts))
+        say("\n".join(texts))
     else:
         write_lines(output, texts)
 
@@ -247,7 +248,7 @@ def translate_test_set(runs: list[Path], test: str, trees: bool, device: str, **
                 run, wanted, truth, trees, device, step=lambda done, total: show(done, total, ""), **search
             )
         if rank() == 0:
-            typer.echo(f"{done.folder}: {len(done)} sentences in {done.meta['seconds']} s", err=True)
+            say(f"{done.folder}: {len(done)} sentences in {done.meta['seconds']} s", err=True)
 
 
 @app.command()
@@ -270,7 +271,7 @@ def score(
     if text.documents is None:
         _say_alone(translator, "--docids")
     for one in translator.score(text.sources, text.targets or [], text.documents):
-        typer.echo(f"{one.log_prob:.4f}\t{len(one.tokens)}")
+        say(f"{one.log_prob:.4f}\t{len(one.tokens)}")
 
 
 @app.command()
@@ -299,7 +300,7 @@ def trace(
             step=lambda done, total: show(done, total, ""),
         )
     if rank() == 0:
-        typer.echo(str(folder))
+        say(str(folder))
 
 
 def _range(part: str, translations: Translations) -> range:

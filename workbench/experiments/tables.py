@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from core_models.file_marks import replacing_files
 from core_models.settings import nearest
 from workbench.experiments.grid import Cell, Experiment, cells
+from workbench.export.csv_cells import csv_text
 from workbench.runs import Run, RunError, open_run
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def write_csv(experiment: Experiment, root: Path, folder: Path, tables: Sequence
     names = [f"{experiment.name}.{ending}" for ending in endings]
     with replacing_files(folder / experiment.name, endings, "experiment table", _is_table) as part:
         for name, table in zip(names, tables, strict=True):
-            table.to_csv(part / name, index=False, float_format="%.4f")
+            (part / name).write_text(csv_text(table, "%.4f"), encoding="utf-8")
     return [folder / name for name in names]
 
 
@@ -189,4 +190,6 @@ def _is_table(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return file.readline(1000).startswith((b"system,seed,state,step,steps", b"system,metric,"))
+        return file.readline(1000).startswith(
+            (b"system,seed,state,step,steps", b"system,metric,", b"system,baseline,metric,")
+        )

@@ -17,6 +17,7 @@ from core_models.file_marks import digest, is_marked, mark, unmarked
 from core_models.run_files import RESULT, read_json
 from core_models.whole_folders import others, refuse_foreign, replacing_folder
 from workbench.export import spec
+from workbench.export.csv_cells import csv_text
 from workbench.export.tex import remarks, tex_text
 from workbench.figures import theme
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
@@ -38,7 +39,7 @@ def save(figure: Figure, path: str | Path, width: str | float | None = None, gre
     path = Path(path)
     ending = path.suffix.lower()
     if ending == ".csv":
-        return write_whole(path, _csv(figure))
+        return write_whole(path, csv_text(figure.table))
     if ending == ".json":
         made = {**spec.to_spec(figure), "table_sha256": table_digest(figure), "versions": versions()}
         return write_whole(path, json.dumps(made, ensure_ascii=False, indent=1))
@@ -126,16 +127,12 @@ def provenance(figure: Figure, width: str | float | None = None, grey: bool = Fa
 
 def table_digest(figure: Figure) -> str:
     """SHA-256 of the table exactly as drawn, as CSV."""
-    return hashlib.sha256(_csv(figure)).hexdigest()
+    return hashlib.sha256(figure.table.to_csv(index=False, lineterminator="\n").encode()).hexdigest()
 
 
 def versions() -> dict[str, str]:
     """The versions of what computes and draws."""
     return {name: _version(name) for name in ("nmt-workbench", "matplotlib", "numpy", "pandas", "sacrebleu")}
-
-
-def _csv(figure: Figure) -> bytes:
-    return figure.table.to_csv(index=False, lineterminator="\n").encode()
 
 
 def _version(name: str) -> str:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from workbench import frame, rating, rating_tables
 from workbench.drawing import Request
+from workbench.export.csv_cells import csv_text
 from workbench.rating import Study
 from workbench.widgets import figure_view, uploads
 
@@ -109,7 +110,7 @@ def _unblinded(here: frame.Frame, study: Study) -> None:
     )
     st.download_button(
         "Download the ratings",
-        rating_tables.export(study).to_csv(index=False),
+        csv_text(rating_tables.export(study)),
         f"{study.name}.csv",
         "text/csv",
         on_click="ignore",
