@@ -57,7 +57,7 @@ def experiment_run(
             refuse("--devices and --processes are for this machine; a job of submitit works on one cell")
         asked = {"timeout_min": time, "gpus_per_node": gpus, "cpus_per_task": cpus, **pairs(job)}
         asked |= {"slurm_partition": partition} if partition else {}
-        launching.submit(file, root, data, typer.echo, asked, cluster, device, minutes, chosen)
+        launching.submit(file, root, data, say, asked, cluster, device, minutes, chosen)
         return
     if launcher != "here":
         refuse(f"--launcher {launcher!r}: choose here or submitit")
@@ -67,7 +67,7 @@ def experiment_run(
             from core_models.devices import resolved
 
             places = [place for place in (devices or resolved(device)).split(",") for _ in range(processes)]
-            launching.run_in_processes(file, root, data, places, typer.echo, show, minutes, chosen)
+            launching.run_in_processes(file, root, data, places, say, show, minutes, chosen)
             return
 
         def report(name: str) -> Callable[[Any, int, dict[str, float]], None]:
@@ -75,7 +75,7 @@ def experiment_run(
                 progress.step, total, f"{name}, loss {values.get('main_loss', float('nan')):.3f}"
             )
 
-        run_experiment(experiment, root, data, typer.echo, report, device, minutes, chosen)
+        run_experiment(experiment, root, data, say, report, device, minutes, chosen)
 
 
 @experiment_app.command("status")

@@ -33,7 +33,7 @@ def demo(
 
     for file in grids_of(systems, root) if systems else [None]:
         with bar("demo") as show:
-            build(root, say=typer.echo, show=show, device=device, processes=processes, file=file)
+            build(root, say=say, show=show, device=device, processes=processes, file=file)
 
 
 @app.command("app")
@@ -65,7 +65,7 @@ def app_command(
         refuse("--demo writes runs, and --read-only writes nothing: leave one of them out")
     if demo and not list_runs(root):
         with bar("demo") as show:
-            build(root, say=typer.echo, show=show)
+            build(root, say=say, show=show)
     os.environ |= {"WORKBENCH_RUNS": str(root.resolve()), jobs.AT_ONCE: str(at_once)}
     os.environ["WORKBENCH_READ_ONLY"] = "1" if read_only else ""
     from workbench import serving  # takes Streamlit

@@ -122,7 +122,7 @@ def _resuming(run: Path) -> str:
 @app.command()
 def average(
     run: RunPath,
-    last: Annotated[int, typer.Option(help="How many of the latest checkpoints", min=1)] = 5,
+    last: Annotated[int, typer.Option(help="How many of the latest checkpoints")] = 5,
     use: Annotated[bool, typer.Option(help="Make the average the run's weights")] = False,
 ) -> None:
     """Average the last checkpoints of a run into RUN@average-N."""
