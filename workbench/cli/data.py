@@ -54,9 +54,7 @@ def data_prepare(
     dev: TextFiles,
     out: Annotated[Path, typer.Option(help="Folder to write to")],
     test: Annotated[list[str] | None, typer.Option(help="NAME=SOURCE,TARGET or NAME=FILE.tsv; may be repeated")] = None,
-    pieces: Annotated[
-        int, typer.Option(help="Pieces of the vocabulary (of each side's without --joint)", min=1)
-    ] = 8000,
+    pieces: Annotated[int, typer.Option(help="Pieces of the vocabulary (of each side's without --joint)")] = 8000,
     kind: Annotated[str, typer.Option(help="unigram or bpe")] = "unigram",
     joint: bool = True,
     languages: Annotated[str, typer.Option(help="e.g. en-de")] = "",
