@@ -16,6 +16,7 @@ from workbench.cli.shared import (
     bar,
     refuse,
 )
+from workbench.cli.terminal import say
 
 
 @app.command()
