@@ -14,7 +14,7 @@ import errno
 import json
 import os
 import stat
-from io import BufferedReader
+from io import BufferedReader, FileIO
 from typing import Any
 
 # The most bytes of each kind: some ten times what 100,000 segments, n-best lists of 100 or the longest training need.
@@ -54,6 +54,33 @@ def open_file(path: str | os.PathLike[str], most: int) -> BufferedReader:
     try:
         _check(os.fstat(number), path, most)
         return os.fdopen(number, "rb")
+    except BaseException:
+        os.close(number)
+        raise
+
+
+def open_to_write(path: str | os.PathLike[str], append: bool = False) -> FileIO:
+    """A regular file opened for writing, anew or at its end, made where there is none; no write waits in a buffer.
+
+    Never through a link: in somebody else's run it may point to any file of ours. Raises OSError, UnfitFile where
+    something else is there.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else 0) | getattr(os, "O_BINARY", 0)
+    # Without blocking: for a named pipe there may be no reader.
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        number = os.open(path, flags, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UnfitFile(path, "a link, through which nothing is written") from None
+        if error.errno == errno.ENXIO:
+            raise UnfitFile(path, "a named pipe, not a file") from None
+        raise
+    try:
+        _check(os.fstat(number), path, TENSORS)
+        if not append:
+            os.truncate(number, 0)
+        return FileIO(number, "ab" if append else "wb")
     except BaseException:
         os.close(number)
         raise

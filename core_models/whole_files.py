@@ -18,13 +18,18 @@ if sys.platform != "win32":
     import fcntl
 
 _OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+_OF_THE_SYSTEM = ("/dev", "/proc", "/sys")
 _LONGEST = 100  # characters of the name that the other name begins with: file systems take some 255 bytes
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file beside `path` that takes its place when all went well, and vanishes when not."""
-    path = Path(os.path.realpath(path))  # through a link: what it points to is what is written
+    """A file beside `path` that takes its place when all went well, and vanishes when not.
+
+    Where `path` is a link, the link is replaced and what it points to stays: a link in somebody else's run may point to
+    any file of ours. Raises OSError for a place that the system keeps, such as /dev/stdout.
+    """
+    _check_place(path)
     _remove_abandoned(path)
     unfinished, opened = _begun(path)
     try:
@@ -35,6 +40,12 @@ def replacing(path: Path) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
         if opened is not None:  # not before: whoever could lock it would take it for abandoned
             os.close(opened)
+
+
+def _check_place(path: Path) -> None:
+    place = os.path.realpath(path.parent)
+    if any(place == root or place.startswith(f"{root}/") for root in _OF_THE_SYSTEM):
+        raise OSError(errno.EINVAL, "a device of the system, whose place no file can take", str(path))
 
 
 @contextmanager
@@ -81,7 +92,7 @@ def _remove_abandoned(path: Path) -> None:
 
 def _remove_if_unlocked(unfinished: Path) -> None:
     with suppress(OSError):
-        opened = os.open(unfinished, os.O_RDWR)
+        opened = os.open(unfinished, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
         try:
             if _lock(opened):
                 unfinished.unlink(missing_ok=True)

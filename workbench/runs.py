@@ -191,7 +191,7 @@ class Run:
     def translated(self) -> list[str]:
         """Names of the test sets that this run has translated, whatever weights it had then."""
         found = folders_in(self.results / "translations")
-        return [name for name, folder in found.items() if (folder / "meta.json").is_file()]
+        return [name for name, folder in found.items() if os.path.lexists(folder / "meta.json")]
 
     def translations_folder(self, test: str) -> Path:
         """Where translations of a test set lie, if there are any."""
@@ -204,7 +204,7 @@ class Run:
     def traced(self, test: str) -> bool:
         """Are there traces of a test set, of the translations that there are now?"""
         folder = self.traces_folder(test)
-        if not (folder / "index.json").is_file():
+        if not os.path.lexists(folder / "index.json"):
             return False
         try:
             return not Translations(self.translations_folder(test)).outdates(folder)

@@ -17,7 +17,7 @@ import torch
 from accelerate import Accelerator
 from filelock import FileLock, Timeout
 
-from core_models.run_files import RECORD, read_bytes
+from core_models.run_files import RECORD, open_to_write, read_bytes
 from core_models.training.loop import TrainingError
 
 LOCK = ".training.lock"
@@ -48,8 +48,9 @@ def only_training(folder: Path, accelerator: Accelerator) -> Iterator[None]:
 
 
 def _note(folder: Path, holder: str) -> None:
-    with suppress(OSError):  # a full disk, or a system that lets nobody write what is locked: then nobody is named
-        (folder / LOCK).write_text(holder, encoding="utf-8")
+    # A full disk, or a system that lets nobody write what is locked: then nobody is named.
+    with suppress(OSError), open_to_write(folder / LOCK) as file:
+        file.write(holder.encode())
 
 
 def _holder(folder: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from core_models.checkpoint import writing
 from core_models.config import CONFIG
-from core_models.run_files import LOG, open_file
+from core_models.run_files import LOG, open_file, open_to_write
 from core_models.settings import ConfigError
 from core_models.training.events import event_of
 from core_models.training.update import Update
@@ -25,11 +25,13 @@ class TrainingLog:
 
     def __init__(self, folder: Path, step: int, tensorboard: bool = False, going_on: bool = False) -> None:
         self.path = folder / "training.jsonl"
-        self._file = self.path.open("ab", buffering=0)  # what is not written is known at once, not when it is closed
+        self._file = open_to_write(self.path, append=True)
         self.ended = False
         whole = self._keep(step, going_on)
         if whole < self.path.stat().st_size:
-            os.truncate(self.path, whole)  # in place: needs no room on a full disk, and no moment without a log
+            os.truncate(
+                self._file.fileno(), whole
+            )  # in place: needs no room on a full disk, and no moment without a log
         self._board = _open_board(folder) if tensorboard else None
 
     def _keep(self, step: int, going_on: bool) -> int:

@@ -173,10 +173,10 @@ REQUESTS = {
     ),
     "more than the beam": (("--input", "in.txt", "--n-best", 9), "n_best: 9 hypotheses cannot come from a beam of 2"),
     "no n best": (("--input", "in.txt", "--n-best", 0), "search: n_best: input should be greater than 0 (given: 0)"),
-    "draws below none": (("--input", "in.txt", "--samples", -1), "--samples -1 --temperature 1.0: "),
+    "draws below none": (("--input", "in.txt", "--samples", -1), "--samples -1: draw at least one"),
     "draws at no temperature": (
         ("--input", "in.txt", "--samples", 2, "--temperature", 0),
-        "--samples 2 --temperature 0.0: ",
+        "temperature 0.0, top None: draw at least one, at a temperature from ",
     ),
 }
 

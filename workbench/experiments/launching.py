@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core_models.resources import processors
+from core_models.run_files import open_to_write
 from workbench import safe_path
 from workbench.experiments.grid import Cell, cells, read_experiment
 from workbench.experiments.running import check_systems, run_experiment
@@ -77,7 +78,7 @@ def run_in_processes(
 
 def _start(command: Sequence[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
     """In a session of its own: a terminal's Ctrl-C comes to us alone, and once from us to the workers."""
-    with log.open("wb") as sink:
+    with open_to_write(log) as sink:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
