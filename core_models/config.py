@@ -294,7 +294,7 @@ class RunConfig(Section):
     @field_validator("data")
     @classmethod
     def _a_path(cls, data: str) -> str:
-        if not data or "\0" in data:
+        if "\0" in data:
             raise ValueError("this is no path of a folder")
         return data
 

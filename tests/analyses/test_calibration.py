@@ -15,9 +15,9 @@ TRIALS = 2000
 
 @cache
 def rates(metric: str) -> dict[str, dict[str, float]]:
-    references = reference_lines(400)
+    references = reference_lines(600)
     pair = [scores.extract(noisy_copy(references, seed, 0.35), references, metric) for seed in (3, 4)]
-    table = calibration.null_rates([(pair[0], pair[1])], TRIALS, segments=150, samples=160)
+    table = calibration.null_rates([(pair[0], pair[1])], TRIALS, segments=300, samples=160)
     return table.set_index("test").to_dict("index")
 
 

@@ -155,7 +155,9 @@ def test_n_best_lists_are_scored_in_their_documents(reading, tmp_path):
     run = open_run(shutil.copytree(reading["em-routing"].folder, tmp_path / "em-routing"))
     stored, file = run.translations("test"), run.folder / "translations" / "test" / "details.jsonl"
     others = zip(stored.hypotheses[1:], stored.details[1:], strict=True)
-    lists = [{"text": text, "tokens": detail["tokens"]} for text, detail in others] + [{"text": "", "tokens": ["</s>"]}]
+    scored = {"score": -1.0, "log_prob": -1.0}
+    lists = [{"text": text, "tokens": detail["tokens"], **scored} for text, detail in others]
+    lists.append({"text": "", "tokens": ["</s>"], **scored})
     lines = [{**detail, "n_best": [one]} for detail, one in zip(stored.details, lists, strict=True)]
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     rescoring.measure(run, "test")

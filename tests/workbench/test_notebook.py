@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.workbench.test_browser import browser  # noqa: F401
 from workbench import evaluation, notebook
 from workbench.drawing import Request, draw
 from workbench.runs import RunError
@@ -84,7 +83,7 @@ def test_a_notebook_displays_the_table(runs, monkeypatch):
     assert not re.search(r"<(script|link)[^>]+(src|href)=", bundle["text/html"]), "it needs no network"
 
 
-def test_two_charts_draw_in_a_page_of_their_own_without_a_network(runs, browser, tmp_path):  # noqa: F811
+def test_two_charts_draw_in_a_page_of_their_own_without_a_network(runs, browser, tmp_path):
     """As a notebook keeps them: no kernel runs; the second chart finds the library of the first, or brings its own."""
     charts = [notebook.figure(name, runs)._repr_html_() for name in ("scores", "training-curves")]
     assert max(map(len, charts)) < 3_000_000

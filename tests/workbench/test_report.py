@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 import pytest
 from typer.testing import CliRunner
 
-from tests.workbench.test_browser import browser  # noqa: F401 (a fixture)
 from workbench import basket, cli, evaluation, recipe
 from workbench.drawing import Request
 from workbench.export.report import MOST_ROWS, report, table_html, usual_figures
@@ -80,7 +79,7 @@ def test_every_figure_has_its_table_and_its_command(html):
     assert html.count("<details><summary>Table (") == 4
 
 
-def test_it_opens_in_a_browser_without_a_network_and_draws(html, browser, tmp_path):  # noqa: F811
+def test_it_opens_in_a_browser_without_a_network_and_draws(html, browser, tmp_path):
     file = tmp_path / "report.html"
     file.write_text(html, encoding="utf-8")
     context = browser.new_context(offline=True)

@@ -145,9 +145,11 @@ def test_of_several_runs_each_has_its_button_and_words_left_open_have_none(with_
     assert [label for label in labels if label.startswith("Run now")] == [
         f"Run now: trace {name.removeprefix('demo/')} --test test" for name in names
     ]
-    at = open_page("future_cost", runs=["demo/transformer"])
-    assert any("--data DATA" in code for code in codes(at))
-    assert not [button for button in at.button if button.label.startswith("Run now")]
+    at = open_page("routing", runs=["demo/transformer"])
+    (shown,) = [code for code in codes(at) if "--data DATA" in code]
+    started = [label for button in at.button if (label := button.label).startswith("Run now")]
+    assert len(started) == 1, "what builds on the demo can be started, what asks for data cannot"
+    assert shown.splitlines()[0].startswith("workbench demo ")
 
 
 @pytest.mark.parametrize(

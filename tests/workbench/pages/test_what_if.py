@@ -125,7 +125,7 @@ def test_a_source_or_a_prefix_without_end_is_refused(with_demo):
 
 @pytest.mark.parametrize("name", ["beam-tree", "beam-trees", "beam-diff"])
 def test_every_node_of_a_tree_knows_its_prefix(pair, name):
-    options = {"minimum_probability": 0.0, "node_cap": 10_000}
+    options = {"minimum_probability": 0.0, "node_cap": 10_000, "steps": "all", "pruned": True}
     runs = tuple(pair[:1] if name == "beam-tree" else pair)
     figure = draw(name, Request(runs, sentence=4, options=options))
     wanted = {
