@@ -11,7 +11,7 @@ import secrets
 import sys
 import webbrowser
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +28,6 @@ import workbench.widgets.job_view  # noqa: F401
 from workbench import read_only
 from workbench.access import QUERY, AccessError, Guard, Origin, is_loopback, origin_of
 from workbench.admission import GUARDED, LOGIN
-from workbench.idle_memory import IdleMemory
 
 TOKEN = "WORKBENCH_TOKEN"  # in the environment: a token of one's own choice, asked for at the loopback address too
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,128}")
@@ -98,11 +97,9 @@ class _Guarded(App):
     def __init__(self, script: Path, here: Server, browser: bool) -> None:
         super().__init__(script, lifespan=_announced(here, browser))
         self._guard = Guard(super().__call__, here.origins, here.token, read_only.active())
-        self._idle = IdleMemory()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._idle if scope["type"] == "websocket" else nullcontext():
-            await self._guard(scope, receive, send)
+        await self._guard(scope, receive, send)
 
 
 def _announced(here: Server, browser: bool) -> Any:
