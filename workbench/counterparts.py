@@ -122,7 +122,7 @@ def exact_table(runs: Sequence[Run], test: str, baseline: str, scheme: str = "sh
 
 def over_seeds_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
     """A row a measure and system, whose runs are its seeds, against the first run's system: measure, system, n, seeds,
-    percent (mean over seeds), spread, low, high, delta, delta_low, delta_high, p_value; intervals and p-values as
+    percent (mean over seeds), spread, low, high, delta, delta_low, delta_high, p_value, form; intervals and p-values as
     `analyses.seeds` makes them. Raises RunError where two runs of a system have the same seed."""
     import pandas as pd
 
@@ -134,4 +134,4 @@ def over_seeds_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
         counts = by_seed(runs, statistics(runs, test, measure))
         tables.append(seeds.beside_baseline(counts, runs[0].system).assign(measure=measure))
     table = pd.concat(tables, ignore_index=True).rename(columns={"score": "percent"})
-    return table[["measure", "system", "n", "seeds", "percent", "spread", "low", "high", *_APART]]
+    return table[["measure", "system", "n", "seeds", "percent", "spread", "low", "high", *_APART, "form"]]

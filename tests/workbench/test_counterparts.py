@@ -82,6 +82,7 @@ def test_runs_of_a_system_are_its_seeds(runs):
     both = over_seeds_table((*runs, *copies), "test").set_index(["measure", "system"])
     assert both.loc[("left out", shorter.system), "delta"] == pytest.approx(single.delta / 2)
     assert both.seeds.tolist() == [2] * 4
+    assert (row.form, set(both.form)) == ("sentences", {"seeds and sentences"})
     done = CliRunner().invoke(app, ["true-adequacy", *(str(run.folder) for run in (*runs, *copies)), "--over-seeds"])
     assert len(done.stdout.splitlines()) == 1 + len(both)
     with pytest.raises(RunError, match=r"is not the only run of transformer.* with seed 1"):

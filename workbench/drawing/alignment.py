@@ -37,7 +37,7 @@ TRUTH = "truth"  # in place of a file
 MOST_SENTENCES = 1000  # the first ones: every layer and head of their attention is held
 _OPTIONS = ("links", "layer", "head")
 _COMPARED = ["system", "n", "seeds", "percent", "spread", "low", "high", "delta", "delta_low", "delta_high", "p_value",
-             "p_holm"]  # fmt: skip
+             "p_holm", "form"]  # fmt: skip
 _CROSS, _OWN, _ENCODER = "decoder.cross_attention", "decoder.self_attention", "encoder.self_attention"
 
 
@@ -200,10 +200,11 @@ def _errors(found: list[_Aligned]) -> dict[str, ErrorStatistics]:
 
 def compared_table(request: Request) -> pd.DataFrame:
     """The error of links by argmax beside the baseline's (its first map's): system, n (sentences), seeds, percent,
-    spread, low, high, delta, delta_low, delta_high, p_value, p_holm; intervals and p-values by the paired bootstrap.
+    spread, low, high, delta, delta_low, delta_high, p_value, p_holm, form (what the intervals carry); intervals and
+    p-values by the paired bootstrap.
 
-    With the option `over_seeds` runs of a system are its seeds: means over them, intervals and
-    p-values as `analyses.seeds` makes them. Raises RunError.
+    With the option `over_seeds` runs of a system are its seeds: means over them, intervals and p-values as
+    `analyses.seeds` makes them. Raises RunError.
     """
     from analyses import seeds
 
