@@ -94,13 +94,14 @@ def test_a_call_counts_with_its_backward_call_and_all_within_both():
     assert operators._recurrent(found) == (1 + 2 + 4 + 16 + 32 + 128) / 511
 
 
-def test_the_program_for_other_engines_hides_no_module_of_theirs(tmp_path):
+@pytest.mark.parametrize("safe", ["", "1"])
+def test_the_program_for_other_engines_hides_no_module_of_theirs(tmp_path, safe):
     """Python puts a program's folder first: what is named as a module of its own would be taken for it."""
     said = "import json, sys; print(json.dumps([sys.path[0], __name__]))"
     script = tmp_path / "transformers.py"  # stands for the engine: the program loads it, from PYTHONPATH
     script.write_text(said, encoding="utf-8")
     command = [sys.executable, peers.__file__, "marian", "train", "1", "cpu", "small"]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": safe}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert json.loads(done.stdout) == [str(Path(peers.__file__).parents[2]), "transformers"]
 

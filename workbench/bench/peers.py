@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":  # beside this file, without the package: see the module's docstring
-    # In place of this file's own folder, whose modules would stand before those of Python and of the engines.
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    # Never this file's own folder, whose modules would stand before those of Python and of the engines; under Python's
+    # safe path it is not there, and the first entry is another's.
+    sys.path[: 0 if sys.flags.safe_path else 1] = [str(Path(__file__).resolve().parents[2])]
 
 from workbench.bench.shape import SHAPES, Shape, decoding_batches, training_pairs
 
