@@ -168,10 +168,10 @@ def test_runs_of_a_system_are_its_seeds(runs, copied_runs):
     options = {"links": "truth", "over_seeds": True}
     alone, both = (notebook.analyse("alignment-error", chosen, **options) for chosen in (runs, trained))
     single = compared_table(Request(runs, options={"links": "truth"}))
-    measures = single.columns.drop(["system", "spread", "seeds"])
-    for table, seeds in ((alone, 1), (both, 2)):
+    measures = single.columns.drop(["system", "spread", "seeds", "form"])
+    for table, seeds, form in ((alone, 1, "sentences"), (both, 2, "seeds and sentences")):
         assert table["system"].tolist() == [run.system for run in runs]
-        assert table["seeds"].tolist() == [seeds] * 2
+        assert table[["seeds", "form"]].values.tolist() == [[seeds, form]] * 2
         np.testing.assert_allclose(table[measures].astype(float), single[measures].astype(float), atol=1e-4)
     assert both["spread"].tolist() == pytest.approx([0, 0], abs=1e-9)
     with pytest.raises(RunError, match="is not the only run of transformer"):
