@@ -79,7 +79,7 @@ def segment_values(
     Case never counts (`lowercase` changes nothing). tokenize: one of sacreBLEU's tokenizers. A segment without a word
     on either side scores 0.
     """
-    from analyses.words import tokenised
+    from analyses.tokenization import tokenised
 
     meteor_score, stemmer = _library()
     written = tokenised(list(hypotheses), tokenize)

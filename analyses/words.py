@@ -2,7 +2,7 @@
 
 Both count an n-gram of an output as matched as often as the reference of the same segment has it (compare-mt: Neubig et
 al. 2019, "compare-mt: A Tool for Holistic Comparison of Language Generation Systems"). Words are what stands between
-spaces: `tokenised` puts the spaces there. Knows no run, and not where the frequencies were counted.
+spaces: `analyses.tokenization` puts the spaces there. Knows no run, and not where the frequencies were counted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from sacrebleu.metrics import BLEU
 
 from analyses.significance import DEFAULT_SEED, percentile_interval, resampled_sums
 
@@ -32,12 +31,6 @@ class _Coded:
     words: np.ndarray  # the word of each code
     segments: int
     sides: int
-
-
-def tokenised(lines: Sequence[str], tokenize: str = "13a", lowercase: bool = False) -> list[str]:
-    """Lines with spaces between their words, by one of sacreBLEU's tokenizers (13a, intl, zh, char, none, …)."""
-    tokenizer = BLEU(tokenize=tokenize).tokenizer
-    return [tokenizer(line.lower() if lowercase else line) for line in lines]
 
 
 def frequencies(lines: Sequence[str]) -> dict[str, int]:

@@ -119,7 +119,8 @@ def _labels(opened: Translations, grouping: Grouping) -> tuple[list[str], str]:
 
 
 def _rarest(base: Run, side: str, lines: list[str], counts: str) -> list[int]:
-    from analyses.words import frequencies, rarest, tokenised
+    from analyses.tokenization import tokenised
+    from analyses.words import frequencies, rarest
 
     if counts not in COUNTED:
         raise RunError(f"words are not counted in {counts!r}; choose {' or '.join(COUNTED)}")

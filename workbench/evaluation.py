@@ -16,7 +16,8 @@ from workbench.contexts import beside
 from workbench.ranks import over_ranks, own_device, wait
 from workbench.runs import Run, RunError
 from workbench.traced import write_forced
-from workbench.translations import TestSet, Translations, foreign_to_translations, write_translations
+from workbench.translation_writer import foreign_to_translations, write_translations
+from workbench.translations import TestSet, Translations
 
 if TYPE_CHECKING:
     import pandas as pd

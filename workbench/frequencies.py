@@ -22,14 +22,16 @@ def unseen_of(run: Run, side: str, lines: Sequence[str]) -> float:
 
     Raises RunError where that text has gone.
     """
-    from analyses.words import tokenised, unseen
+    from analyses.tokenization import tokenised
+    from analyses.words import unseen
 
     return unseen(tokenised(lines), of_training(run, side))
 
 
 @lru_cache(maxsize=4)
 def _counted(folder: Path, side: str, tokenize: str, lowercase: bool) -> Mapping[str, int]:
-    from analyses.words import frequencies, tokenised
+    from analyses.tokenization import tokenised
+    from analyses.words import frequencies
     from core_models.text.binary import Prepared
 
     train = Prepared.open(folder).split("train")

@@ -15,7 +15,7 @@ import pandas as pd
 from analyses import segment_annotations
 from core_models.text.parallel import read_lines, split_lines
 from workbench import read_only
-from workbench.translations import RunError
+from workbench.errors import RunError
 from workbench.whole_files import write_whole
 
 TABLES = (".csv", ".tsv")

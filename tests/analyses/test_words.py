@@ -103,11 +103,6 @@ def test_a_system_that_writes_nothing_matches_nothing():
     assert dict(zip(ahead.ngram, ahead["first"], strict=True)) == words.frequencies(REFERENCES)
 
 
-def test_words_are_told_from_punctuation_by_sacrebleus_tokenizers():
-    assert words.tokenised(["Yes, I do."], "13a", lowercase=True) == ["yes , i do ."]
-    assert words.tokenised(["我爱你"], "zh") == ["我 爱 你"]
-
-
 def test_sides_of_different_lengths_are_refused():
     with pytest.raises(ValueError, match="1, 2 lines"):
         words.matches(["a", "b"], ["a"], {})

@@ -21,8 +21,8 @@ from tests.core_models.conftest import lay_out_run
 from workbench import cli
 from workbench.evaluation import score_table, test_set, trace_test, translate_test
 from workbench.runs import open_run
+from workbench.translation_writer import write_translations
 from workbench.translations import TestSet as TestedOn
-from workbench.translations import write_translations
 
 _NOUNS = ("dog", "man", "tree", "house", "captain", "window", "garden", "letter", "kitchen")
 _VERBS = ("sees", "loves", "finds", "carries")

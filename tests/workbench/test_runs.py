@@ -18,8 +18,9 @@ from workbench.runs import (
     open_runs,
     training_table,
 )
+from workbench.translation_writer import write_translations
 from workbench.translations import TestSet as TestedOn  # pytest collects what is called Test…
-from workbench.translations import Translations, write_translations
+from workbench.translations import Translations
 
 
 def _translation(text: str, tree: object = None) -> Translation:

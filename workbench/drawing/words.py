@@ -24,7 +24,7 @@ _OPTIONS = ("tokenize", "lowercase")
 
 def _lines(request: Request) -> tuple[dict[str, list[str]], list[str]]:
     """What each run wrote, by its short name, and the reference; words apart."""
-    from analyses.words import tokenised
+    from analyses.tokenization import tokenised
 
     opened = {run.name: run.translations(request.test) for run in request.runs}
     reference = evaluation.references(opened)[0]

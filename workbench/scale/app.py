@@ -71,7 +71,8 @@ def make_runs(root: Path, segments: int, systems: int, processes: int, seed: int
     from workbench import evaluation
     from workbench.runs import OutsideConfig
     from workbench.scale.testset import made_up_texts
-    from workbench.translations import TestSet, write_hypotheses
+    from workbench.translation_writer import write_hypotheses
+    from workbench.translations import TestSet
 
     references, written = made_up_texts(segments, systems, seed)
     test = TestSet(TEST, references[::-1], references, None)

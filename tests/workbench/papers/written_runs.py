@@ -7,8 +7,8 @@ from core_models.settings import read_yaml, write_yaml
 from core_models.text.binary import Prepared
 from workbench.runs import Run, open_run
 from workbench.training import new_run
+from workbench.translation_writer import write_hypotheses
 from workbench.translations import TestSet as TestedOn
-from workbench.translations import write_hypotheses
 
 SPOILED = "falsch"
 
