@@ -115,3 +115,10 @@ def _lock(opened: int) -> bool:
             raise
         return False
     return True
+
+
+def write_whole(path: Path, content: str | bytes) -> Path:
+    """Write a file, a text as UTF-8."""
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path

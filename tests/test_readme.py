@@ -12,7 +12,7 @@ import typer
 
 from core_models.descriptions import parts_of
 from workbench import cli
-from workbench.drawing import load
+from workbench.figures.registry import load
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

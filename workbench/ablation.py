@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 from core_models.config import ModelConfig
 from core_models.resources import data_folder
 from core_models.settings import nearest, parse
-from workbench.drawing import short_names
 from workbench.experiments.grid import BOOKKEEPING, read_experiment
-from workbench.runs import Run, RunError
+from workbench.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,7 +151,7 @@ def of_runs(runs: Sequence[Run], test: str, metric: str) -> Scored:
     import pandas as pd
 
     from analyses.seeds import score_table
-    from workbench.evaluation import references, statistics
+    from workbench.scoring import references, statistics
 
     opened = {run.name: run.translations(test) for run in runs}
     references(opened)  # refuses runs that were tested on different sentences

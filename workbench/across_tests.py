@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from workbench import evaluation
-from workbench.evaluation import METRICS, Counting
+from workbench import scoring
 from workbench.runs import Run, RunError
+from workbench.scoring import METRICS, Counting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,9 +40,7 @@ def score_table(
     counting: Counting = DEFAULT,
 ) -> pd.DataFrame:
     """test, then the columns of `evaluation.score_table`: a row a test set, metric and run that has translated it."""
-    return _each(
-        runs, tests, lambda able, test: evaluation.score_table(able, test, metrics, samples, processes, counting)
-    )
+    return _each(runs, tests, lambda able, test: scoring.score_table(able, test, metrics, samples, processes, counting))
 
 
 def comparison_table(
@@ -63,7 +61,7 @@ def comparison_table(
     found = _each(
         runs,
         compared or tests[:1],  # a baseline that is not there is refused with its name
-        lambda able, test: evaluation.comparison_table(able, test, baseline, method, metrics, counting),
+        lambda able, test: scoring.comparison_table(able, test, baseline, method, metrics, counting),
     )
     found["p_holm"] = found.groupby("metric", sort=False)["p_value"].transform(lambda values: holm(values.tolist()))
     return found

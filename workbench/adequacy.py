@@ -14,9 +14,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.evaluation import prepared_of, references
+from workbench.evaluation import prepared_of
 from workbench.kept_results import ADEQUACY, digests, keep
 from workbench.runs import Run, RunError
+from workbench.scoring import references
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from workbench.drawing import Request
-from workbench.evaluation import Counting
+from workbench.figures.request import Request
 from workbench.runs import RunError
+from workbench.scoring import Counting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,7 @@ def _counting(request: Request) -> Counting:
 @analysis("scores", "metrics", *_COUNTING)
 def _scores(request: Request) -> pd.DataFrame:
     """Corpus scores with 95 % bootstrap intervals and signatures, under the metrics of the option `metrics`."""
-    from workbench.evaluation import METRICS, score_table
+    from workbench.scoring import METRICS, score_table
 
     return score_table(request.runs, request.test, _metrics(request, *METRICS), counting=_counting(request))
 
@@ -59,7 +59,7 @@ def _scores(request: Request) -> pd.DataFrame:
 def _comparison(request: Request) -> pd.DataFrame:
     """Every run against the baseline: difference, interval, p, p after Holm; `method` is bootstrap, randomization,
     sign or bootstrap-sacrebleu (sacreBLEU's rule for p)."""
-    from workbench.evaluation import TESTS, comparison_table
+    from workbench.scoring import TESTS, comparison_table
 
     method = request.options.get("method", "bootstrap")
     if method not in TESTS:

@@ -20,10 +20,10 @@ from filelock import FileLock
 from core_models.file_marks import mended
 from core_models.run_files import RESULT, read_json
 from core_models.settings import ConfigError, parse
+from core_models.whole_files import write_whole
 from workbench import read_only
-from workbench.recipe import Recipe
+from workbench.figures.spec import Recipe
 from workbench.runs import RunError
-from workbench.whole_files import write_whole
 
 VERSION = 1
 _PATIENCE = 10.0  # seconds that a change waits for another one

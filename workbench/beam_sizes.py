@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from analyses.lines import digest
 from core_models.run_files import RESULT, read_json
+from core_models.whole_files import write_whole
 from workbench.contexts import given, read_before
 from workbench.evaluation import Step
 from workbench.runs import Run, RunError
 from workbench.translations import TestSet
-from workbench.whole_files import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd

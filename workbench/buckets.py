@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench import evaluation
+from workbench import scoring
 from workbench.frequencies import COUNTED, of_training
 from workbench.runs import Run, RunError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LENGTHS = ("source", "reference", "output")
 FREQUENCIES = ("source-frequency", "reference-frequency")
 LABEL = "label"
-METRIC_NAMES = {**evaluation.METRIC_NAMES, "length-ratio": "Length ratio", "output-length": "Output length (words)"}
+METRIC_NAMES = {**scoring.METRIC_NAMES, "length-ratio": "Length ratio", "output-length": "Output length (words)"}
 DOCUMENT = "document"
 
 
@@ -57,7 +57,7 @@ def tables(
     from analyses import buckets
 
     opened = {run.name: run.translations(test) for run in runs}
-    reference = evaluation.references(opened)[0]
+    reference = scoring.references(opened)[0]
     base = next((run for run in runs if run.name == baseline), runs[0])
     grouped, said = _grouped(base, opened[base.name], reference, grouping)
     outputs = {name: _lengths(translations.hypotheses) for name, translations in opened.items()}
@@ -66,7 +66,7 @@ def tables(
     if metric in buckets.LENGTH_METRICS:
         found = {name: buckets.length_statistics(own, expected, metric) for name, own in outputs.items()}
     else:
-        found = evaluation.statistics_of_all(runs, opened, metric)
+        found = scoring.statistics_of_all(runs, opened, metric)
     table = buckets.scores(found, grouped, samples, extra=outputs, reference_lengths=expected, baseline=baseline)
     if len(runs) < 2:
         return table, None, said

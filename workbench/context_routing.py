@@ -69,7 +69,7 @@ def _live(run: Run, test: TestSet, count: int) -> Iterator[ContextSpread]:
 
 def _key(run: Run, test: TestSet, count: int) -> str:
     """What a measurement depends on, in short."""
-    from workbench.recipe import digests
+    from workbench.run_digests import digests
 
     documents = test.documents[:count] if test.documents is not None else None
     said = [_FORMAT, digests(run, "")["model"], test.sources[:count], documents]

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from analyses.contrastive import CONTEXTS, Item, Scored
 from analyses.lines import digest
 from core_models.run_files import RESULT, read_json
+from core_models.whole_files import write_whole
 from workbench.contexts import own_outputs, readers, reads_after
 from workbench.contrastive_items import item_of
 from workbench.runs import Run, RunError
-from workbench.whole_files import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd

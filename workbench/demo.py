@@ -136,8 +136,8 @@ def build(
 
     processes: that share its systems, and on a CPU the processors. file: another grid that is named demo.
     """
-    from workbench.evaluation import score_table
     from workbench.experiments.launching import run_in_processes
+    from workbench.scoring import score_table
 
     names = systems(file)
     if not complete(root, file):

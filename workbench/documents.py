@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from workbench.contexts import reach_of, reads_translations, rows_before
-from workbench.evaluation import Counting, references, statistics_of_all
 from workbench.runs import Run, RunError
+from workbench.scoring import Counting, references, statistics_of_all
 from workbench.translations import TestSet
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from workbench.drawing import Request, short_names
 from workbench.drawing.future_cost import future_cost_pairs
-from workbench.runs import Run, RunError, training_table
+from workbench.figures.request import Request
+from workbench.runs import Run, RunError, short_names, training_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,10 +21,10 @@ from streamlit.errors import StreamlitAPIException
 
 from workbench import jobs, startable
 from workbench import view as views
-from workbench.drawing import Request, short_names
-from workbench.listing import listing
-from workbench.runs import Run, RunError, runs_folder
-from workbench.view import Known, ViewState
+from workbench.figures.request import Request
+from workbench.listing import Known, listing
+from workbench.runs import Run, RunError, runs_folder, short_names
+from workbench.view import ViewState
 from workbench.widgets import job_view, page_width, stepper
 
 _FRAME = "_frame"

@@ -27,9 +27,9 @@ from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from core_models.resources import allocator_settings
+from core_models.whole_files import write_whole
 from workbench import processes, read_only, safe_path, startable, state_folder
 from workbench.processes import Shell
-from workbench.whole_files import write_whole
 
 AT_ONCE = "WORKBENCH_JOBS"  # in the environment: how many run at the same time
 WAITING, RUNNING, ENDING, DONE = "waiting", "running", "ending", "done"

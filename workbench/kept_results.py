@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from core_models.run_files import RESULT, read_json
+from core_models.whole_files import write_whole
 from workbench.contexts import readers
 from workbench.runs import Run
-from workbench.whole_files import write_whole
 
 ADEQUACY, COUNTERPARTS, ALIGNMENT_ERROR, PROBE = KINDS = ("adequacy", "counterparts", "alignment_error", "probe")
 

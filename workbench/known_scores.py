@@ -16,9 +16,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from core_models.run_files import RECORD, read_json
+from core_models.whole_files import write_whole
 from workbench.file_digests import stamp_of
 from workbench.runs import Run
-from workbench.whole_files import write_whole
 
 
 def file_of(run: Run, test: str) -> Path:

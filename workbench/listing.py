@@ -5,16 +5,24 @@ The app asks for it at every click. Knows the files that make a run and say what
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.kept_by_files import KeptByFiles
 from workbench.run_configs import MOST_RUNS
 from workbench.runs import Run, RunError, examine, run_folders
 from workbench.translations import Translations
-from workbench.view import Known
+
+
+@dataclass(frozen=True)
+class Known:
+    """A run that can be looked at: its test sets with the number of sentences in each, and whether training ended."""
+
+    name: str
+    tests: Mapping[str, int] = field(default_factory=dict)
+    finished: bool = True
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from uuid import uuid4
 
 from core_models.config import CONFIG
 from core_models.settings import ConfigError
-from workbench import evaluation, plugins, view
-from workbench.drawing import Request, draw
+from workbench import listing, plugins, scoring, view
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import Run, RunError, open_runs
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def scores(
     runs: Sequence[Run], test: str = "test", metrics: Sequence[str] = ("bleu", "chrf"), **counting: Any
 ) -> pd.DataFrame:
     """Corpus scores with 95 % bootstrap intervals and signatures; `counting` are preset and reference."""
-    return evaluation.score_table(runs, test, metrics, counting=evaluation.Counting(**counting))
+    return scoring.score_table(runs, test, metrics, counting=scoring.Counting(**counting))
 
 
 def compare(
@@ -134,7 +135,7 @@ def compare(
     **counting: Any,
 ) -> pd.DataFrame:
     """Every run against the first: difference, interval, p and p after Holm, by one of `evaluation.TESTS`."""
-    return evaluation.comparison_table(runs, test, runs[0].name, method, metrics, evaluation.Counting(**counting))
+    return scoring.comparison_table(runs, test, runs[0].name, method, metrics, scoring.Counting(**counting))
 
 
 def analyse(
@@ -155,7 +156,7 @@ def _matching(pattern: str) -> list[str]:
     found = sorted(path for path in glob.glob(pattern) if (Path(path) / CONFIG).is_file())
     if not found:
         raise RunError(f"no run matches {pattern}; a run is a folder with a {CONFIG}")
-    known = [view.Known(path, finished=Run(Path(path), path).finished) for path in found]
+    known = [listing.Known(path, finished=Run(Path(path), path).finished) for path in found]
     return view.baselines(found, "", known)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core_models.resources import processors
-from workbench import evaluation, known_scores
+from workbench import known_scores, scoring
 from workbench.kept_by_files import KeptByFiles
 from workbench.run_configs import MOST_RUNS
 from workbench.runs import Run, RunError
@@ -129,7 +129,7 @@ def _counted(runs: Sequence[Run], test: str) -> dict[str, float]:
 
 def _bleu(run: Run, translations: Translations) -> float | None:
     with contextlib.suppress(RunError):  # texts that do not fit together: the table has an empty cell
-        return evaluation.statistics(run, translations, "bleu").total
+        return scoring.statistics(run, translations, "bleu").total
     return None
 
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import workbench.pages
 from core_models.plugins import GROUP, Plugged, brought_by, function, installed, join, joined
-from workbench import drawing
 from workbench.analysing import ANALYSES, Analysis
-from workbench.drawing import Request
+from workbench.figures.drawing import failures_named
+from workbench.figures.registry import load
+from workbench.figures.request import Request
 from workbench.runs import RunError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def analyse(name: str, request: Request) -> pd.DataFrame:
     if package := brought_by("analyses", name):
         import pandas as pd
 
-        with drawing.failures_named("analysis", name, package):
+        with failures_named("analysis", name, package):
             found = ANALYSES[name](request)
             if not isinstance(found, pd.DataFrame):
                 raise TypeError(f"gives a {type(found).__name__}, not a DataFrame")
@@ -79,7 +80,7 @@ def plugged_in() -> list[Plugged]:
     """Every part that another package brings, those with a problem too."""
     if not installed():  # nothing of ours needs to be imported to say so
         return []
-    drawing.load()
+    load()
     analyses()
     pages()
     if any(point.group in (f"{GROUP}.mechanisms", f"{GROUP}.systems") for point in installed()):

@@ -188,7 +188,7 @@ def _from_store(store: TraceStore, kind: str, side: str, given: Forced) -> Itera
 
 def _key(run: Run, side: str, given: Forced, state: str) -> str:
     """What a measurement depends on, in short."""
-    from workbench.recipe import digests
+    from workbench.run_digests import digests
 
     made = given.whose.translations(given.test)
     before = texts_before(run, made.test_set, made.hypotheses)

@@ -34,6 +34,10 @@ from workbench.translations import Translations
 if TYPE_CHECKING:
     import pandas as pd
 
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 __all__ = [
     "OUTSIDE",
     "OutsideConfig",
@@ -358,3 +362,9 @@ def training_table(runs: Iterable[Run]) -> pd.DataFrame:
                     named = name if shared else prefix + name
                     rows.append({"run": run.name, **place, "name": named, "value": float(value)})
     return pd.DataFrame(rows, columns=["run", "step", "epoch", "tokens", "seconds", "name", "value"])
+
+
+def short_names(runs: Sequence[Run]) -> dict[str, str]:
+    """Run names for legends: the last part of the path where that tells them apart."""
+    last = [run.name.rsplit("/", 1)[-1] for run in runs]
+    return {run.name: short if last.count(short) == 1 else run.name for run, short in zip(runs, last, strict=True)}

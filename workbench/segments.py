@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analyses.sentences import Sentences, segment_scores, sentence_table
-from workbench import evaluation, segment_annotations
-from workbench.drawing import Request, short_names
+from workbench import scoring, segment_annotations
+from workbench.figures.request import Request
+from workbench.runs import short_names
 
 DOCUMENT = "document"
 
@@ -22,13 +23,13 @@ def of_request(request: Request, metrics: Sequence[str], root: Path) -> tuple[Se
     """
     names = short_names(request.runs)
     opened = {run.name: run.translations(request.test) for run in request.runs}
-    evaluation.check_alike(opened)
+    scoring.check_alike(opened)
     test = next(iter(opened.values())).test_set
     scores = {}
     if test.references is not None:
         for metric in metrics:
-            found = evaluation.statistics_of_all(request.runs, opened, metric)
-            scores[evaluation.METRIC_NAMES[metric]] = {
+            found = scoring.statistics_of_all(request.runs, opened, metric)
+            scores[scoring.METRIC_NAMES[metric]] = {
                 names[run]: segment_scores(statistics) for run, statistics in found.items()
             }
     given, problems = segment_annotations.read_all(root, request.test, len(test.sources))

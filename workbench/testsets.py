@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from workbench.evaluation import Counting, references, statistics_of_all
 from workbench.runs import Run, RunError
+from workbench.scoring import Counting, references, statistics_of_all
 
 if TYPE_CHECKING:
     import pandas as pd

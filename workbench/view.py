@@ -8,21 +8,13 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from workbench.figures import theme
+from workbench.listing import Known
 
 MOST_RUNS = 6
 _DEFAULT = "the default is shown"
-
-
-@dataclass(frozen=True)
-class Known:
-    """A run that can be looked at: its test sets with the number of sentences in each, and whether training ended."""
-
-    name: str
-    tests: Mapping[str, int] = field(default_factory=dict)
-    finished: bool = True
 
 
 @dataclass(frozen=True)

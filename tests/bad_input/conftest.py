@@ -19,8 +19,9 @@ from core_models.training.fit import fit
 from core_models.translator import Translation
 from tests.core_models.conftest import lay_out_run
 from workbench import cli
-from workbench.evaluation import score_table, test_set, trace_test, translate_test
+from workbench.evaluation import test_set, trace_test, translate_test
 from workbench.runs import open_run
+from workbench.scoring import score_table
 from workbench.translation_writer import write_translations
 from workbench.translations import TestSet as TestedOn
 

@@ -14,12 +14,13 @@ from core_models.text.parallel import write_lines
 from tests.bad_input.conftest import SOURCES, TARGETS
 from tests.workbench.figures.heat_maps import heat_of
 from tests.workbench.pages.app_pages import charts, open_page, texts
-from workbench.drawing import Request, draw
 from workbench.export.files import save
 from workbench.figures.axes import token_axis
+from workbench.figures.drawing import draw
 from workbench.figures.fonts import missing_glyphs
 from workbench.figures.grammar import Figure, Panel
 from workbench.figures.plotly_renderer import to_plotly
+from workbench.figures.request import Request
 from workbench.outside import bring_in, read_test_set
 from workbench.runs import list_runs
 

@@ -6,7 +6,8 @@ import torch
 
 from core_models.mechanisms.base import Mechanism, Place
 from core_models.systems import Entry
-from workbench import drawing, frame
+from workbench import frame
+from workbench.figures.request import named, styles
 from workbench.figures.scores import score_dots
 from workbench.widgets import figure_view
 
@@ -35,7 +36,7 @@ def output_words(request):
 
 def draw_output_words(request):
     table = output_words(request).rename(columns={"words": "score"}).assign(metric="words", low=float("nan"))
-    return score_dots(drawing.named(table.assign(high=float("nan")), request), styles=drawing.styles(request))
+    return score_dots(named(table.assign(high=float("nan")), request), styles=styles(request))
 
 
 def page():

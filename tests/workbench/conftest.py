@@ -11,7 +11,7 @@ import yaml
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that tests start; our own is held by tests/conftest
 
 from tests.workbench.browsing import BROWSER, FLAGS
-from workbench import demo, evaluation
+from workbench import demo, evaluation, scoring
 from workbench.experiments.grid import read_experiment
 from workbench.experiments.running import run_experiment
 from workbench.runs import Run, open_run
@@ -65,7 +65,7 @@ def graded_runs(copied_runs) -> list[Run]:
         worse = [" ".join("falsch" if drawn.random() < spoiled else word for word in line.split()) for line in lines]
         (folder / "hypotheses.txt").write_text("".join(f"{line}\n" for line in worse), encoding="utf-8")
         runs.append(run)
-    evaluation.score_table(runs, "test", samples=10)
+    scoring.score_table(runs, "test", samples=10)
     return runs
 
 

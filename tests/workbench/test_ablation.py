@@ -6,11 +6,12 @@ import shutil
 import pandas as pd
 import pytest
 
-from workbench import ablation, evaluation
-from workbench.drawing import Request, draw
+from workbench import ablation, scoring
 from workbench.figures.ablation import ablation as drawn
 from workbench.figures.ablation import ablation_cost
+from workbench.figures.drawing import draw
 from workbench.figures.grammar import Line, Points, Rule
+from workbench.figures.request import Request
 from workbench.papers.swept import printed_costs, printed_notes, printed_scores
 from workbench.runs import RunError, open_run
 from workbench.widgets import figure_view
@@ -144,7 +145,7 @@ def test_few_numbers_stand_by_their_size_and_names_one_by_one(grid):
 
 def test_runs_that_differ_in_an_option_are_scored_against_the_one_without_it(demo_runs):
     runs = tuple(open_run(f"demo/{name}", demo_runs) for name in ("transformer", "future-cost-1", "future-cost-2"))
-    wanted = evaluation.score_table(runs, "test", ["bleu"]).set_index("system")
+    wanted = scoring.score_table(runs, "test", ["bleu"]).set_index("system")
     figure = draw("ablation", Request(runs, "test", options={"option": "model"}))
     table = figure.table
     points = table[(table.mark == "points") & (table.series == "future-cost")]

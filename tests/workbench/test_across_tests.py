@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 from analyses.significance import holm
 from core_models.text.parallel import write_lines
 from tests.workbench.pages.app_pages import charts, codes, open_page, traces
-from workbench import across_tests, cli, evaluation, outside
-from workbench.drawing import Request, draw
-from workbench.recipe import digests_of
+from workbench import across_tests, cli, outside, scoring
+from workbench.figures.drawing import draw
+from workbench.figures.provenance import digests_of
+from workbench.figures.request import Request
 from workbench.runs import RunError, list_runs, open_run
 
 TESTS = ("news", "talks")
@@ -68,9 +69,7 @@ def test_every_score_is_sacrebleus_of_its_test_set_and_a_mean_is_over_test_sets(
 def test_differences_are_those_of_each_test_set_under_one_correction(runs):
     found = across_tests.comparison_table(runs, TESTS, "outside/plain", "bootstrap", ["bleu", "chrf"])
     for metric in ("bleu", "chrf"):
-        alone = [
-            evaluation.comparison_table(runs, test, "outside/plain", "bootstrap", [metric]).p_value for test in TESTS
-        ]
+        alone = [scoring.comparison_table(runs, test, "outside/plain", "bootstrap", [metric]).p_value for test in TESTS]
         rows = found[found["metric"] == metric]
         assert rows["test"].tolist() == ["news", "news", "talks", "talks"]
         np.testing.assert_array_equal(rows["p_value"], np.concatenate(alone))

@@ -7,7 +7,8 @@ from analyses import aligner as aligners
 from tests.workbench.pages.app_pages import axis_titles, charts, open_page, runs_of, traces
 from workbench import adequacy, kept_results, notebook
 from workbench.cli import app
-from workbench.drawing import Request, draw
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.papers import measured
 from workbench.runs import RunError, open_run
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from core_models.text.parallel import write_lines
-from workbench import cli, evaluation, notebook
+from workbench import cli, notebook, scoring
 from workbench.analysing import ANALYSES
 from workbench.runs import RunError, open_run
 
@@ -48,10 +48,10 @@ def test_every_analysis_is_listed_with_what_it_is():
 
 def test_scores_and_differences_are_those_of_the_page(runs):
     found = notebook.analyse("scores", runs, metrics="chrf", preset="lowercase")
-    wanted = evaluation.score_table(runs, "test", ["chrf"], counting=evaluation.Counting("lowercase"))
+    wanted = scoring.score_table(runs, "test", ["chrf"], counting=scoring.Counting("lowercase"))
     pd.testing.assert_frame_equal(found, wanted)
     found = notebook.analyse("comparison", runs, baseline="future-cost-1", method="randomization")
-    wanted = evaluation.comparison_table(runs, "test", "future-cost-1", "randomization")
+    wanted = scoring.comparison_table(runs, "test", "future-cost-1", "randomization")
     pd.testing.assert_frame_equal(found, wanted)
 
 

@@ -16,13 +16,14 @@ from typer.testing import CliRunner
 
 from core_models.file_marks import MARK
 from workbench import basket, cli, recipe
-from workbench.drawing import Request
 from workbench.export.bundle import VENUES, width_at, write_bundle
 from workbench.export.files import save, table_digest
-from workbench.figures import theme
+from workbench.figures import spec, theme
 from workbench.figures.fonts import MissingGlyphs
 from workbench.figures.grammar import Axis, Figure, Line, Panel
-from workbench.recipe import Drawn, Recipe
+from workbench.figures.request import Request
+from workbench.figures.spec import Recipe
+from workbench.recipe import Drawn
 from workbench.runs import RunError, open_run
 
 CURVES = Recipe(drawing="training-curves", runs=("demo/transformer", "demo/future-cost-2"), test="test")
@@ -51,13 +52,13 @@ def test_what_is_put_in_comes_out_in_its_order_after_a_restart(tmp_path):
 def test_a_recipe_of_a_request_is_the_request_again(demo_runs):
     runs = tuple(open_run(f"demo/{name}", demo_runs) for name in ("future-cost-1", "transformer"))
     request = Request(runs, "test", 7, "demo/transformer", {"metrics": ("bleu", "ter"), "merge": True, "minimum": 0.5})
-    made = recipe.recipe_of("beam-diff", request)
+    made = spec.recipe_of("beam-diff", request)
     read = Recipe.model_validate_json(made.model_dump_json())
     assert read == made
     again = recipe.request_of(read, demo_runs)
     assert replace(again, options={}) == replace(request, options={})
     assert again.options == {"metrics": ["bleu", "ter"], "merge": True, "minimum": 0.5}
-    assert recipe.recipe_of("scores", request).sentence == 0, "a figure of a whole test set shows no sentence"
+    assert spec.recipe_of("scores", request).sentence == 0, "a figure of a whole test set shows no sentence"
 
 
 def test_writers_at_the_same_time_lose_nothing(tmp_path):

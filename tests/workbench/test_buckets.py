@@ -9,7 +9,8 @@ from sacrebleu.metrics import BLEU
 from analyses import buckets as analysis
 from workbench import buckets, evaluation
 from workbench.buckets import Grouping
-from workbench.drawing import Request, draw
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import RunError
 
 

@@ -16,7 +16,7 @@ import core_models
 from analyses.scores import PRESETS
 from core_models.building import build, parameters
 from core_models.systems import SYSTEMS, catalogue
-from workbench import cli, evaluation, segment_annotations
+from workbench import cli, scoring, segment_annotations
 from workbench.runs import open_run
 
 COMMANDS = (
@@ -196,7 +196,7 @@ def test_scores_of_given_translations_are_the_translators(demo_runs, tmp_path):
 def test_evaluate_prints_the_score_table_and_translates_what_is_still_to_do(folders):
     shutil.rmtree(folders[1] / "translations")
     rows = _table(invoke("evaluate", *folders[:2], "--test", "test", "--metrics", "chrf,ter", "--samples", 50))
-    expected = evaluation.score_table([open_run(path) for path in folders[:2]], "test", ["chrf", "ter"], 50)
+    expected = scoring.score_table([open_run(path) for path in folders[:2]], "test", ["chrf", "ter"], 50)
     assert [(row["system"], row["metric"], row["score"]) for row in rows] == [
         (row.system, row.metric, f"{row.score:.4f}") for row in expected.itertuples()
     ]
@@ -214,7 +214,7 @@ def test_compare_prints_the_comparison_table(graded_runs, method):
     rows = _table(
         invoke("compare", *(run.folder for run in graded_runs), "--method", method, "--baseline", "future-cost-1")
     )
-    expected = evaluation.comparison_table(graded_runs, "test", "future-cost-1", method)
+    expected = scoring.comparison_table(graded_runs, "test", "future-cost-1", method)
     assert [(row["system"], row["delta"], row["p_value"], row["p_holm"]) for row in rows] == [
         (row.system, f"{row.delta:.4f}", f"{row.p_value:.4f}", f"{row.p_holm:.4f}") for row in expected.itertuples()
     ]
@@ -252,7 +252,7 @@ def test_a_figure_is_drawn_into_a_file_a_table_or_a_folder(graded_runs, tmp_path
     drawn = {
         row[header.index("series")]: float(row[header.index("score")]) for row in rows if row[header.index("score")]
     }
-    table = evaluation.score_table(graded_runs[:2], "test", ["bleu"])
+    table = scoring.score_table(graded_runs[:2], "test", ["bleu"])
     assert drawn == pytest.approx(dict(zip(table.system, table.score, strict=True)))
     said = invoke("figure", "training-curves", *runs, "--out", tmp_path / "bundle")
     assert {Path(line).suffix for line in said.splitlines()} == {".pdf", ".svg", ".png", ".csv", ".json", ".tex"}

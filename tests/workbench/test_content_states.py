@@ -10,9 +10,10 @@ from analyses import content_states, past_future_truth
 from tests.workbench.pages.app_pages import runs_of
 from workbench import content_states as measuring
 from workbench import evaluation
-from workbench.drawing import Request, draw
 from workbench.drawing.past_future_truth import POSITION, against_truth
 from workbench.figures.content_states import MOST_COVERED
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.past_future import coverage_form, measured
 from workbench.runs import RunError, open_run
 from workbench.training import new_run, train

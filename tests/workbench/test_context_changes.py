@@ -7,7 +7,8 @@ import core_models
 from analyses.context_routing import moved
 from workbench.context_changes import BACKWARDS, NONE, OTHER, SENTENCE, SWAPPED, WORD, changes, variants
 from workbench.contexts import Before, before, rows_before
-from workbench.drawing import Request, draw
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import RunError, open_run
 from workbench.translations import TestSet as TestedOn
 

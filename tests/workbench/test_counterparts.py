@@ -7,7 +7,8 @@ from tests.workbench.papers.written_runs import seeded
 from workbench import kept_results
 from workbench.cli import app
 from workbench.counterparts import WHOLE, by_sentence, exact_table, over_seeds_table, statistics
-from workbench.drawing import Request, draw
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import RunError, open_run
 
 

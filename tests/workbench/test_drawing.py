@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 
 from analyses import beam, words
 from analyses.future_cost import calibration
-from workbench import buckets, drawing, evaluation
-from workbench.drawing import Request, draw, future_cost, load
+from workbench import buckets, evaluation, scoring
+from workbench.drawing import future_cost
 from workbench.figures import theme
-from workbench.runs import Run, RunError, open_run, training_table
+from workbench.figures.drawing import draw
+from workbench.figures.registry import OPTIONS, load
+from workbench.figures.request import Request, looks, styles
+from workbench.runs import Run, RunError, open_run, short_names, training_table
 
 SHORT = ("transformer", "future-cost-1", "future-cost-2")
 
@@ -32,10 +35,10 @@ def _drawn(figure, series, panel, mark="line"):
 
 
 def _check_scores(figure, request):
-    wanted = evaluation.score_table(request.runs, request.test, ("bleu", "chrf"))
+    wanted = scoring.score_table(request.runs, request.test, ("bleu", "chrf"))
     panels = {panel.x.label: panel for panel in figure.panels}
     for row in wanted.itertuples():
-        marks = panels[evaluation.METRIC_NAMES[row.metric]].marks
+        marks = panels[scoring.METRIC_NAMES[row.metric]].marks
         (found,) = next(mark for mark in marks if mark.series == row.system.rsplit("/")[-1]).rows().itertuples()
         assert (found.score, found.low, found.high) == (row.score, row.low, row.high)
 
@@ -213,7 +216,7 @@ def test_names_are_short_only_where_that_tells_them_apart(copied_runs):
     shutil.copytree(copied_runs / "demo", copied_runs / "again")
     two = [open_run(f"{folder}/transformer", copied_runs) for folder in ("demo", "again")]
     one = open_run("demo/future-cost-1", copied_runs)
-    assert list(drawing.short_names([*two, one]).values()) == ["demo/transformer", "again/transformer", "future-cost-1"]
+    assert list(short_names([*two, one]).values()) == ["demo/transformer", "again/transformer", "future-cost-1"]
 
 
 def test_a_run_looks_the_same_whatever_of_the_chosen_runs_is_drawn():
@@ -221,13 +224,13 @@ def test_a_run_looks_the_same_whatever_of_the_chosen_runs_is_drawn():
     either; the name alone decides on the colour."""
     names = ("gdr", "transformer", "rnnsearch", "qcn", "future-cost-1", "han")
     chosen = tuple(Run(Path("runs", name), f"demo/{name}") for name in names)
-    wanted = drawing.styles(Request(chosen))
+    wanted = styles(Request(chosen))
     assert len({(style.dash, style.marker) for style in wanted.values()}) == len(names)
     for some in itertools.permutations(chosen, 2):
-        shown = drawing.styles(Request(some, among=chosen))
+        shown = styles(Request(some, among=chosen))
         assert shown == {run.folder.name: wanted[run.folder.name] for run in some}
-        assert drawing.styles(Request((*some, *(run for run in chosen if run not in some)))) == wanted
-    beside = drawing.styles(Request((Run(Path("runs", "aol"), "demo/aol"), chosen[0]), among=chosen))
+        assert styles(Request((*some, *(run for run in chosen if run not in some)))) == wanted
+    beside = styles(Request((Run(Path("runs", "aol"), "demo/aol"), chosen[0]), among=chosen))
     assert beside["gdr"] == wanted["gdr"]
     assert (beside["aol"].dash, beside["aol"].marker) not in {(one.dash, one.marker) for one in wanted.values()}
 
@@ -238,8 +241,8 @@ def test_a_run_keeps_its_colour_whoever_joins(others, data):
     """In any company, of systems of the catalogue or of runs with names of one's own; and no two lines look alike."""
     known = st.sampled_from(["transformer", "rnnsearch", "gdr", "gdr-bow", "han", "em-routing", "future-cost-1"])
     named = [f"demo/{data.draw(known)}", f"mine/{data.draw(st.text('xyz', min_size=1))}"]
-    alone = [drawing.looks([Run(Path("runs", name), name)])[name] for name in named]
-    together = drawing.looks([Run(Path("runs", name), name) for name in dict.fromkeys([*named, *others])])
+    alone = [looks([Run(Path("runs", name), name)])[name] for name in named]
+    together = looks([Run(Path("runs", name), name) for name in dict.fromkeys([*named, *others])])
     assert [together[name].colour for name in named] == [style.colour for style in alone]
     assert len({(style.dash, style.marker) for style in together.values()}) == len(together)
 
@@ -280,7 +283,7 @@ def test_an_unknown_figure_is_answered_with_the_nearest(runs):
     _expect("no run is chosen", "scores", ())
 
 
-@pytest.mark.parametrize("name", [name for name in load() if name in CASES or name in drawing.OPTIONS])
+@pytest.mark.parametrize("name", [name for name in load() if name in CASES or name in OPTIONS])
 def test_an_option_that_no_one_reads_is_refused(name, runs):
     _expect("no_such", name, runs, options={"no_such": 1})
 

@@ -6,9 +6,10 @@ import pytest
 
 from tests.workbench.test_drawing import CASES, SHORT
 from workbench import cli
-from workbench.drawing import Request, draw, short_names
-from workbench.recipe import figure_command
-from workbench.runs import open_run
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
+from workbench.figures.spec import figure_command
+from workbench.runs import open_run, short_names
 
 
 def check_printed_command(name, request, tmp_path):

@@ -6,8 +6,9 @@ import pytest
 from analyses import words
 from tests.workbench.pages.app_pages import codes, open_page, texts
 from workbench import evaluation
-from workbench.drawing import Request, draw
 from workbench.drawing import words as word_drawings
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import RunError
 
 

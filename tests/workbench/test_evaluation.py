@@ -13,8 +13,8 @@ import core_models
 from analyses import significance
 from analyses.scores import extract
 from core_models.traces import TraceStore
-from workbench import beam_sizes, evaluation, segments
-from workbench.drawing import Request
+from workbench import beam_sizes, evaluation, scoring, segments
+from workbench.figures.request import Request
 from workbench.runs import RunError, open_run
 
 SCORERS = {"bleu": BLEU(), "chrf": CHRF(), "ter": TER()}
@@ -26,7 +26,7 @@ def _lines(run, name):
 
 
 def test_scores_are_those_of_sacrebleu_on_the_files(graded_runs):
-    table = evaluation.score_table(graded_runs, "test", samples=100)
+    table = scoring.score_table(graded_runs, "test", samples=100)
     assert len(table) == 9
     for row in table.itertuples():
         run = next(run for run in graded_runs if run.name == row.system)
@@ -40,9 +40,9 @@ def test_scores_are_those_of_sacrebleu_on_the_files(graded_runs):
     assert 0 < bleu[0] < bleu[1] < bleu[2] < 100, "fewer spoiled words, more BLEU"
 
 
-@pytest.mark.parametrize("method", list(evaluation.TESTS))
+@pytest.mark.parametrize("method", list(scoring.TESTS))
 def test_comparisons_are_those_of_the_analyses_with_holm_over_the_runs(graded_runs, method):
-    found = evaluation.comparison_table(graded_runs, "test", "future-cost-1", method, ["bleu", "ter"])
+    found = scoring.comparison_table(graded_runs, "test", "future-cost-1", method, ["bleu", "ter"])
     compare = {
         "bootstrap": significance.paired_bootstrap,
         "randomization": significance.approximate_randomization,
@@ -72,17 +72,17 @@ def test_comparisons_are_those_of_the_analyses_with_holm_over_the_runs(graded_ru
 
 def test_a_baseline_that_is_not_compared_is_refused(graded_runs):
     with pytest.raises(RunError, match="'nobody' is not among the runs compared: transformer, "):
-        evaluation.comparison_table(graded_runs, "test", "nobody")
+        scoring.comparison_table(graded_runs, "test", "nobody")
 
 
 def test_references_that_differ_are_refused(graded_runs):
     path = graded_runs[1].folder / "translations" / "test" / "references.txt"
     path.write_text(path.read_text(encoding="utf-8").replace("der", "die", 1), encoding="utf-8")
     with pytest.raises(RunError, match="future-cost-1 and transformer were tested on different versions of test"):
-        evaluation.score_table(graded_runs, "test")
+        scoring.score_table(graded_runs, "test")
     path.unlink()
     with pytest.raises(RunError, match="future-cost-1: the test set test has no references"):
-        evaluation.score_table(graded_runs[1:], "test")
+        scoring.score_table(graded_runs[1:], "test")
 
 
 @pytest.mark.parametrize("references", [True, False])
@@ -99,33 +99,33 @@ def test_sources_that_differ_are_refused(graded_runs, references):
     with pytest.raises(RunError, match=different):
         segments.of_request(request, ["bleu"], root)
     with pytest.raises(RunError, match=different if references else "has no references"):
-        evaluation.score_table(graded_runs, "test")
+        scoring.score_table(graded_runs, "test")
 
 
 def test_statistics_are_read_the_second_time_and_a_damaged_cache_is_mended(graded_runs):
     run = graded_runs[0]
     shutil.rmtree(run.statistics)
-    first = evaluation.statistics(run, run.translations("test"), "bleu")
+    first = scoring.statistics(run, run.translations("test"), "bleu")
     (cached,) = run.statistics.glob("*.npz")
     written = cached.stat().st_mtime_ns
-    assert np.array_equal(evaluation.statistics(run, run.translations("test"), "bleu").values, first.values)
+    assert np.array_equal(scoring.statistics(run, run.translations("test"), "bleu").values, first.values)
     assert cached.stat().st_mtime_ns == written, "it was counted again"
     made_up = np.arange(first.values.size).reshape(first.values.shape)  # what extraction could never give
     np.savez(cached, values=made_up, digest=np.array(""))
-    assert np.array_equal(evaluation.statistics(run, run.translations("test"), "bleu").values, first.values)
+    assert np.array_equal(scoring.statistics(run, run.translations("test"), "bleu").values, first.values)
     assert cached.stat().st_mtime_ns != written
     cached.write_bytes(cached.read_bytes()[:50])
-    assert np.array_equal(evaluation.statistics(run, run.translations("test"), "bleu").values, first.values)
+    assert np.array_equal(scoring.statistics(run, run.translations("test"), "bleu").values, first.values)
     with np.load(cached) as stored:
         assert np.array_equal(stored["values"], first.values)
 
 
 def test_other_translations_have_other_statistics(graded_runs):
     run = graded_runs[0]
-    before = evaluation.statistics(run, run.translations("test"), "chrf")
+    before = scoring.statistics(run, run.translations("test"), "chrf")
     path = run.folder / "translations" / "test" / "hypotheses.txt"
     path.write_text(path.read_text(encoding="utf-8").replace("falsch", "richtig"), encoding="utf-8")
-    assert not np.array_equal(before.values, evaluation.statistics(run, run.translations("test"), "chrf").values)
+    assert not np.array_equal(before.values, scoring.statistics(run, run.translations("test"), "chrf").values)
 
 
 def test_translating_a_test_set_gives_what_the_translator_gives_in_the_order_of_the_file(demo_runs):
@@ -192,7 +192,7 @@ def test_data_that_has_gone_is_named(copied_runs):
     run = open_run(copied_runs / "demo" / "transformer")
     with pytest.raises(RunError, match=r"its data is not at hand .* give the test set as files"):
         evaluation.test_set(run, "test")
-    assert isinstance(evaluation.score_table([run], "test", ["chrf"], 10), pd.DataFrame), "scores need the run alone"
+    assert isinstance(scoring.score_table([run], "test", ["chrf"], 10), pd.DataFrame), "scores need the run alone"
 
 
 def test_a_checkpoint_is_a_system_of_its_own(copied_runs):
@@ -209,7 +209,7 @@ def test_a_checkpoint_is_a_system_of_its_own(copied_runs):
         found.text for found in core_models.load(f"{folder}@{step}").translate(test.sources, test.documents)
     ]
     assert (folder / "translations" / "test" / "hypotheses.txt").read_bytes() == before
-    table = evaluation.score_table([whole, part], "test", ("bleu",), samples=10)
+    table = scoring.score_table([whole, part], "test", ("bleu",), samples=10)
     assert list(table["system"]) == [whole.name, part.name]
     with pytest.raises(RunError, match=rf"workbench translate \S+/transformer@{int(step)} --test test --trees"):
         part.translations("test").tree(0)

@@ -10,8 +10,8 @@ import yaml
 import core_models
 from analyses.attention import joined, to_words
 from workbench import beam_sizes, content_states, evaluation, past_future, rescoring, routing
-from workbench.drawing import Request
 from workbench.drawing.alignment import compared_table
+from workbench.figures.request import Request
 from workbench.kept_results import ALIGNMENT_ERROR, PROBE, digests, keep, kept
 from workbench.past_future_probe import read_by_probe
 from workbench.routing import forced

@@ -8,8 +8,8 @@ import pytest
 from analyses import meteor, scores
 from analyses.significance import bootstrap_interval
 from tests.workbench.pages.app_pages import charts, open_page, runs_of
-from workbench import buckets, cli, evaluation, segments
-from workbench.drawing import Request
+from workbench import buckets, cli, scoring, segments
+from workbench.figures.request import Request
 
 pytest.importorskip("nltk")
 LABEL = meteor.label()
@@ -34,13 +34,13 @@ def own(run):
 
 
 def test_scores_and_tests_have_it_with_its_signature_and_interval(runs):
-    table = evaluation.score_table(runs, "test", ["meteor"])
+    table = scoring.score_table(runs, "test", ["meteor"])
     for run, row in zip(runs, table.itertuples(), strict=True):
         interval = bootstrap_interval(own(run))
         assert (row.score, row.low, row.high) == pytest.approx((interval.score, interval.low, interval.high))
         assert "match:exact+stem" in row.signature
         assert "mean of segments" in row.signature
-    (compared,) = evaluation.comparison_table(runs, "test", runs[0].name, metrics=["meteor"]).itertuples()
+    (compared,) = scoring.comparison_table(runs, "test", runs[0].name, metrics=["meteor"]).itertuples()
     assert compared.delta == pytest.approx(own(runs[1]).total - own(runs[0]).total)
     assert compared.delta > 0, "fewer of its words are spoiled"
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from workbench import evaluation, notebook
-from workbench.drawing import Request, draw
+from workbench import notebook, scoring
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import RunError
 
 README = Path(__file__).resolve().parents[2] / "README.md"
@@ -107,6 +108,6 @@ def test_an_error_is_its_sentence(demo_runs):
 
 def test_scores_and_tests_are_those_of_evaluation(runs):
     scores = notebook.scores(runs, metrics=["chrf"], preset="default")
-    assert scores.equals(evaluation.score_table(runs, "test", ["chrf"]))
+    assert scores.equals(scoring.score_table(runs, "test", ["chrf"]))
     tests = notebook.compare(runs, method="sign")
-    assert tests.equals(evaluation.comparison_table(runs, "test", "transformer", "sign"))
+    assert tests.equals(scoring.comparison_table(runs, "test", "transformer", "sign"))

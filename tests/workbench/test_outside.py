@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 from core_models.text.parallel import TextError, write_lines
 from tests.workbench.pages.app_pages import codes, open_page, texts
-from workbench import evaluation, outside, overview, testsets
+from workbench import evaluation, outside, overview, scoring, testsets
 from workbench.cli import app
-from workbench.evaluation import Counting
 from workbench.runs import RunError, list_runs, open_run
+from workbench.scoring import Counting
 
 SOURCES = ["das ist ein Haus .", "der Hund läuft schnell durch den Wald .", "ja", "eine Katze und ein Hund ."]
 FIRST = ["this is a house .", "The dog runs quickly through the woods .", "yes", "a cat and a dog ."]
@@ -59,18 +59,18 @@ def test_files_come_back_as_they_were(runs):
 @pytest.mark.parametrize("reference", [0, 1, 2])
 def test_scores_are_sacrebleus_with_one_or_several_references(runs, reference):
     towards = [[FIRST, SECOND], [FIRST], [SECOND]][reference]
-    table = evaluation.score_table(runs, "small", ["bleu", "chrf"], 10, counting=Counting("default", reference))
+    table = scoring.score_table(runs, "small", ["bleu", "chrf"], 10, counting=Counting("default", reference))
     for row in table.itertuples():
         metric = BLEU() if row.metric == "bleu" else CHRF()
         wanted = metric.corpus_score(SYSTEMS[row.system.partition("/")[2]], towards).score
         assert row.score == pytest.approx(wanted, abs=1e-12)
         assert f"nrefs:{len(towards)}" in row.signature
     with pytest.raises(RunError, match="has 2 references, from 1; there is no reference 3"):
-        evaluation.score_table(runs, "small", ["bleu"], 10, counting=Counting("default", 3))
+        scoring.score_table(runs, "small", ["bleu"], 10, counting=Counting("default", 3))
 
 
 def test_a_preset_of_a_paper_counts_as_its_script_does(runs):
-    table = evaluation.score_table(runs, "small", ["bleu"], 10, counting=Counting("pfrnn-zh-en"))
+    table = scoring.score_table(runs, "small", ["bleu"], 10, counting=Counting("pfrnn-zh-en"))
     metric = BLEU(tokenize="none", smooth_method="none", lowercase=True)
     for row in table.itertuples():
         wanted = metric.corpus_score(SYSTEMS[row.system.partition("/")[2]], [FIRST, SECOND]).score

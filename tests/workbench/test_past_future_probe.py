@@ -8,7 +8,8 @@ import pytest
 
 from analyses.past_future_truth import areas, cells
 from workbench import kept_results
-from workbench.drawing import Request, draw
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.past_future_probe import labels_of, read_by_probe
 from workbench.runs import RunError, open_run
 from workbench.true_links import Truth, truths

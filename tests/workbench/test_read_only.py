@@ -8,10 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from analyses.kept_arrays import write_arrays
+from core_models import whole_files
 from tests.workbench.app_server import serving
 from tests.workbench.pages.app_pages import charts, open_page, texts
-from workbench import basket, cli, jobs, processes, rating, read_only, segment_annotations, whole_files
-from workbench.recipe import Recipe
+from workbench import basket, cli, jobs, processes, rating, read_only, segment_annotations
+from workbench.figures.spec import Recipe
 from workbench.runs import list_runs
 
 

@@ -10,10 +10,10 @@ from html.parser import HTMLParser
 import pytest
 from typer.testing import CliRunner
 
-from workbench import basket, cli, evaluation, recipe
-from workbench.drawing import Request
+from workbench import basket, cli, recipe, scoring
 from workbench.export.report import MOST_ROWS, report, table_html, usual_figures
-from workbench.recipe import Recipe
+from workbench.figures.request import Request
+from workbench.figures.spec import Recipe
 from workbench.runs import open_run
 
 NASTY = "<script>alert(1)</script> & \"quoted\" 'x' <img src=http://elsewhere/x.png>"
@@ -61,11 +61,11 @@ def test_nothing_is_fetched_and_no_text_is_markup(html):
 
 def test_scores_with_tests_and_signatures_stand_in_it(html, request_):
     text = " ".join(_Read(html).texts)
-    scores = evaluation.score_table(request_.runs, "test", ("bleu", "chrf"))
+    scores = scoring.score_table(request_.runs, "test", ("bleu", "chrf"))
     for row in scores.itertuples():
         assert f"{row.score:.2f}" in text
         assert row.signature in text
-    tests = evaluation.comparison_table(request_.runs, "test", "demo/transformer", metrics=("bleu", "chrf"))
+    tests = scoring.comparison_table(request_.runs, "test", "demo/transformer", metrics=("bleu", "chrf"))
     for row in tests.itertuples():
         assert f"{row.p_holm:.4f}" in text
         assert f"{row.delta:+.2f}" in text

@@ -11,8 +11,9 @@ import core_models
 from tests.workbench.pages.app_pages import runs_of
 from workbench import rescoring
 from workbench.cli import app
-from workbench.drawing import Request, draw
 from workbench.drawing.rescoring import ONES, SEARCH, weights_table
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import RunError, open_run
 
 
@@ -56,7 +57,7 @@ def test_every_hypothesis_has_its_parts_and_its_bleu(scored):
 
 
 def test_the_searchs_choice_has_the_runs_own_score(scored):
-    from workbench.evaluation import score_table
+    from workbench.scoring import score_table
 
     table = weights_table(Request((scored,), "test")).set_index("choice")
     own = score_table([scored], "test", ["bleu"])

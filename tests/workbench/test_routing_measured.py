@@ -14,8 +14,9 @@ from core_models.routing import em_routing
 from core_models.translator import Translator
 from core_models.untrained import untrained
 from workbench import routing
-from workbench.drawing import Request, draw
 from workbench.evaluation import trace_test
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import RunError, open_run
 from workbench.training import new_run, train
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench import view
-from workbench.view import Known, ViewState, from_query
+from workbench.listing import Known
+from workbench.view import ViewState, from_query
 
 SHELF = [
     Known("demo/future-cost-1", {"test": 30, "dev": 12}),

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analyses.efficiency import SPEEDS
+from core_models.whole_files import write_whole
 from workbench.runs import RunError
 from workbench.translations import read_records
-from workbench.whole_files import write_whole
 
 Record = dict[str, Any]
 

@@ -137,7 +137,7 @@ def measured(tasks: Iterable[Task], shape: Shape, device: str, csv: Path) -> Ite
     """The row of every task, and whether it had been kept; each is in the file before it is handed out."""
     import pandas as pd
 
-    from workbench.whole_files import write_whole
+    from core_models.whole_files import write_whole
 
     rows: list[Row] = []
     if csv.exists():

@@ -21,11 +21,11 @@ def analyse(
     settings: Settings = None,
 ) -> None:
     """Compute an analysis of runs and write its table as CSV."""
+    from core_models.whole_files import write_whole
     from workbench import plugins
-    from workbench.drawing import Request
     from workbench.export.csv_cells import csv_text
+    from workbench.figures.request import Request
     from workbench.runs import open_runs
-    from workbench.whole_files import write_whole
 
     if name == "list":
         for known, function in plugins.analyses().items():

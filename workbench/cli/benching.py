@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from core_models.whole_files import write_whole
 from workbench.cli.shared import Device, RunPath, app, need_folder, print_table, refuse
 from workbench.cli.terminal import say
-from workbench.whole_files import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -235,10 +235,10 @@ def bench_run(
     """Translate a test set with a trained Transformer and with the same weights in CTranslate2: time and BLEU."""
     import pandas as pd
 
+    from core_models.whole_files import write_whole
     from workbench.bench.trained import measure_trained
     from workbench.export.csv_cells import csv_text
     from workbench.runs import open_run
-    from workbench.whole_files import write_whole
 
     need_folder(csv, "--csv")
     found = measure_trained(open_run(run), test, threads, tuple(quantization or ("float32", "int8")), rounds)

@@ -29,9 +29,9 @@ from workbench.ranks import rank
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.evaluation import Counting
     from workbench.figures.grammar import Figure
     from workbench.runs import Run
+    from workbench.scoring import Counting
 
 TEST = "test"  # the test set of which nobody says another
 MOST_INCHES = 100  # of a figure's width
@@ -75,8 +75,8 @@ def evaluate(
     """Score translations of test sets, translating first where that is still to do, or was done with other settings
     than --search asks for. Intervals: 95 % bootstrap."""
     from workbench.across_tests import score_table
-    from workbench.evaluation import Counting
     from workbench.runs import open_runs
+    from workbench.scoring import Counting
 
     wanted, changes = known_metrics(metrics), search_changes(search)
     opened, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
@@ -131,8 +131,8 @@ def compare(
 ) -> None:
     """Test runs against a baseline on the same test sets; p-values also after Holm's correction, over all of them."""
     from workbench.across_tests import comparison_table
-    from workbench.evaluation import TESTS, Counting
     from workbench.runs import open_runs
+    from workbench.scoring import TESTS, Counting
 
     if rank() != 0:
         return  # one process does it all
@@ -156,8 +156,8 @@ def _latex(
     runs: list[Run], tests: list[str], metrics: list[str], counting: Counting, compared: pd.DataFrame, baseline: str
 ) -> str:
     from workbench.across_tests import score_table, with_means
-    from workbench.evaluation import METRIC_NAMES
     from workbench.export.latex import score_table_latex
+    from workbench.scoring import METRIC_NAMES
 
     scores = _of(tests, with_means(score_table(runs, tests, metrics, counting=counting)))
     shown, tested = (one.assign(metric=one["metric"].replace(METRIC_NAMES)) for one in (scores, compared))
@@ -225,7 +225,9 @@ def figure(
     root: RunsRoot = Path("runs"),
 ) -> None:
     """Draw what a page shows, into a file; or an exported file again (--rerun), and say if it is still the same."""
-    from workbench.drawing import Request, draw, load
+    from workbench.figures.drawing import draw
+    from workbench.figures.registry import load
+    from workbench.figures.request import Request
 
     if name == "list":
         say("\n".join(load()))

@@ -56,11 +56,11 @@ def rating_export(
     root: RunsRoot = Path("runs"),
 ) -> None:
     """Write the ratings with the names of systems, or with --form what a rater has to fill in."""
+    from core_models.whole_files import write_whole
     from workbench.export.csv_cells import csv_text
     from workbench.rating import open_study
     from workbench.rating_tables import export
     from workbench.rating_tables import form as form_table
-    from workbench.whole_files import write_whole
 
     need_folder(out, "--out")
     study = open_study(root, name)

@@ -57,10 +57,10 @@ def report(
 
     The figures are those of --basket, else scores, length buckets, training curves and the beam trees of one sentence.
     """
-    from workbench.drawing import Request
+    from core_models.whole_files import write_whole
     from workbench.export import report as reports
+    from workbench.figures.request import Request
     from workbench.runs import open_runs
-    from workbench.whole_files import write_whole
 
     if out.suffix.lower() not in (".html", ".htm"):
         refuse(f"{out}: a report is an .html file; give it this ending")

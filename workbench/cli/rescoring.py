@@ -24,8 +24,8 @@ def rescore(
     The page Rescoring shows what is kept.
     """
     from workbench import rescoring
-    from workbench.drawing import Request
     from workbench.drawing.rescoring import weights_table
+    from workbench.figures.request import Request
     from workbench.runs import open_runs
 
     if rank() != 0:

@@ -26,9 +26,9 @@ def beam_sizes(
 ) -> None:
     """Measure BLEU, output length, empty outputs and search errors by beam size; the page Beam sizes shows them."""
     from workbench.beam_sizes import measure
-    from workbench.drawing import Request
     from workbench.drawing.beam_sizes import sizes_table
     from workbench.evaluation import test_set
+    from workbench.figures.request import Request
     from workbench.runs import open_runs
 
     if rank() != 0:

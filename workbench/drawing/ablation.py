@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from workbench import ablation
-from workbench.drawing import Request, drawing, short_names
-from workbench.runs import RunError
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request
+from workbench.runs import RunError, short_names
 
 if TYPE_CHECKING:
     from workbench.figures.grammar import Figure
@@ -37,9 +38,9 @@ def _option(request: Request) -> str:
 @drawing("ablation", without_runs=True, options=("option", "experiment", "metric"))
 def _ablation(request: Request) -> Figure:
     """Options besides: experiment (without runs), metric."""
-    from workbench.evaluation import METRIC_NAMES
     from workbench.figures.ablation import ablation as drawn
     from workbench.papers.swept import printed_notes, printed_scores
+    from workbench.scoring import METRIC_NAMES
 
     option, metric = _option(request), str(request.options.get("metric", "bleu"))
     if metric not in METRIC_NAMES:

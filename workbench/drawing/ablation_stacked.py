@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.drawing import DRAWINGS, Request, drawing
+from workbench.figures.registry import DRAWINGS, drawing
+from workbench.figures.request import Request
 from workbench.runs import RunError
 
 if TYPE_CHECKING:

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.contexts import given, own_pieces
-from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.inside import gold_links
 from workbench.drawing.options import is_on
-from workbench.evaluation import by_seed, check_alike
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
 from workbench.frequencies import unseen_of
 from workbench.inside import layers_and_heads, opened, stamp, standing_before
 from workbench.kept_results import ALIGNMENT_ERROR, digests, keep
-from workbench.runs import Run, RunError
+from workbench.runs import Run, RunError, short_names
+from workbench.scoring import by_seed, check_alike
 from workbench.true_links import has_truth
 
 if TYPE_CHECKING:

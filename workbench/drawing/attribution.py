@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.attribution import BASELINES, METHODS, WHOLE, Explained, explain, sums
-from workbench.drawing import Request, drawing, short_names, styles
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
+from workbench.runs import short_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.beam_sizes import read_all
-from workbench.drawing import Request, drawing, short_names, styles
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
+from workbench.runs import short_names
 
 if TYPE_CHECKING:
     import pandas as pd

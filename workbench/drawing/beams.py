@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from workbench.drawing import Request, drawing, of_the_first, short_names, styles
-from workbench.runs import Run, RunError
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, of_the_first, styles
+from workbench.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     from workbench.figures.grammar import Figure

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.counterparts import in_buckets, statistics
-from workbench.drawing import Request, drawing, named, short_names, styles
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, named, styles
+from workbench.runs import short_names
 from workbench.true_choices import MAJORITY, choices_table
 
 if TYPE_CHECKING:

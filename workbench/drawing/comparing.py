@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench import evaluation
-from workbench.drawing import Request, drawing, named, short_names, styles
+from workbench import scoring
 from workbench.drawing.options import choice
-from workbench.runs import RunError, training_table
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, named, styles
+from workbench.runs import RunError, short_names, training_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,9 +33,9 @@ def _scores(request: Request) -> Figure:
 
     metrics = request.options.get("metrics", ("bleu", "chrf"))
     metrics = metrics.split(",") if isinstance(metrics, str) else metrics
-    counting = evaluation.Counting(request.options.get("preset", "default"), request.options.get("reference", 0))
-    table = evaluation.score_table(request.runs, request.test, metrics, counting=counting)
-    table = table.assign(metric=table["metric"].replace(evaluation.METRIC_NAMES))
+    counting = scoring.Counting(request.options.get("preset", "default"), request.options.get("reference", 0))
+    table = scoring.score_table(request.runs, request.test, metrics, counting=counting)
+    table = table.assign(metric=table["metric"].replace(scoring.METRIC_NAMES))
     figure = score_dots(
         named(table, request), baseline=short_names(request.runs).get(request.base), styles=styles(request)
     )
@@ -45,12 +46,13 @@ def _scores(request: Request) -> Figure:
 def _scores_by_test(request: Request) -> Figure:
     """A panel a test set, of one metric; runs that have not translated one are not in its panel."""
     from workbench import across_tests
-    from workbench.figures.scores import LOWER_IS_BETTER, score_dots
+    from workbench.figures.scores import score_dots
+    from workbench.scoring import LOWER_IS_BETTER
 
     metric = request.options.get("metric", "bleu")
-    counting = evaluation.Counting(request.options.get("preset", "default"), request.options.get("reference", 0))
+    counting = scoring.Counting(request.options.get("preset", "default"), request.options.get("reference", 0))
     table = across_tests.score_table(request.runs, request.tests, [metric], counting=counting)
-    name, tests = evaluation.METRIC_NAMES[metric], list(dict.fromkeys(table["test"]))
+    name, tests = scoring.METRIC_NAMES[metric], list(dict.fromkeys(table["test"]))
     figure = score_dots(
         named(table.assign(metric=table["test"]), request),
         baseline=short_names(request.runs).get(request.base),
@@ -72,11 +74,11 @@ def _signed(figure: Figure, signatures: dict[str, str]) -> Figure:
 def _signed_as(figure: Figure, request: Request) -> Figure:
     """The same for the one metric of a request; lengths are no metric and have none."""
     metric = request.options.get("metric", "bleu")
-    if metric not in evaluation.METRIC_NAMES:
+    if metric not in scoring.METRIC_NAMES:
         return figure
     run = request.runs[0]
-    found = evaluation.statistics(run, run.translations(request.test), metric)
-    return _signed(figure, {evaluation.METRIC_NAMES[metric]: found.signature})
+    found = scoring.statistics(run, run.translations(request.test), metric)
+    return _signed(figure, {scoring.METRIC_NAMES[metric]: found.signature})
 
 
 def _lengths(request: Request) -> tuple[pd.DataFrame, pd.DataFrame | None, str, str]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.contexts import CAPSULES, routing_context
-from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.inside import MOST_CELLS
 from workbench.drawing.options import choice, forced, is_on, limit, spoken, whole_number
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
 from workbench.inside import Looked, look
-from workbench.runs import Run, RunError
+from workbench.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.contexts import of_context
-from workbench.drawing import Request, drawing
 from workbench.drawing.context import passes
 from workbench.drawing.options import forced, spoken
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request
 from workbench.runs import RunError
 
 if TYPE_CHECKING:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.contexts import routing_context
-from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.options import sentence_count
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
+from workbench.runs import short_names
 
 if TYPE_CHECKING:
     import pandas as pd

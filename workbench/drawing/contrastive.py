@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench import contrastive
-from workbench.drawing import Request, drawing, short_names, styles
-from workbench.runs import RunError
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
+from workbench.runs import RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd

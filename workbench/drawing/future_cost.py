@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from workbench.drawing import Request, drawing, of_the_first, short_names, styles
-from workbench.runs import Run, RunError
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, of_the_first, styles
+from workbench.runs import Run, RunError, short_names
 from workbench.traced import forced_as
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.options import forced, is_on, limit, spoken
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
 from workbench.inside import Looked, look
-from workbench.runs import Run, RunError
+from workbench.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from workbench.drawing import Request
+from workbench.figures.request import Request
 from workbench.runs import RunError
 
 SPOKEN = {"own": "the own output", "reference": "the reference", "typed": "a typed text"}

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.options import is_on
-from workbench.runs import RunError
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
+from workbench.runs import RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,8 +72,8 @@ def _asked(request: Request) -> tuple[Preset, Table]:
 
 def _columns(request: Request, table: Table) -> list[Column]:
     from core_models.settings import nearest
-    from workbench.evaluation import METRIC_NAMES
     from workbench.papers.presets import columns_with_values
+    from workbench.scoring import METRIC_NAMES
 
     known = {column.key: column for column in columns_with_values(table)}
     asked = request.options.get("columns") or ()

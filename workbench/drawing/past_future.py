@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from workbench.drawing import Request, drawing, of_the_first, short_names
 from workbench.drawing.inside import MOST_CELLS
 from workbench.drawing.options import forced, is_on, spoken, whole_number
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, of_the_first
 from workbench.inside import Looked, look
 from workbench.past_future import ASSIGNMENTS, CROSS, MASS, guided, require_guided
-from workbench.runs import Run, RunError
+from workbench.runs import Run, RunError, short_names
 from workbench.true_links import has_truth, truths
 
 if TYPE_CHECKING:

@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench import past_future as runs_of
-from workbench.drawing import Request, drawing, of_the_first, short_names, styles
 from workbench.drawing.options import choice, is_on, sentence_count
 from workbench.drawing.past_future import able
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, of_the_first, styles
 from workbench.forcing import TARGETS, references_of
 from workbench.past_future import Sentence
-from workbench.runs import Run, RunError
+from workbench.runs import Run, RunError, short_names
 from workbench.true_links import Truth, has_truth, truths
 
 if TYPE_CHECKING:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.options import choice
 from workbench.drawing.past_future_measures import sentences_of
-from workbench.evaluation import check_alike
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
 from workbench.past_future import Sentence, coverage_form, guided
 from workbench.past_future_probe import LESSONS, read_by_probe
-from workbench.runs import Run, RunError
+from workbench.runs import Run, RunError, short_names
+from workbench.scoring import check_alike
 from workbench.true_links import Truth, truths
 
 if TYPE_CHECKING:

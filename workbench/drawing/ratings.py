@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.drawing import Request, drawing, named, short_names, styles
-from workbench.runs import RunError
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, named, styles
+from workbench.runs import RunError, short_names
 
 if TYPE_CHECKING:
     from workbench.figures.grammar import Figure

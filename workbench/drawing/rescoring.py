@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from workbench import rescoring
-from workbench.drawing import Request, drawing, short_names, styles
-from workbench.runs import Run, RunError
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
+from workbench.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.options import forced, is_on, number_of, whole_number
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
 from workbench.inside import Looked, look
 from workbench.routing import kind_of, routed, routings
-from workbench.runs import Run, RunError
+from workbench.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench import routing
-from workbench.drawing import Request, drawing, short_names, styles
 from workbench.drawing.options import is_on, sentence_count
 from workbench.drawing.routing import layer_names, printed_curve, side_of
-from workbench.runs import Run, RunError
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
+from workbench.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench import evaluation
-from workbench.drawing import Request, drawing, short_names, styles
+from workbench import scoring
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
 from workbench.frequencies import COUNTED, of_training
-from workbench.runs import RunError
+from workbench.runs import RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +28,7 @@ def _lines(request: Request) -> tuple[dict[str, list[str]], list[str]]:
     from analyses.tokenization import tokenised
 
     opened = {run.name: run.translations(request.test) for run in request.runs}
-    reference = evaluation.references(opened)[0]
+    reference = scoring.references(opened)[0]
     names, way = short_names(request.runs), _way(request)
     outputs = {names[run]: tokenised(found.hypotheses, *way) for run, found in opened.items()}
     return outputs, tokenised(reference, *way)

@@ -33,7 +33,7 @@ def cell_table(experiment: Experiment, root: Path, metrics: Sequence[str] = METR
     how far training is: system, seed, state, step, steps, metric, score, low, high, signature, n, test."""
     import pandas as pd
 
-    from workbench.evaluation import score_table
+    from workbench.scoring import score_table
 
     rows: list[dict[str, Any]] = []
     for cell in cells(experiment, root):
@@ -64,7 +64,7 @@ def seed_tables(
     under one method, those of every test set and checkpoint together.
     """
     from analyses import seeds
-    from workbench.evaluation import comparison_table
+    from workbench.scoring import comparison_table
 
     baseline = baseline or next(iter(experiment.systems))
     if baseline not in experiment.systems:
@@ -124,7 +124,7 @@ def _named(system: str, step: int | None) -> str:
 
 
 def _statistics(runs: dict[str, dict[int, Run]], test: str, metric: str) -> dict[str, dict[int, Statistics]]:
-    from workbench.evaluation import references, statistics
+    from workbench.scoring import references, statistics
 
     opened = {run.reference: run.translations(test) for by_seed in runs.values() for run in by_seed.values()}
     if opened:
@@ -139,7 +139,7 @@ def readable(scores: pd.DataFrame, comparisons: pd.DataFrame, seeds: int) -> pd.
     """One row for each test, metric and system, numbers as people write them."""
     import pandas as pd
 
-    from workbench.evaluation import METRIC_NAMES
+    from workbench.scoring import METRIC_NAMES
 
     bootstrap = comparisons[comparisons["method"] != "sign test"] if len(comparisons) else comparisons
     against = {(row["test"], row["metric"], row["system"]): row for row in bootstrap.to_dict("records")}

@@ -17,14 +17,16 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from core_models.file_marks import is_marked, mark, unmarked
 from core_models.run_files import RESULT, read_json
+from core_models.whole_files import replacing, write_whole
 from core_models.whole_folders import others, refuse_foreign, replacing_folder
 from workbench import basket
 from workbench.export import files
 from workbench.export.tex import document
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
 from workbench.figures.grammar import Figure
-from workbench.recipe import Drawn, commit, portable
-from workbench.whole_files import replacing, write_whole
+from workbench.figures.spec import portable
+from workbench.recipe import Drawn
+from workbench.run_digests import commit
 
 # Names of `theme.PAPER_WIDTHS` for a column and for the page; EMNLP and NAACL use the style of ACL.
 VENUES = {

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from core_models.file_marks import digest, is_marked, mark, unmarked
 from core_models.run_files import RESULT, read_json
+from core_models.whole_files import write_whole
 from core_models.whole_folders import others, refuse_foreign, replacing_folder
 from workbench.export import spec
 from workbench.export.csv_cells import csv_text
@@ -23,7 +24,6 @@ from workbench.figures import theme
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
 from workbench.figures.grammar import Figure
 from workbench.figures.matplotlib_renderer import paper_settings, to_matplotlib
-from workbench.whole_files import write_whole
 
 DRAWN = (".pdf", ".svg", ".png")
 WRITTEN = (".csv", ".json")

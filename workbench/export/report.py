@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from workbench import evaluation, overview, recipe
-from workbench.drawing import Request, short_names
+from workbench import overview, scoring
 from workbench.export.files import versions
+from workbench.figures import spec
 from workbench.figures.plotly_renderer import to_plotly
+from workbench.figures.request import Request
 from workbench.recipe import Drawn
-from workbench.runs import Run, RunError
+from workbench.run_digests import commit
+from workbench.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,13 +69,13 @@ def report(title: str, runs: Sequence[Run], test: str, drawn: Sequence[Drawn], l
 def usual_figures(request: Request) -> tuple[list[Drawn], list[str]]:
     """Scores, length buckets, training curves and the beam trees of the request's sentence, and a sentence for each of
     them that these runs cannot have."""
-    from workbench.drawing import draw
+    from workbench.figures.drawing import draw
 
     trees = "beam-trees" if len(request.runs) > 1 else "beam-tree"
     drawn, left_out = [], []
     for name in ("scores", "length-scores", "training-curves", trees):
         try:
-            drawn.append(Drawn(recipe.recipe_of(name, request), request, draw(name, request)))
+            drawn.append(Drawn(spec.recipe_of(name, request), request, draw(name, request)))
         except RunError as error:
             left_out.append(f"{name}: {error}")
     return drawn, left_out
@@ -134,11 +136,11 @@ def _scores(runs: Sequence[Run], test: str) -> list[str]:
     """Scores, then differences to the first run; where they cannot be had, a sentence."""
     names = short_names(runs)
     try:
-        scores = evaluation.score_table(runs, test, METRICS)
-        tests = evaluation.comparison_table(runs, test, runs[0].name, metrics=METRICS) if len(runs) > 1 else None
+        scores = scoring.score_table(runs, test, METRICS)
+        tests = scoring.comparison_table(runs, test, runs[0].name, metrics=METRICS) if len(runs) > 1 else None
     except RunError as error:
         return [f"<p>{escape(str(error))}</p>"]
-    named = scores.assign(system=scores["system"].map(names), metric=scores["metric"].replace(evaluation.METRIC_NAMES))
+    named = scores.assign(system=scores["system"].map(names), metric=scores["metric"].replace(scoring.METRIC_NAMES))
     shown = named.drop(columns="signature").rename(columns={"low": "95 % from", "high": "to", "n": "sentences"})
     signatures = named.drop_duplicates("metric")
     signed = "; ".join(f"{one.metric}: {one.signature}" for one in signatures.itertuples())
@@ -149,12 +151,12 @@ def _scores(runs: Sequence[Run], test: str) -> list[str]:
     if tests is None:
         return parts
     columns = ["system", "metric", "delta", "low", "high", "p_value", "p_holm"]
-    differences = tests.assign(
-        system=tests["system"].map(names), metric=tests["metric"].replace(evaluation.METRIC_NAMES)
-    )[columns].rename(
+    differences = tests.assign(system=tests["system"].map(names), metric=tests["metric"].replace(scoring.METRIC_NAMES))[
+        columns
+    ].rename(
         columns={"delta": "difference", "low": "95 % from", "high": "to", "p_value": "p", "p_holm": "p after Holm"}
     )
-    command = ["workbench", "compare", *map(recipe.path_of, runs), "--test", test, "--metrics", ",".join(METRICS)]
+    command = ["workbench", "compare", *map(spec.path_of, runs), "--test", test, "--metrics", ",".join(METRICS)]
     return [
         *parts,
         f"<p>Difference to {escape(names[runs[0].name])}: paired bootstrap over the same sentences, p two-sided, by "
@@ -191,7 +193,7 @@ def _figure(one: Drawn, first: bool, number: int) -> str:
 
 
 def _command(one: Drawn) -> str:
-    return recipe.figure_command(one.recipe.drawing, one.request, elsewhere=True)
+    return spec.figure_command(one.recipe.drawing, one.request, elsewhere=True)
 
 
 def _origin(one: Drawn) -> str:
@@ -206,5 +208,5 @@ def _origin(one: Drawn) -> str:
 
 
 def _made_with() -> str:
-    said = {**versions(), **({"commit": recipe.commit()} if recipe.commit() else {})}
+    said = {**versions(), **({"commit": commit()} if commit() else {})}
     return f'<p class="small">{escape(", ".join(f"{name} {number}" for name, number in said.items()))}</p>'

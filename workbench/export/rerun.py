@@ -17,7 +17,10 @@ from core_models.run_files import RESULT, parse_json, read_json
 from core_models.settings import ConfigError, Section, parse
 from workbench import recipe as recipes
 from workbench.export.files import table_digest, versions
-from workbench.recipe import Drawn, Recipe
+from workbench.figures import spec
+from workbench.figures.provenance import digests_of
+from workbench.figures.spec import Recipe
+from workbench.recipe import Drawn
 from workbench.runs import RunError
 
 _NOTHING = "carries nothing that it could be drawn again from; only figures that this workbench wrote of runs do"
@@ -64,7 +67,7 @@ def draw_again(path: str | Path, root: str | Path, files: Mapping[str, object] |
     files: a path for each file that the figure was drawn with, by option.
     """
     made = read_made(path)
-    recipe = recipes.portable(made.recipe)  # what somebody else's file says is no path on this machine
+    recipe = spec.portable(made.recipe)  # what somebody else's file says is no path on this machine
     recipes.check_files([recipe], files or {})
     models = {name: parts.get("model", "") for name, parts in made.digests.items()}
     drawn = recipes.draw(recipe, root, models, files)
@@ -95,11 +98,11 @@ def _changes(made: Made, drawn: Drawn) -> list[str]:
     """What of runs and versions is not as it was."""
     said = []
     for run in drawn.request.runs:
-        now = recipes.digests_of(run, drawn.request)
+        now = digests_of(run, drawn.request)
         then = made.digests.get(run.name, {})
         other = [part for part in then.keys() | now.keys() if then.get(part) != now.get(part)]
         said += [f"{run.name} has another {part}" for part in sorted(other)]
-    files = recipes.portable(recipes.recipe_of(drawn.recipe.drawing, drawn.request)).files
+    files = spec.portable(spec.recipe_of(drawn.recipe.drawing, drawn.request)).files
     said += [
         f"the file of {option} is another one"
         for option, then in drawn.recipe.files.items()

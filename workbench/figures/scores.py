@@ -10,8 +10,8 @@ from workbench.figures import theme
 from workbench.figures.axes import category_axis
 from workbench.figures.columns import require_columns
 from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle, rule
+from workbench.scoring import LOWER_IS_BETTER
 
-LOWER_IS_BETTER = ("TER",)
 MOST_BESIDE = 4  # panels in a row
 _COLUMNS = ("system", "metric", "score", "low", "high")
 

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from workbench import drawing, frame
+from workbench import frame
 from workbench.drawing.alignment import TRUTH, has_truth
+from workbench.runs import short_names
 from workbench.widgets import figure_view, inside_controls, sentence_texts
 
 frame.heading(
@@ -15,7 +16,7 @@ sentence_texts.show(here)
 able = inside_controls.with_models(here)
 translation = inside_controls.target()
 chosen = inside_controls.attention(able)
-names = drawing.short_names(here.tested)
+names = short_names(here.tested)
 if "each" in (chosen.get("layer"), chosen.get("head")):
     for tab, run in zip(st.tabs([frame.as_typed(names[run.name]) for run in able]), able, strict=True):
         with tab:

@@ -1,7 +1,8 @@
 """Attribution: what each source word and each word written before adds to the log-probability of an output word."""
 
-from workbench import drawing, frame
+from workbench import frame
 from workbench.attribution import shared_words
+from workbench.runs import short_names
 from workbench.widgets import attribution_controls, figure_view, inside_controls, sentence_texts
 
 frame.heading(
@@ -14,7 +15,7 @@ able = inside_controls.with_models(here)
 translation = inside_controls.target()
 with frame.sentences_for_errors():
     shown, chosen = attribution_controls.options(
-        shared_words(able, here.view.test, here.view.sentence, translation, drawing.short_names(here.tested))
+        shared_words(able, here.view.test, here.view.sentence, translation, short_names(here.tested))
     )
     request = here.request(able, **translation, **chosen)
     figure_view.show("attribution" if shown == "bars" else "attribution-matrix", request)

@@ -4,8 +4,9 @@ import shlex
 
 import streamlit as st
 
-from workbench import drawing, findings, frame
-from workbench.recipe import figure_command, recipe_of
+from workbench import findings, frame
+from workbench.figures.spec import figure_command, recipe_of
+from workbench.runs import short_names
 from workbench.widgets import beam_controls, figure_view, page_parts, sentence_texts, what_if_view
 
 VIEWS = {"both": "Side by side", "difference": "Difference", "one": "One system"}
@@ -27,7 +28,7 @@ if not able:
         f"workbench translate {{}} --test {shlex.quote(here.view.test)} --trees",
     )
     st.stop()
-names = drawing.short_names(here.tested)
+names = short_names(here.tested)
 views = [view for view in VIEWS if view == "one" or len(able) > 1]
 columns = st.columns([3, 2, 2])
 view = columns[0].segmented_control(

@@ -4,7 +4,7 @@ import streamlit as st
 
 from analyses.scores import METRICS
 from workbench import documents, frame
-from workbench.evaluation import METRIC_NAMES
+from workbench.scoring import METRIC_NAMES
 from workbench.widgets import document_tables, score_tables, testset_tables
 
 frame.heading(

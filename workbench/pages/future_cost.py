@@ -4,7 +4,8 @@ import shlex
 
 import streamlit as st
 
-from workbench import drawing, findings, frame
+from workbench import findings, frame
+from workbench.runs import short_names
 from workbench.widgets import figure_view, page_parts, sentence_texts
 
 Number = st.column_config.NumberColumn
@@ -43,7 +44,7 @@ if not able:
 
 st.subheader("Along the translation")
 sentence_texts.show(here)
-names = drawing.short_names(here.tested)
+names = short_names(here.tested)
 for tab, run in zip(st.tabs([frame.as_typed(names[run.name]) for run in able]), able, strict=True):
     with tab:
         figure_view.show("future-cost-overlay", here.request([run]), key=run.name)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench import frame
-from workbench.evaluation import METRIC_NAMES
+from workbench.scoring import METRIC_NAMES
 from workbench.widgets import figure_view, score_tables
 
 frame.heading("Scores", "Corpus scores with 95 % bootstrap intervals; every number carries its sacreBLEU signature.")

@@ -4,7 +4,7 @@ import streamlit as st
 
 from analyses.sentences import REFERENCE, WORDS
 from workbench import frame
-from workbench.evaluation import METRIC_NAMES
+from workbench.scoring import METRIC_NAMES
 from workbench.widgets import sentence_table, translation_case
 
 INSIDE = {

@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from workbench import drawing, findings, frame
+from workbench import findings, frame
+from workbench.runs import short_names
 from workbench.widgets import beam_controls, figure_view, live, sentences_before, what_if_view
 
 Number = st.column_config.NumberColumn
@@ -23,7 +24,7 @@ here = frame.needs_runs(translated=False)
 
 tested = here.tested
 line = tested[0].translations(here.view.test).test_set.sources[here.view.sentence] if tested else ""
-names = drawing.short_names(here.chosen)
+names = short_names(here.chosen)
 wide, narrow = st.columns([3, 1])
 typed = wide.text_area(
     "Source",

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from workbench import adequacy, drawing, frame, what_if
+from workbench import adequacy, frame, what_if
 from workbench.contexts import of_context
+from workbench.runs import short_names
 from workbench.widgets import live, page_parts, sentences_before, what_if_view
 
 COVERED = {"attention": "Attention", "aligner": "Frozen aligner"}
@@ -22,7 +23,7 @@ if not runs:
     if not page_parts.offer_others(here, "is trained", lambda run: bool(what_if_view.able_runs([run]))):
         frame.empty_runs("None of the runs here is trained; train one:", here.chosen, "workbench resume {}")
     st.stop()
-names = drawing.short_names(here.chosen)
+names = short_names(here.chosen)
 tested = here.tested
 line = tested[0].translations(here.view.test).test_set.sources[here.view.sentence] if tested else ""
 

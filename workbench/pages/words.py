@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from workbench import drawing, frame, frequencies
+from workbench import frame, frequencies
+from workbench.runs import short_names
 from workbench.widgets import figure_view, ngram_tables, sentence_texts
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
@@ -28,7 +29,7 @@ st.header("N-grams")
 if len(here.tested) < 2:
     frame.empty("N-grams are compared between two runs that have translated this test set: choose a second one.")
     st.stop()
-names = drawing.short_names(here.tested)
+names = short_names(here.tested)
 left, right = st.columns([3, 4])
 beside = left.selectbox("Beside the baseline", [names[run.name] for run in here.tested[1:]], key="beside-words")
 orders = right.pills(

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from workbench.evaluation import METRIC_NAMES
 from workbench.papers.contents import Column, Row, Table
 from workbench.papers.measured import Record, records
 from workbench.papers.ours import SPEEDS, measures
+from workbench.scoring import METRIC_NAMES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from core_models.config import TrainingConfig
 from core_models.resources import data_folder
 from core_models.settings import parse
-from workbench import buckets, evaluation
-from workbench.evaluation import METRIC_NAMES
+from workbench import buckets, scoring
 from workbench.experiments.grid import read_experiment
 from workbench.papers import measured
 from workbench.papers.contents import Row, Table
 from workbench.papers.measured import Record, records
 from workbench.papers.presets import columns_with_values, rows_of, settings_of
 from workbench.runs import Run, RunError, trained_as
+from workbench.scoring import METRIC_NAMES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,7 @@ def _scores(run: Run, test: str, wanted: frozenset[str]) -> Iterator[Record]:
     scored = [metric for metric in METRIC_NAMES if metric in wanted]
     if scored:
         own = measured.place(run, test)
-        for score in records(evaluation.score_table([run], test, scored)):
+        for score in records(scoring.score_table([run], test, scored)):
             yield {**score, **own, "measure": score["metric"]}
 
 
@@ -111,7 +111,7 @@ def _by_length(table: Table, run: Run, test: str) -> Iterator[Record]:
     own = measured.place(run, test)
     for metric in measures(table):
         found, _, said = buckets.tables([run], test, grouping, metric)
-        own["signature"] = evaluation.statistics(run, run.translations(test), metric).signature
+        own["signature"] = scoring.statistics(run, run.translations(test), metric).signature
         for row in records(found[found["n"] > 0]):
             yield {**row, **own, "measure": metric, "part": f"{said} {row['bucket']}"}
 

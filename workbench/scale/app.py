@@ -68,7 +68,7 @@ def make_runs(root: Path, segments: int, systems: int, processes: int, seed: int
     """Outside runs with made-up translations below `root`, their statistics of BLEU and chrF extracted."""
     from core_models.config import CONFIG
     from core_models.settings import write_yaml
-    from workbench import evaluation
+    from workbench import scoring
     from workbench.runs import OutsideConfig
     from workbench.scale.testset import made_up_texts
     from workbench.translation_writer import write_hypotheses
@@ -86,7 +86,7 @@ def make_runs(root: Path, segments: int, systems: int, processes: int, seed: int
         runs.append(run)
     opened = {run.name: run.translations(TEST) for run in runs}
     for metric, needed in (("bleu", runs), ("chrf", runs[:MOST_RUNS])):  # of all on the page Runs, of those shown
-        evaluation.statistics_of_all(needed, {run.name: opened[run.name] for run in needed}, metric, processes)
+        scoring.statistics_of_all(needed, {run.name: opened[run.name] for run in needed}, metric, processes)
     return runs
 
 

@@ -6,9 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from workbench import adequacy
-from workbench.drawing import short_names
 from workbench.frame import Frame
-from workbench.runs import Run
+from workbench.runs import Run, short_names
 from workbench.widgets import sentence_texts
 from workbench.widgets.figure_view import Stamps, stamps
 from workbench.widgets.picked import look_at

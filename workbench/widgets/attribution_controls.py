@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from workbench.attribution import BASELINES, METHODS, WHOLE
-from workbench.drawing import Request
 from workbench.drawing.attribution import sums_table
+from workbench.figures.request import Request
 from workbench.widgets import inside_controls
 
 Number = st.column_config.NumberColumn

@@ -15,7 +15,7 @@ from typing import Literal
 
 import streamlit as st
 
-from workbench import basket, drawing, read_only
+from workbench import basket, read_only
 from workbench.export.bundle import VENUES, width_at, write_bundle
 from workbench.export.files import provenance
 from workbench.export.preview import View, previews
@@ -23,8 +23,10 @@ from workbench.export.report import report, runs_of
 from workbench.figures import theme
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
 from workbench.figures.grammar import Figure
+from workbench.figures.registry import of_a_sentence
+from workbench.figures.spec import Recipe
 from workbench.frame import Frame, as_typed, empty, sentences_for_errors
-from workbench.recipe import Drawn, Recipe, on_paper, request_of
+from workbench.recipe import Drawn, on_paper, request_of
 from workbench.runs import Run
 from workbench.widgets import figure_view
 
@@ -80,7 +82,7 @@ def _drawn(recipe: Recipe, root: Path) -> Drawn:
 
 def _said(recipe: Recipe) -> str:
     parts = [recipe.drawing, ", ".join(recipe.runs), f"test set {recipe.test}"]
-    parts += [f"sentence {recipe.sentence}"] if drawing.of_a_sentence(recipe.drawing) else []
+    parts += [f"sentence {recipe.sentence}"] if of_a_sentence(recipe.drawing) else []
     parts += [f"baseline {recipe.baseline}"] if recipe.baseline else []
     listed = {name: value if isinstance(value, list) else [value] for name, value in recipe.options.items()}
     parts += [f"{name}: {', '.join(map(str, values))}" for name, values in listed.items()]

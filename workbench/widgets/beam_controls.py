@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from workbench import findings
-from workbench.drawing import Request
 from workbench.drawing.beams import USUAL, usual_steps
+from workbench.figures.request import Request
 from workbench.frame import as_typed
 
 

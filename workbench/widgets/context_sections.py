@@ -12,12 +12,12 @@ import streamlit as st
 from analyses.documents import how_far
 from workbench import contrastive, frame
 from workbench.contexts import CAPSULES, Before, attending, readers
-from workbench.drawing import Request, short_names
 from workbench.drawing.context import CORRELATIONS, SHOWN, array
 from workbench.drawing.context_attention import sides
 from workbench.drawing.context_measures import SENTENCES
+from workbench.figures.request import Request
 from workbench.inside import Looked
-from workbench.runs import Run
+from workbench.runs import Run, short_names
 from workbench.widgets import figure_view, inside_controls, page_parts, sentence_texts, sentences_before
 
 FIGURES = {

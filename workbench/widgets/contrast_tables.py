@@ -9,8 +9,8 @@ import streamlit as st
 
 from workbench import contrastive
 from workbench.contrastive import Contrast
-from workbench.drawing import Request
 from workbench.drawing.contrastive import accuracy_table, contrasts
+from workbench.figures.request import Request
 
 MOST_ITEMS = 1000  # shown
 Number = st.column_config.NumberColumn

@@ -22,16 +22,18 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from core_models.resources import data_folder
-from workbench import basket, drawing, read_only
-from workbench.drawing import Request
+from workbench import basket, read_only
 from workbench.export.files import save
+from workbench.figures.drawing import draw
 from workbench.figures.fonts import MissingGlyphs, missing_glyphs
 from workbench.figures.grammar import Figure
 from workbench.figures.plotly_renderer import to_plotly
+from workbench.figures.registry import WITHOUT_RUNS, load
+from workbench.figures.request import Request
 from workbench.figures.screen_layout import least_width
+from workbench.figures.spec import Recipe, figure_command, recipe_of
 from workbench.frame import as_typed, current, sentences_for_errors
 from workbench.kept_results import paths
-from workbench.recipe import Recipe, figure_command, recipe_of
 from workbench.runs import Run
 from workbench.widgets.page_width import page_width
 
@@ -130,7 +132,7 @@ def _files_read(name: str, request: Request) -> list[tuple[str, int, int]]:
         read += sorted(find_study(request.runs, str(request.options["study"]))[1].folder.glob("*.csv"))
     if name == "paper-table":
         read += [path for run in request.runs for path in paths(run, request.test)]
-    if name in drawing.load() and name in drawing.WITHOUT_RUNS:
+    if name in load() and name in WITHOUT_RUNS:
         read += sorted((data_folder() / "experiments" / "results").glob("*.csv"))
     return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in read if path.is_file()]
 
@@ -150,7 +152,7 @@ def _stamp(run: Run, test: str) -> tuple[float, ...]:
 
 @st.cache_resource(max_entries=64, show_spinner="Drawing")
 def _drawn(name: str, runs: Stamps, asked: tuple[object, ...], _request: Request) -> Figure:
-    return drawing.draw(name, _request)
+    return draw(name, _request)
 
 
 def file_of(figure: Figure, ending: str, width: str) -> bytes:

@@ -7,7 +7,8 @@ import json
 import pandas as pd
 import streamlit as st
 
-from workbench.drawing import Request, words
+from workbench.drawing import words
+from workbench.figures.request import Request
 from workbench.frame import as_typed
 from workbench.widgets import figure_view
 from workbench.widgets.stepper import put

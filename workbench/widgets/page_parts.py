@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import streamlit as st
 
-from workbench import drawing, frame, view
-from workbench.runs import Run, RunError
+from workbench import frame, view
+from workbench.runs import Run, RunError, short_names
 
 _MOST_OFFERED = 6  # runs that have what the chosen ones lack
 
@@ -121,7 +121,7 @@ def _choose_runs(runs: list[str]) -> None:
 
 def left_out(here: frame.Frame, able: Sequence[Run], what: str) -> None:
     """Which of the chosen runs are not shown, being without something; nothing where all are."""
-    names = drawing.short_names(here.tested)
+    names = short_names(here.tested)
     others = [names[run.name] for run in here.tested if run not in able]
     if others:
         st.caption(frame.as_typed(f"Without {what}: {', '.join(others)}."))

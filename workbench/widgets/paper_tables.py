@@ -11,7 +11,6 @@ import streamlit as st
 from analyses.sentences import REFERENCE, SOURCE
 from workbench import ablation
 from workbench import frame as frames
-from workbench.evaluation import METRIC_NAMES
 from workbench.export.latex import beside_latex
 from workbench.frame import Frame, as_typed, empty, empty_runs, sentences_for_errors
 from workbench.kept_results import paths
@@ -20,6 +19,7 @@ from workbench.papers.contents import Paper, Table
 from workbench.papers.ours import OURS, SPEEDS, ours, to_make
 from workbench.papers.presets import Preset
 from workbench.runs import Run
+from workbench.scoring import METRIC_NAMES
 from workbench.widgets import figure_view, sentence_texts, translation_case
 
 Text = st.column_config.TextColumn

@@ -13,9 +13,9 @@ import streamlit as st
 
 from analyses.attention import joined
 from workbench import frame
-from workbench.drawing import Request
 from workbench.drawing.past_future import iterations
 from workbench.drawing.past_future_measures import RANKED, SENTENCES, remainder_table
+from workbench.figures.request import Request
 from workbench.past_future import guided, has_bags, options_of
 from workbench.runs import Run
 from workbench.true_links import has_truth

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from workbench import frame, rating, rating_tables
-from workbench.drawing import Request
 from workbench.export.csv_cells import csv_text
+from workbench.figures.request import Request
 from workbench.rating import Study
 from workbench.widgets import figure_view, uploads
 

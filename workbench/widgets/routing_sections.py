@@ -12,9 +12,9 @@ from dataclasses import replace
 import streamlit as st
 
 from workbench import frame
-from workbench.drawing import Request
 from workbench.drawing.routing import assignments
 from workbench.drawing.routing_measures import MOST_CHECKPOINTS, OVER_TRAINING, SENTENCES, corpus_table
+from workbench.figures.request import Request
 from workbench.routing import checkpoints
 from workbench.runs import Run
 from workbench.widgets import figure_view, inside_controls, sentence_texts

@@ -7,8 +7,8 @@ import shlex
 import streamlit as st
 
 from workbench import overview, view
-from workbench.drawing import looks
 from workbench.figures import theme
+from workbench.figures.request import looks
 from workbench.frame import Frame, as_typed, empty
 
 _COLUMNS = {

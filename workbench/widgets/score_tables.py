@@ -10,12 +10,11 @@ import pandas as pd
 import streamlit as st
 
 from analyses.scores import PRESETS
-from workbench import across_tests, evaluation
-from workbench.drawing import short_names
-from workbench.evaluation import METRIC_NAMES, Counting
+from workbench import across_tests, scoring
 from workbench.export.latex import score_table_latex
 from workbench.frame import Frame, as_typed
-from workbench.runs import Run
+from workbench.runs import Run, short_names
+from workbench.scoring import METRIC_NAMES, Counting
 from workbench.widgets import figure_view
 from workbench.widgets.figure_view import Stamps, stamps
 
@@ -60,14 +59,14 @@ _BESIDE = {across_tests.DELTA: "%+.2f", across_tests.P: "%.4f"}
 def _scores(
     key: Stamps, test: str, metrics: tuple[str, ...], counting: Counting, _runs: tuple[Run, ...]
 ) -> pd.DataFrame:
-    return evaluation.score_table(_runs, test, metrics, counting=counting)
+    return scoring.score_table(_runs, test, metrics, counting=counting)
 
 
 @st.cache_data(max_entries=16, show_spinner="Testing the differences")
 def _comparison(
     key: Stamps, test: str, metrics: tuple[str, ...], method: str, counting: Counting, _runs: tuple[Run, ...]
 ) -> pd.DataFrame:
-    return evaluation.comparison_table(_runs, test, _runs[0].name, method, metrics, counting)
+    return scoring.comparison_table(_runs, test, _runs[0].name, method, metrics, counting)
 
 
 def choose_counting(references: int) -> Counting:

@@ -16,7 +16,7 @@ import streamlit as st
 
 from analyses.sentences import REFERENCE, SENTENCE, SOURCE, Sentences, select
 from workbench import segment_annotations, segments
-from workbench.drawing import Request
+from workbench.figures.request import Request
 from workbench.frame import whole_number_bind
 from workbench.widgets import figure_view, uploads
 from workbench.widgets.picked import look_at

@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from analyses.sentences import REFERENCE, SOURCE
-from workbench.drawing import short_names
 from workbench.frame import Frame, as_typed
+from workbench.runs import short_names
 from workbench.translations import Translations
 from workbench.widgets.picked import look_at
 

@@ -6,10 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from workbench import testsets
-from workbench.drawing import short_names
-from workbench.evaluation import METRIC_NAMES, Counting
 from workbench.frame import Frame
-from workbench.runs import Run
+from workbench.runs import Run, short_names
+from workbench.scoring import METRIC_NAMES, Counting
 from workbench.widgets.figure_view import Stamps, stamps
 from workbench.widgets.picked import look_at
 

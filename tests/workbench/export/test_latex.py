@@ -4,7 +4,7 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from tests.workbench.papers.written_runs import written_run
-from workbench import cli, evaluation
+from workbench import cli, scoring
 from workbench.export.latex import case_latex, score_table_latex
 
 NAMES = {"a_b": 12, "better": 1}  # runs, and how many of their sentences are spoiled
@@ -68,7 +68,7 @@ def test_compare_prints_the_table_of_its_runs(prepared, tmp_path):
     folders = [str(run.folder) for run in runs]
     done = CliRunner().invoke(cli.app, ["compare", *folders, "--metrics", "bleu,chrf", "--latex"])
     assert done.exit_code == 0, done.output
-    scores = evaluation.score_table(runs, "test", ["bleu", "chrf"]).set_index(["metric", "system"])["score"]
+    scores = scoring.score_table(runs, "test", ["bleu", "chrf"]).set_index(["metric", "system"])["score"]
     for name, printed in (("a_b", r"a\_b"), ("better", "better")):
         (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"{printed} &")]
         assert all(f"{scores[metric, name]:.2f}" in line for metric in ("bleu", "chrf"))

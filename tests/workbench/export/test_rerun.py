@@ -15,12 +15,14 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from workbench import cli, recipe, segment_annotations
-from workbench.drawing import Request, draw
 from workbench.export.bundle import write_bundle
 from workbench.export.files import save, table_digest
 from workbench.export.report import report
 from workbench.export.rerun import draw_again, read_made
+from workbench.figures import spec
+from workbench.figures.drawing import draw
 from workbench.figures.grammar import Figure
+from workbench.figures.request import Request
 from workbench.runs import RunError, open_run, open_runs
 
 ENDINGS = (".pdf", ".svg", ".png", ".json")
@@ -170,7 +172,7 @@ def test_a_path_in_a_file_of_somebody_else_is_not_read(labelled, demo_runs, tmp_
 
 def test_commands_take_the_file_by_its_option(labelled, demo_runs, tmp_path):
     path, request = labelled
-    one = recipe.Drawn(recipe.recipe_of("length-scores", request), request, draw("length-scores", request))
+    one = recipe.Drawn(spec.recipe_of("length-scores", request), request, draw("length-scores", request))
     file = save(one.figure, tmp_path / "old.json")
     write_bundle([one], tmp_path / "paper")
     manifest = tmp_path / "paper" / "manifest.json"
@@ -217,7 +219,7 @@ def test_the_command_writes_the_same_kind_of_file_and_says_what_it_found(drawn, 
 
 def test_the_command_beside_a_figure_draws_it(drawn, demo_runs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = recipe.figure_command("length-differences", _request(demo_runs))
+    words = spec.figure_command("length-differences", _request(demo_runs))
     told = CliRunner().invoke(cli.app, [*shlex.split(words)[1:-1], "out.csv"])
     assert told.exit_code == 0, told.output
     assert Path("out.csv").read_bytes() == save(drawn, tmp_path / "twin.csv").read_bytes()

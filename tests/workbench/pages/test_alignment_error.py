@@ -12,9 +12,10 @@ from core_models.checkpoint import write_weights
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, traces
 from tests.workbench.papers.written_runs import seeded, written_run
 from workbench import notebook
-from workbench.drawing import Request, draw
 from workbench.drawing.alignment import compared_table
 from workbench.evaluation import prepared_of
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.kept_results import ALIGNMENT_ERROR, kept
 from workbench.runs import RunError, open_run
 

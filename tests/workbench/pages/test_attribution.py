@@ -10,7 +10,8 @@ from core_models.attribution import attribute
 from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, texts, traces
 from workbench import evaluation
 from workbench.attribution import explain, sums
-from workbench.drawing import Request, draw
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import RunError, open_run
 
 RUNS = ["demo/transformer", "demo/future-cost-2"]

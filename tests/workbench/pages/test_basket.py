@@ -8,9 +8,10 @@ import pytest
 
 from tests.workbench.pages.app_pages import codes, open_page, texts
 from workbench import basket
-from workbench.drawing import draw
+from workbench.figures.drawing import draw
+from workbench.figures.spec import Recipe
 from workbench.frame import Frame, as_typed
-from workbench.recipe import Drawn, Recipe, request_of
+from workbench.recipe import Drawn, request_of
 from workbench.runs import list_runs
 from workbench.view import ViewState
 from workbench.widgets.basket_view import reported

@@ -11,8 +11,9 @@ from sacrebleu.metrics import BLEU
 import core_models
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, traces
 from workbench import beam_sizes, evaluation
-from workbench.drawing import Request, draw
 from workbench.drawing.beam_sizes import sizes_table
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import RunError, open_run
 from workbench.translations import TestSet as TestedOn
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
-from workbench import buckets, cli, evaluation, segment_annotations
+from workbench import buckets, cli, scoring, segment_annotations
 from workbench.runs import training_table
 from workbench.widgets.score_tables import METHOD_NAMES
 
@@ -21,7 +21,7 @@ def runs(with_demo):
 
 def test_scores_stand_in_the_chart_and_in_the_table(runs):
     at = open_page("scores")
-    expected = evaluation.score_table(runs, "test", ["bleu", "chrf"])
+    expected = scoring.score_table(runs, "test", ["bleu", "chrf"])
     (chart,) = charts(at)
     assert {"BLEU", "chrF"} <= axis_titles(chart)
     for name in NAMES:
@@ -50,12 +50,12 @@ def test_a_run_looks_the_same_on_a_page_of_some_of_the_chosen_runs_and_by_its_co
         assert colours.pop().lower() in file.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("method", list(evaluation.TESTS))
+@pytest.mark.parametrize("method", list(scoring.TESTS))
 def test_systems_are_tested_against_the_baseline(runs, method):
     at = open_page("scores", method=METHOD_NAMES[method], baseline="demo/future-cost-1", metrics=["chrF"])
     table = at.dataframe[2].value
     first = [runs[1], runs[0], runs[2]]
-    expected = evaluation.comparison_table(first, "test", "demo/future-cost-1", method, ["chrf"])
+    expected = scoring.comparison_table(first, "test", "demo/future-cost-1", method, ["chrf"])
     for column in ("delta", "p_value", "p_holm"):
         np.testing.assert_allclose(table[column].astype(float), expected[column])
     assert "demo/future-cost-1" not in table["system"].tolist()

@@ -9,8 +9,9 @@ from tests.workbench.test_drawing_files import check_printed_command
 from workbench.attribution import explain
 from workbench.context_routing import measured
 from workbench.contexts import before, of_another_document, rows_before
-from workbench.drawing import Request, draw
 from workbench.drawing.context_measures import measures_table
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.inside import look
 from workbench.runs import RunError, open_run
 from workbench.translations import TestSet

@@ -12,7 +12,8 @@ from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_pag
 from tests.workbench.pages.test_context import number_with_context, run_test
 from workbench import contrastive
 from workbench.contrastive_items import controlled_items
-from workbench.drawing import Request, draw
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import open_run
 from workbench.true_choices import MAJORITY, choices_table
 

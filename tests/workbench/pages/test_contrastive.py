@@ -19,8 +19,9 @@ from tests.bad_input.test_fuzzing import bounded, sentences
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, texts, traces
 from workbench import cli, contrastive, evaluation
 from workbench.contrastive_items import controlled_items
-from workbench.drawing import Request, draw
 from workbench.figures.contrastive import contrastive_accuracy
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import Run, RunError, open_run
 
 _ROW = {"item": {"source": "x", "right": "y", "wrong": ["z"], "tags": {}, "context": []},

@@ -10,9 +10,10 @@ import core_models
 from tests.workbench.pages.app_pages import codes, open_page, texts
 from workbench import documents
 from workbench.contexts import reads_translations, rows_before
-from workbench.evaluation import Counting, prepared_of
+from workbench.evaluation import prepared_of
 from workbench.papers.measured import place
 from workbench.runs import RunError, open_run
+from workbench.scoring import Counting
 from workbench.testsets import corpora_table
 
 

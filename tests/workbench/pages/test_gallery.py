@@ -10,7 +10,7 @@ from tests.workbench.pages.app_pages import axis_titles, charts, codes, heat_map
 from tests.workbench.papers.written_runs import written_run
 from workbench import outside
 from workbench.contexts import rows_before
-from workbench.drawing import Request
+from workbench.figures.request import Request
 from workbench.inside import look
 from workbench.kept_results import ALIGNMENT_ERROR, digests, keep
 from workbench.papers import beside, presets

@@ -11,8 +11,8 @@ import pytest
 import core_models
 from analyses import beam
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
-from workbench import drawing
-from workbench.drawing import Request
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import RunError
 from workbench.widgets import live
 
@@ -77,11 +77,11 @@ def test_page_and_command_draw_the_same_tree_unless_told(with_demo, show, name):
     (command,) = [code for code in codes(at) if code.startswith(f"workbench figure {name} ")]
     words = shlex.split(command)
     told = [words[place + 1].split("=", 1) for place, word in enumerate(words) if word == "--set"]
-    on_page = drawing.draw(name, Request(runs, "test", 4, options={key: json.loads(value) for key, value in told}))
-    unless_told = drawing.draw(name, Request(runs, "test", 4))
+    on_page = draw(name, Request(runs, "test", 4, options={key: json.loads(value) for key, value in told}))
+    unless_told = draw(name, Request(runs, "test", 4))
     assert on_page.table.equals(unless_told.table)
-    assert len(drawing.draw(name, Request(runs, "test", 4, options={"steps": "all"})).table) > len(on_page.table)
-    assert len(drawing.draw(name, Request(runs, "test", 4, options={"pruned": True})).table) > len(on_page.table)
+    assert len(draw(name, Request(runs, "test", 4, options={"steps": "all"})).table) > len(on_page.table)
+    assert len(draw(name, Request(runs, "test", 4, options={"pruned": True})).table) > len(on_page.table)
 
 
 def test_the_difference_lists_what_only_one_search_reached(with_demo):

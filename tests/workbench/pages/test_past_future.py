@@ -9,8 +9,9 @@ import core_models
 from analyses import past_future
 from analyses.attention import joined
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
-from workbench.drawing import Request, draw
 from workbench.drawing.past_future_measures import remainder_table
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import Run, RunError, open_run
 from workbench.true_links import truths
 

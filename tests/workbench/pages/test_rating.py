@@ -7,8 +7,9 @@ import pytest
 import workbench.pages
 from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, texts
 from workbench import rating, rating_tables
+from workbench.figures.spec import Recipe
 from workbench.rating import Mark
-from workbench.recipe import Recipe, request_of
+from workbench.recipe import request_of
 from workbench.widgets import figure_view
 from workbench.widgets.rating_form import word_labels
 

@@ -9,8 +9,9 @@ import pytest
 import core_models
 from analyses import routing
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
-from workbench.drawing import Request, draw
 from workbench.drawing.routing import rows_of
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.runs import Run, RunError, open_run
 
 

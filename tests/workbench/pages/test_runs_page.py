@@ -4,7 +4,7 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from tests.workbench.pages.app_pages import codes, open_page, runs_of
-from workbench import evaluation, known_scores, overview
+from workbench import known_scores, overview, scoring
 from workbench.widgets import run_table
 
 
@@ -30,7 +30,7 @@ def test_scores_of_a_large_test_set_are_shown_as_far_as_they_are_known(with_demo
     assert at.dataframe[0].value["bleu"].isna().all()
     folders = " ".join(sorted(str(run.folder) for run in runs))
     assert f"workbench evaluate {folders} --test test --metrics bleu" in codes(at)
-    scores = [evaluation.statistics(run, run.translations("test"), "bleu").total for run in runs]
+    scores = [scoring.statistics(run, run.translations("test"), "bleu").total for run in runs]
     assert open_page("runs").dataframe[0].value.set_index("run")["bleu"].to_dict() == {
         run.name: score for run, score in zip(runs, scores, strict=True)
     }
@@ -38,7 +38,7 @@ def test_scores_of_a_large_test_set_are_shown_as_far_as_they_are_known(with_demo
         known_scores.file_of(run, "test").unlink()
     table = open_page("runs").dataframe[0].value.set_index("run")["bleu"]
     assert (table[runs[0].name], table.isna().sum()) == (scores[0], 2)
-    evaluation.statistics(runs[1], runs[1].translations("test"), "bleu")
+    scoring.statistics(runs[1], runs[1].translations("test"), "bleu")
     at = open_page("runs")  # one is left, which is counted in a moment
     assert not at.dataframe[0].value["bleu"].isna().any()
     assert not any("evaluate" in code for code in codes(at))
@@ -47,11 +47,11 @@ def test_scores_of_a_large_test_set_are_shown_as_far_as_they_are_known(with_demo
 def test_a_known_score_is_of_the_texts_as_they_are(copied_runs):
     (run,) = runs_of(copied_runs, "transformer")
     score = known_scores.known(run, "test")
-    assert score == evaluation.statistics(run, run.translations("test"), "bleu").total
+    assert score == scoring.statistics(run, run.translations("test"), "bleu").total
     hypotheses = run.folder / "translations" / "test" / "hypotheses.txt"
     hypotheses.write_bytes((run.folder / "translations" / "test" / "references.txt").read_bytes())
     assert known_scores.known(run, "test") is None
-    assert evaluation.statistics(run, run.translations("test"), "bleu").total == pytest.approx(100)
+    assert scoring.statistics(run, run.translations("test"), "bleu").total == pytest.approx(100)
     assert known_scores.known(run, "test") == pytest.approx(100)
     known_scores.file_of(run, "test").write_text('{"bleu": "x"')
     assert known_scores.known(run, "test") is None

@@ -10,7 +10,8 @@ from analyses import aligner as aligners
 from analyses import attention, beam
 from tests.workbench.pages.app_pages import charts, open_page, runs_of, texts
 from workbench import what_if
-from workbench.drawing import Request, draw
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.widgets import what_if_view
 
 PAIR = ["demo/transformer", "demo/future-cost-2"]

@@ -9,7 +9,8 @@ from core_models.descriptions import describe
 from core_models.settings import ConfigError
 from tests.workbench.papers.written_runs import written_run
 from workbench import adequacy, cli
-from workbench.drawing import Request, draw
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.papers import presets
 from workbench.papers.ours import ours
 from workbench.papers.reading import library

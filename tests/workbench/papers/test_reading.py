@@ -6,7 +6,7 @@ import pytest
 
 from core_models.resources import data_folder
 from core_models.settings import ConfigError
-from workbench.drawing import load as drawings
+from workbench.figures.registry import load as drawings
 from workbench.papers.reading import library, load
 
 FOLDER = data_folder() / "papers"

@@ -1,0 +1,72 @@
+"""Draws a figure by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from core_models.plugins import brought_by
+from workbench.figures.provenance import provenance
+from workbench.figures.registry import DRAWINGS, OPTIONS, WITHOUT_RUNS, load
+from workbench.figures.request import Request
+from workbench.runs import RunError
+
+if TYPE_CHECKING:
+    from workbench.figures.grammar import Figure
+
+
+def draw(name: str, request: Request) -> Figure:
+    """The figure of a name; raises RunError where there is none, or a run lacks what it needs."""
+    if name not in load():
+        from core_models.settings import nearest
+
+        raise RunError(f"no figure is called {name!r}; {nearest(name, list(DRAWINGS))}")
+    if not request.runs and name not in WITHOUT_RUNS:
+        raise RunError("no run is chosen; name at least one")
+    if request.baseline is not None and request.baseline not in [run.name for run in request.runs]:
+        names = ", ".join(run.name for run in request.runs)
+        raise RunError(f"the baseline {request.baseline!r} is not among the runs: {names}")
+    _check_options(name, request)
+    if package := brought_by("figures", name):
+        with failures_named("figure", name, package):
+            return _with_provenance(name, request, DRAWINGS[name](request))
+    try:
+        figure = DRAWINGS[name](request)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, RunError) or not request.options:
+            raise
+        raise RunError(f"{name} cannot be drawn with {request.options}: {error}") from error
+    return _with_provenance(name, request, figure)
+
+
+def _with_provenance(name: str, request: Request, figure: Figure) -> Figure:
+    from workbench.figures.grammar import Figure
+
+    if not isinstance(figure, Figure):
+        raise TypeError(f"gives a {type(figure).__name__}, not a Figure")
+    return replace(figure, provenance={**figure.provenance, **provenance(name, request, figure)})
+
+
+@contextmanager
+def failures_named(kind: str, name: str, package: str) -> Iterator[None]:
+    """Whatever another package's part raises becomes a RunError that names both; its own RunErrors stay as they are."""
+    try:
+        yield
+    except RunError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise RunError(
+            f"the {kind} {name!r} of the plug-in {package} failed: {type(error).__name__}: {error}; "
+            "WORKBENCH_DEBUG=1 shows where"
+        ) from error
+
+
+def _check_options(name: str, request: Request) -> None:
+    """Raises RunError for an option that would be passed over."""
+    known = OPTIONS.get(name)
+    unknown = sorted(set(request.options) - known) if known is not None else []
+    if unknown:
+        there = ", ".join(sorted(known or ())) or "none"
+        raise RunError(f"there is no option {unknown[0]!r} of {name}; there is {there}")

@@ -1,0 +1,38 @@
+"""What a drawn figure says about where it comes from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from workbench.figures.request import Request
+from workbench.figures.spec import portable, recipe_of
+from workbench.run_digests import commit, digests
+from workbench.runs import Run
+
+if TYPE_CHECKING:
+    from workbench.figures.grammar import Figure
+
+
+def provenance(name: str, request: Request, figure: Figure) -> dict[str, Any]:
+    """What a drawn figure says about where it comes from: recipe, digests of its runs, seed of resampling, commit."""
+    said: dict[str, Any] = {
+        "recipe": portable(recipe_of(name, request)).model_dump(mode="json"),
+        "digests": {run.name: digests_of(run, request) for run in request.runs},
+    }
+    if _resampled(figure):
+        from analyses.significance import DEFAULT_SEED
+
+        said["resampling_seed"] = DEFAULT_SEED
+    return {**said, **({"commit": commit()} if commit() else {})}
+
+
+def digests_of(run: Run, request: Request) -> dict[str, str]:
+    """`digests` of a run for all test sets that a request is of."""
+    further = {test: digests(run, test).get("translations") for test in request.tests if test != request.test}
+    named = {f"translations of {test}": digest for test, digest in further.items() if digest}
+    return {**digests(run, request.test), **named}
+
+
+def _resampled(figure: Figure) -> bool:
+    """Does it show intervals?"""
+    return any(getattr(mark, "low", None) for panel in figure.panels for mark in panel.marks)

@@ -1,0 +1,106 @@
+"""What a figure was asked for, as plain data that outlives the opened runs: collections and exported files keep it.
+
+Names runs, never their folders, which mean nothing on another machine; so it is with files that options name, once a
+recipe is to travel (`portable`). Knows no file format."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from core_models.settings import Section
+from workbench.figures.registry import of_a_sentence
+from workbench.figures.request import Request
+from workbench.file_digests import digest_of
+from workbench.runs import Run
+
+if TYPE_CHECKING:
+    pass
+
+
+class Recipe(Section):
+    """A drawing and its request, runs by name, the baseline first. `width` is that on paper, "" the figure's own.
+    `among`: the runs that were chosen, where others than those drawn; they decide how a run looks.
+
+    A file that an option names stands in a portable one as {"file": its name, "sha256": a digest}.
+    """
+
+    drawing: str
+    runs: tuple[str, ...] = ()
+    among: tuple[str, ...] = ()
+    test: str = "test"
+    sentence: int = 0
+    baseline: str | None = None
+    options: dict[str, Any] = {}
+    width: Literal["", "column", "page"] = ""
+
+    @property
+    def files(self) -> dict[str, dict[str, str]]:
+        """The files that were named, by option, as far as only their names are known here."""
+        return {option: value for option, value in self.options.items() if _is_name(value)}
+
+    @property
+    def key(self) -> str:
+        """Tells recipes apart, the same in every session."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
+
+
+def recipe_of(name: str, request: Request, width: Literal["", "column", "page"] = "") -> Recipe:
+    """The recipe of a request. Options become JSON types, so that a recipe read back from a file is the same."""
+    return Recipe(
+        drawing=name,
+        runs=tuple(run.name for run in request.runs),
+        among=tuple(run.name for run in request.among),
+        test=request.test,
+        sentence=request.sentence if of_a_sentence(name) else 0,
+        baseline=request.baseline,
+        options=json.loads(json.dumps(request.options, default=str)),
+        width=width,
+    )
+
+
+def portable(recipe: Recipe) -> Recipe:
+    """The recipe as it may travel: of every file that an option names its name and a digest, and no path."""
+    options = {option: _named(value) for option, value in recipe.options.items()}
+    return recipe.model_copy(update={"options": options})
+
+
+def figure_command(name: str, request: Request, elsewhere: bool = False) -> str:
+    """The command line that draws the same figure. elsewhere: for readers on another machine, files by name alone."""
+    words = ["workbench", "figure", name]
+    for run in request.runs:
+        words += ["--run", path_of(run)]
+    for run in request.among:
+        words += ["--among", path_of(run)]
+    words += ["--test", request.test] if request.test else []
+    words += ["--sentence", str(request.sentence)] if of_a_sentence(name) else []
+    words += ["--baseline", request.baseline] if request.baseline else []
+    for option, value in request.options.items():
+        if elsewhere and isinstance(named := _named(value), dict):
+            value = named["file"]
+        words += ["--set", f"{option}={json.dumps(value, ensure_ascii=False)}"]
+    return shlex.join([*words, "--out", f"{name}.pdf"])
+
+
+def path_of(run: Run) -> str:
+    """RUN or RUN@step for a command line: from the current folder where the run is below it."""
+    folder, here = run.folder.absolute(), Path.cwd()
+    near = folder.relative_to(here) if folder.is_relative_to(here) else run.folder
+    return f"{near}@{run.step}" if run.step else str(near)
+
+
+def _named(value: Any) -> Any:
+    """The name and the digest of a file in place of its path; any other value as it is."""
+    if not isinstance(value, str) or not (os.sep in value or Path(value).suffix) or not os.path.isfile(value):
+        return value
+    return {"file": Path(value).name, "sha256": digest_of(Path(value))}
+
+
+def _is_name(value: object) -> bool:
+    if not isinstance(value, dict) or value.keys() != {"file", "sha256"}:
+        return False
+    return all(isinstance(part, str) for part in value.values())
