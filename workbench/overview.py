@@ -6,17 +6,12 @@ The pages Start and Runs show these; what a run holds is asked of `runs`, scores
 from __future__ import annotations
 
 import contextlib
-import platform
-import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core_models.resources import processors
 from workbench import known_scores, scoring
 from workbench.kept_by_files import KeptByFiles
 from workbench.run_configs import MOST_RUNS
@@ -28,7 +23,6 @@ if TYPE_CHECKING:
 
 MOST_COUNTED = 100  # runs whose BLEU is counted for a table, if they have not too many segments
 MOST_SEGMENTS = 10_000  # whose BLEU is counted for a table: about two seconds; more only where somebody asks for it
-PACKAGES = ("nmt-workbench", "torch", "streamlit", "plotly", "matplotlib", "sacrebleu", "pandas", "numpy")
 
 
 def runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
@@ -131,54 +125,3 @@ def _bleu(run: Run, translations: Translations) -> float | None:
     with contextlib.suppress(RunError):  # texts that do not fit together: the table has an empty cell
         return scoring.statistics(run, translations, "bleu").total
     return None
-
-
-@dataclass(frozen=True)
-class Health:
-    """One thing that the workbench needs of the machine, as it is found, and what to do where it is wanting."""
-
-    name: str
-    found: str
-    advice: str = ""
-
-
-def health() -> list[Health]:
-    """Device, fonts and versions, without loading PyTorch."""
-    from workbench.figures.fonts import families
-
-    chinese = [
-        family
-        for family in families()
-        if any(part in family for part in ("CJK", "WenQuanYi", "Han Sans", "PingFang", "YaHei", "SimHei"))
-    ]
-    advice = "Figures with Chinese words cannot be exported: install fonts-wqy-microhei or fonts-noto-cjk."
-    fonts = f"{families()[0]}; Chinese: {chinese[0] if chinese else 'none'}"
-    return [
-        Health("Device", _device()),
-        Health("Fonts", fonts, "" if chinese else advice),
-        Health("Python", platform.python_version()),
-        *(Health(name, found) for name in PACKAGES if (found := _version(name))),
-    ]  # fmt: skip
-
-
-def _device() -> str:
-    processor = f"CPU, {processors()} cores"
-    if "+cpu" in _version("torch") or not shutil.which("nvidia-smi"):
-        return processor
-    asked = subprocess.run(
-        ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
-    cards = [line.strip() for line in asked.stdout.splitlines() if line.strip()] if asked.returncode == 0 else []
-    return f"{', '.join(cards)}; {processor}" if cards else processor
-
-
-@cache
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""

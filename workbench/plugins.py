@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import workbench.pages
 from core_models.plugins import GROUP, Plugged, brought_by, function, installed, join, joined
-from workbench.analysing import ANALYSES, Analysis
 from workbench.figures.drawing import failures_named
 from workbench.figures.registry import load
 from workbench.figures.request import Request
+from workbench.figures.table_registry import ANALYSES, Analysis
 from workbench.runs import RunError
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from workbench.figures import theme
 from workbench.listing import Known
 
 MOST_RUNS = 6
+PREFIX = "prefix"  # the key of the prefix that translations are to begin with
 _DEFAULT = "the default is shown"
 
 

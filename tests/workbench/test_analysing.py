@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from core_models.text.parallel import write_lines
 from workbench import cli, notebook, scoring
-from workbench.analysing import ANALYSES
+from workbench.figures.table_registry import ANALYSES
 from workbench.runs import RunError, open_run
 
 OPTIONS = {"scores": {"metrics": "bleu,ter"}, "comparison": {"method": "sign"}, "documents": {"metric": "chrf"},

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.contexts import CAPSULES, routing_context
-from workbench.drawing.inside import MOST_CELLS
-from workbench.drawing.options import choice, forced, is_on, limit, spoken, whole_number
+from workbench.drawing.options import MOST_CELLS, choice, forced, is_on, limit, spoken, whole_number
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
 from workbench.inside import Looked, look

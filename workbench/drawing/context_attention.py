@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.contexts import attending, of_translations, reads_after
 from workbench.drawing.context import passes
-from workbench.drawing.inside import MOST_CELLS
-from workbench.drawing.options import choice, limit, spoken, whole_number
+from workbench.drawing.options import MOST_CELLS, choice, limit, spoken, whole_number
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request
 from workbench.runs import Run, RunError

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.drawing.options import forced, is_on, limit, spoken
+from workbench.drawing.options import MOST_CELLS, PARTS, forced, is_on, limit, spoken
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
 from workbench.inside import Looked, look
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from analyses.pharaoh import GoldLinks
     from workbench.figures.grammar import Figure
 
-# Which attention: its array, and what its keys and queries are called.
-PARTS = {
-    "cross": ("decoder.cross_attention", ("source", "target"), "decoder's attention to the source"),
-    "encoder": ("encoder.self_attention", ("source attended to", "source"), "encoder's self-attention"),
-    "decoder": ("decoder.self_attention", ("target read so far", "target"), "decoder's self-attention"),
-}
-MOST_CELLS = 150_000  # of all maps of a figure
 _WHICH = ("target", "text")  # options of all drawings here
 
 

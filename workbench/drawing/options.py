@@ -7,9 +7,13 @@ may be written.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from workbench.figures.request import Request
 from workbench.runs import RunError
+
+if TYPE_CHECKING:
+    pass
 
 SPOKEN = {"own": "the own output", "reference": "the reference", "typed": "a typed text"}
 
@@ -72,3 +76,14 @@ def forced(request: Request) -> tuple[str, str]:
 def spoken(request: Request) -> str:
     """Which translation is forced, in words."""
     return SPOKEN[forced(request)[0]]
+
+
+# Which attention: its array, and what its keys and queries are called.
+PARTS = {
+    "cross": ("decoder.cross_attention", ("source", "target"), "decoder's attention to the source"),
+    "encoder": ("encoder.self_attention", ("source attended to", "source"), "encoder's self-attention"),
+    "decoder": ("decoder.self_attention", ("target read so far", "target"), "decoder's self-attention"),
+}
+
+
+MOST_CELLS = 150_000  # of all maps of a figure

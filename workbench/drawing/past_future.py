@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from workbench.drawing.inside import MOST_CELLS
-from workbench.drawing.options import forced, is_on, spoken, whole_number
+from workbench.drawing.options import MOST_CELLS, forced, is_on, spoken, whole_number
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, of_the_first
 from workbench.inside import Looked, look

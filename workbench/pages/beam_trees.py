@@ -4,10 +4,12 @@ import shlex
 
 import streamlit as st
 
-from workbench import findings, frame
+from workbench import frame
 from workbench.figures.spec import figure_command, recipe_of
 from workbench.runs import short_names
-from workbench.widgets import beam_controls, figure_view, page_parts, sentence_texts, what_if_view
+from workbench.views.beam_search import node_selection
+from workbench.views.beam_search.measure import has_trees, longest_search
+from workbench.widgets import beam_controls, figure_view, page_parts, sentence_texts
 
 VIEWS = {"both": "Side by side", "difference": "Difference", "one": "One system"}
 
@@ -17,11 +19,9 @@ frame.heading(
 here = frame.needs_runs()
 sentence_texts.show(here)
 
-able = [run for run in here.tested if findings.has_trees(run, here.view.test)]
+able = [run for run in here.tested if has_trees(run, here.view.test)]
 if not able:
-    page_parts.offer_others(
-        here, "recorded a beam tree of this test set", lambda run: findings.has_trees(run, here.view.test)
-    )
+    page_parts.offer_others(here, "recorded a beam tree of this test set", lambda run: has_trees(run, here.view.test))
     frame.empty_runs(
         "No beam tree of this test set was recorded. Record them:",
         here.tested,
@@ -46,10 +46,10 @@ second = (
 pair = [next(run for run in able if run.name == name) for name in (first, second) if name]
 
 with frame.sentences_for_errors():
-    request = here.request(pair, **beam_controls.options(findings.longest_search(here.request(pair))))
+    request = here.request(pair, **beam_controls.options(longest_search(here.request(pair))))
     name = {"both": "beam-trees", "difference": "beam-diff", "one": "beam-tree"}[view]
     figure, command = figure_view.drawn(name, request), figure_command(name, request)
     points = figure_view.show_figure(figure, command, recipe=recipe_of(name, request), selectable=True)
-    what_if_view.from_node(figure, points, name)
+    node_selection.from_node(figure, points, name)
     if view == "difference":
         beam_controls.only_lists(request, names)

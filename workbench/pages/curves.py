@@ -2,14 +2,15 @@
 
 import streamlit as st
 
-from workbench import findings, frame
+from workbench import frame
+from workbench.views.training_curves.measure import logged_names
 from workbench.widgets import figure_view
 
 PLACES = {"step": "updates", "epoch": "epochs", "tokens": "target tokens", "seconds": "seconds"}
 
 frame.heading("Curves", "What training logged; losses are nats per target token.")
 here = frame.needs_runs(translated=False)
-logged = findings.logged_names(here.chosen)
+logged = logged_names(here.chosen)
 if not logged:
     frame.empty_runs("These runs have logged nothing yet. Train them:", here.chosen, "workbench resume {}")
     st.stop()

@@ -4,8 +4,9 @@ import shlex
 
 import streamlit as st
 
-from workbench import findings, frame
+from workbench import frame
 from workbench.runs import short_names
+from workbench.views.future_cost.measure import agreement_table, estimates, is_traced
 from workbench.widgets import figure_view, page_parts, sentence_texts
 
 Number = st.column_config.NumberColumn
@@ -27,11 +28,11 @@ frame.heading(
     "How well a system foretells, one step ahead, what its next word will cost (Duan 2020). A cost is −log P in nats.",
 )
 here = frame.needs_runs()
-able = list(filter(findings.estimates, here.tested))
+able = list(filter(estimates, here.tested))
 if not able:
-    page_parts.none_able(here, "estimates a future cost", findings.estimates, "future-cost-2")
+    page_parts.none_able(here, "estimates a future cost", estimates, "future-cost-2")
     st.stop()
-untraced = [run for run in able if not findings.is_traced(run, here.view.test)]
+untraced = [run for run in able if not is_traced(run, here.view.test)]
 if untraced:
     frame.empty_runs(
         "Without traces of this test set there is nothing to show. Make them:",
@@ -51,7 +52,7 @@ for tab, run in zip(st.tabs([frame.as_typed(names[run.name]) for run in able]), 
 
 st.subheader("Over the test set")
 with frame.sentences_for_errors():
-    table = findings.agreement_table(here.request(able))
+    table = agreement_table(here.request(able))
     st.dataframe(
         table,
         hide_index=True,

@@ -5,7 +5,8 @@ from collections.abc import Collection
 
 import streamlit as st
 
-from workbench import demo, frame, overview, plugins
+from workbench import demo, frame, plugins
+from workbench.app import health
 from workbench.widgets import job_view
 
 
@@ -100,7 +101,7 @@ else:
 
 machine = st.expander("This machine: device, fonts, versions", key="machine", on_change="rerun")
 if machine.open:
-    found = overview.health()
+    found = health.health()
     with machine:
         st.dataframe(
             {"part": [part.name for part in found], "found": [part.found for part in found]},

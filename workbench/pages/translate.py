@@ -2,9 +2,11 @@
 
 import streamlit as st
 
-from workbench import findings, frame
+from workbench import frame
 from workbench.runs import short_names
-from workbench.widgets import beam_controls, figure_view, live, sentences_before, what_if_view
+from workbench.views.beam_search import node_selection
+from workbench.views.interactive.tokens_table import token_table
+from workbench.widgets import beam_controls, figure_view, live, sentences_before
 
 Number = st.column_config.NumberColumn
 N_BEST = {
@@ -74,7 +76,7 @@ with frame.sentences_for_errors():
     st.caption("Score: log P under the length penalty.")
     st.subheader("Tokens")
     st.dataframe(
-        findings.token_table(found.tokens, found.token_log_probs),
+        token_table(found.tokens, found.token_log_probs),
         key="tokens",
         hide_index=True,
         placeholder="–",
@@ -86,4 +88,4 @@ with frame.sentences_for_errors():
     figure = live.tree(found, **beam_controls.options(live.steps(found)))
     points = figure_view.show_figure(figure, live.command(run, asked), key="live", selectable=True)
     own = {"source": source} if source != line else {}
-    what_if_view.from_node(figure, points, "live", **own, **({sentences_before.KEY: before} if before else {}))
+    node_selection.from_node(figure, points, "live", **own, **({sentences_before.KEY: before} if before else {}))

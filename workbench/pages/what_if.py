@@ -5,6 +5,7 @@ import streamlit as st
 from workbench import adequacy, frame, what_if
 from workbench.contexts import of_context
 from workbench.runs import short_names
+from workbench.view import PREFIX
 from workbench.widgets import live, page_parts, sentences_before, what_if_view
 
 COVERED = {"attention": "Attention", "aligner": "Frozen aligner"}
@@ -36,9 +37,7 @@ losses = any(map(live.has_test_losses, runs))
 columns = st.columns([4, 2, 2, 4, *([2] if losses else [])], vertical_alignment="bottom")
 prefix = (
     columns[0]
-    .text_input(
-        "Prefix", key=what_if_view.PREFIX, bind="query-params", placeholder="what every translation must begin with"
-    )
+    .text_input("Prefix", key=PREFIX, bind="query-params", placeholder="what every translation must begin with")
     .strip()
 )
 beam = columns[1].number_input("Beam", 1, live.MOST_BEAMS, 5, key="beam", bind=frame.whole_number_bind("beam"))

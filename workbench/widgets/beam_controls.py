@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from workbench import findings
 from workbench.drawing.beams import USUAL, usual_steps
 from workbench.figures.request import Request
 from workbench.frame import as_typed
+from workbench.views.beam_search.measure import beam_difference
 
 
 def options(longest: int, key: str = "") -> dict[str, object]:
@@ -46,7 +46,7 @@ def _window(place, longest: int, key: str) -> tuple[int, int]:
 
 def only_lists(request: Request, names: dict[str, str]) -> None:
     """Where the best paths part, and the candidates that one search alone ever considered."""
-    found = findings.beam_difference(request)
+    found = beam_difference(request)
     parted = found.divergence_step
     st.text(
         "Both searches end in the same translation." if parted is None else f"The best paths part at step {parted}."

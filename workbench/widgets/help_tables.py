@@ -8,7 +8,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from workbench import frame, jobs, overview
+from workbench import frame, jobs
+from workbench.app import health
 from workbench.glossary import Formula, Term
 
 KEYS = {
@@ -94,7 +95,7 @@ def show_report(root: Path) -> None:
         "A report that can be followed says what you did, what you expected and what came instead: the sentence on the "
         "page, the command that stands behind “Command”, the log of the job. Send these versions along:"
     )
-    st.code("\n".join(f"{part.name}: {part.found}" for part in overview.health()), language=None)
+    st.code("\n".join(f"{part.name}: {part.found}" for part in health.health()), language=None)
     st.text(
         "Errors are shown as sentences. Where one is not enough, start the app so that it writes the whole traceback "
         "to its terminal:"

@@ -9,7 +9,7 @@ import streamlit as st
 
 from analyses.sentences import Difference
 from workbench import frame
-from workbench.drawing.inside import PARTS as MAPS
+from workbench.drawing.options import PARTS as MAPS
 from workbench.drawing.options import forced
 from workbench.inside import TARGETS, Looked, layers_and_heads, look
 from workbench.runs import Run

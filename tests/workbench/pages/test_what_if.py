@@ -12,7 +12,7 @@ from tests.workbench.pages.app_pages import charts, open_page, runs_of, texts
 from workbench import what_if
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.widgets import what_if_view
+from workbench.views.beam_search import node_selection
 
 PAIR = ["demo/transformer", "demo/future-cost-2"]
 PREFIX = "die Frau"
@@ -132,9 +132,9 @@ def test_every_node_of_a_tree_knows_its_prefix(pair, name):
     wanted = {
         what_if.text_of(prefix) for run in runs for prefix in beam.tree(run.translations("test").tree(4))["prefix"]
     } - {""}
-    assert set(what_if_view.nodes(figure)["prefix"]) == wanted
+    assert set(node_selection.nodes(figure)["prefix"]) == wanted
     marks = [mark for panel in figure.panels for mark in panel.marks]
-    for row in what_if_view.nodes(figure).itertuples():
+    for row in node_selection.nodes(figure).itertuples():
         assert marks[row.curve].table["step"].iloc[row.point] == row.step
 
 
@@ -163,7 +163,7 @@ def _query(text: str) -> dict[str, list[str]]:
 def test_a_click_on_a_node_chooses_it(pair):
     at = open_page("beam_trees", runs=PAIR[:1], sentence="4")
     figure = draw("beam-tree", Request((pair[0],), sentence=4, options=_options(at)))
-    node = what_if_view.nodes(figure).iloc[2]
+    node = node_selection.nodes(figure).iloc[2]
     points = [{"curve_number": int(node.curve), "point_index": int(node.point)}]
     chart = at.get("plotly_chart")[0]
     at.session_state[chart.key] = {"selection": {"points": points}}

@@ -1,0 +1,69 @@
+"""The health of this machine: packages, processors, disk, device. Never imports torch."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from core_models.resources import processors
+
+if TYPE_CHECKING:
+    pass
+
+PACKAGES = ("nmt-workbench", "torch", "streamlit", "plotly", "matplotlib", "sacrebleu", "pandas", "numpy")
+
+
+@dataclass(frozen=True)
+class Health:
+    """One thing that the workbench needs of the machine, as it is found, and what to do where it is wanting."""
+
+    name: str
+    found: str
+    advice: str = ""
+
+
+def health() -> list[Health]:
+    """Device, fonts and versions, without loading PyTorch."""
+    from workbench.figures.fonts import families
+
+    chinese = [
+        family
+        for family in families()
+        if any(part in family for part in ("CJK", "WenQuanYi", "Han Sans", "PingFang", "YaHei", "SimHei"))
+    ]
+    advice = "Figures with Chinese words cannot be exported: install fonts-wqy-microhei or fonts-noto-cjk."
+    fonts = f"{families()[0]}; Chinese: {chinese[0] if chinese else 'none'}"
+    return [
+        Health("Device", _device()),
+        Health("Fonts", fonts, "" if chinese else advice),
+        Health("Python", platform.python_version()),
+        *(Health(name, found) for name in PACKAGES if (found := _version(name))),
+    ]  # fmt: skip
+
+
+def _device() -> str:
+    processor = f"CPU, {processors()} cores"
+    if "+cpu" in _version("torch") or not shutil.which("nvidia-smi"):
+        return processor
+    asked = subprocess.run(
+        ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    cards = [line.strip() for line in asked.stdout.splitlines() if line.strip()] if asked.returncode == 0 else []
+    return f"{', '.join(cards)}; {processor}" if cards else processor
+
+
+@cache
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""

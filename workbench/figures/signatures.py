@@ -1,0 +1,27 @@
+"""The signatures of metrics, for the metadata of a figure's files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from workbench import scoring
+from workbench.figures.request import Request
+
+if TYPE_CHECKING:
+    from workbench.figures.grammar import Figure
+
+
+def with_signatures(figure: Figure, signatures: dict[str, str]) -> Figure:
+    """The figure with the signatures of its metrics, for the metadata of its files."""
+    return replace(figure, provenance={**figure.provenance, "signatures": signatures})
+
+
+def with_metric_signature(figure: Figure, request: Request) -> Figure:
+    """The same for the one metric of a request; lengths are no metric and have none."""
+    metric = request.options.get("metric", "bleu")
+    if metric not in scoring.METRIC_NAMES:
+        return figure
+    run = request.runs[0]
+    found = scoring.statistics(run, run.translations(request.test), metric)
+    return with_signatures(figure, {scoring.METRIC_NAMES[metric]: found.signature})

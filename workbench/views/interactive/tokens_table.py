@@ -1,0 +1,24 @@
+"""The tokens of a translation with their probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def token_table(tokens: Sequence[str], log_probs: Sequence[float]) -> pd.DataFrame:
+    """A row a token of a translation: step (from 1), token, log_prob (nats), probability."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "step": range(1, len(tokens) + 1),
+            "token": list(tokens),
+            "log_prob": list(log_probs),
+            "probability": [math.exp(value) for value in log_probs],
+        }
+    )

@@ -1,0 +1,22 @@
+"""Figures of what was logged in training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, named, styles
+from workbench.runs import RunError, training_table
+
+if TYPE_CHECKING:
+    from workbench.figures.grammar import Figure
+
+
+@drawing("training-curves")
+def _training_curves(request: Request) -> Figure:
+    from workbench.figures.training import training_curves
+
+    table = training_table(request.runs)
+    if table.empty:
+        raise RunError(f"{', '.join(run.name for run in request.runs)}: nothing was logged yet; train the run first")
+    return training_curves(named(table, request, "run"), styles=styles(request), **request.options)

@@ -1,0 +1,17 @@
+"""What runs logged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from workbench.runs import Run, training_table
+
+if TYPE_CHECKING:
+    pass
+
+
+def logged_names(runs: Sequence[Run]) -> list[str]:
+    """The quantities that any of the runs logged, losses on the dev set first."""
+    names = list(dict.fromkeys(training_table(runs)["name"]))
+    return sorted(names, key=lambda name: (not name.startswith("dev_"), not name.startswith("train_")))
