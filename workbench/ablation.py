@@ -16,7 +16,7 @@ from core_models.config import ModelConfig
 from core_models.resources import data_folder
 from core_models.settings import nearest, parse
 from workbench.experiments.grid import BOOKKEEPING, read_experiment
-from workbench.runs import Run, RunError, short_names
+from workbench.store.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd

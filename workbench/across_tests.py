@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from workbench import scoring
-from workbench.runs import Run, RunError
 from workbench.scoring import METRICS, Counting
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from workbench.evaluation import prepared_of
 from workbench.kept_results import ADEQUACY, digests, keep
-from workbench.runs import Run, RunError
 from workbench.scoring import references
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,9 +6,9 @@ import os
 
 import streamlit as st
 
-from workbench import read_only
 from workbench.access import is_loopback
-from workbench.runs import runs_folder
+from workbench.store import read_only
+from workbench.store.runs import runs_folder
 
 GUARDED = "WORKBENCH_GUARDED_BY"  # in the environment: the number of the process that has `access` before its pages
 LOGIN = "WORKBENCH_LOGIN"  # in the environment: pages ask for Streamlit's own login

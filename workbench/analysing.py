@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from workbench.figures.request import Request
 from workbench.figures.table_registry import analysis
-from workbench.runs import RunError
 from workbench.scoring import Counting
+from workbench.store.runs import RunError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,8 @@ def _sentences(request: Request) -> pd.DataFrame:
     """Every sentence: its texts, its labels, and its scores under the metrics of the option `metrics` (chrf)."""
     import pandas as pd
 
-    from workbench import segment_annotations, segments
+    from workbench import segments
+    from workbench.store import segment_annotations
 
     root = segment_annotations.root_of(request.runs[0].folder, request.test)
     found, problems = segments.of_request(request, _metrics(request, "chrf"), root)
@@ -138,6 +139,6 @@ def _attribution(request: Request) -> pd.DataFrame:
 @analysis("training")
 def _training(request: Request) -> pd.DataFrame:
     """What training logged, a row a value."""
-    from workbench.runs import training_table
+    from workbench.store.runs import training_table
 
     return training_table(request.runs)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.contexts import Before, given
 from workbench.inside import look, opened, stamp
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     import pandas as pd

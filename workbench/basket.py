@@ -21,9 +21,9 @@ from core_models.file_marks import mended
 from core_models.run_files import RESULT, read_json
 from core_models.settings import ConfigError, parse
 from core_models.whole_files import write_whole
-from workbench import read_only
 from workbench.figures.spec import Recipe
-from workbench.runs import RunError
+from workbench.store import read_only
+from workbench.store.runs import RunError
 
 VERSION = 1
 _PATIENCE = 10.0  # seconds that a change waits for another one

@@ -20,8 +20,8 @@ from core_models.run_files import RESULT, read_json
 from core_models.whole_files import write_whole
 from workbench.contexts import given, read_before
 from workbench.evaluation import Step
-from workbench.runs import Run, RunError
-from workbench.translations import TestSet
+from workbench.store.runs import Run, RunError
+from workbench.store.translations import TestSet
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from workbench import scoring
 from workbench.frequencies import COUNTED, of_training
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.buckets import Buckets
     from analyses.scores import Statistics
-    from workbench.translations import Translations
+    from workbench.store.translations import Translations
 
 LENGTHS = ("source", "reference", "output")
 FREQUENCIES = ("source-frequency", "reference-frequency")
@@ -103,7 +103,7 @@ def _by(values: Sequence[int], scheme: str) -> Buckets:
 
 
 def _labels(opened: Translations, grouping: Grouping) -> tuple[list[str], str]:
-    from workbench import segment_annotations
+    from workbench.store import segment_annotations
 
     if grouping.labels == DOCUMENT:
         if opened.test_set.documents is None:

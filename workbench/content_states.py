@@ -15,7 +15,7 @@ import numpy as np
 
 from analyses.kept_arrays import read_arrays, write_arrays
 from workbench.forcing import forced, forced_key, given
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     from core_models.traces import Trace

@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench.contexts import CAPSULES, Before, Lines, given, of_another_document
 from workbench.inside import look, opened, stamp
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,8 +15,8 @@ from dataclasses import fields
 from analyses.context_routing import ContextSpread, spread, together
 from analyses.kept_arrays import read_arrays, write_arrays
 from workbench.contexts import CAPSULES, Before, before, given, routing_context
-from workbench.runs import Run, RunError
-from workbench.translations import TestSet
+from workbench.store.runs import Run, RunError
+from workbench.store.translations import TestSet
 
 AT_ONCE = 32  # sentences whose arrays are held
 _FORMAT = 2
@@ -69,7 +69,7 @@ def _live(run: Run, test: TestSet, count: int) -> Iterator[ContextSpread]:
 
 def _key(run: Run, test: TestSet, count: int) -> str:
     """What a measurement depends on, in short."""
-    from workbench.run_digests import digests
+    from workbench.store.provenance import digests
 
     documents = test.documents[:count] if test.documents is not None else None
     said = [_FORMAT, digests(run, "")["model"], test.sources[:count], documents]

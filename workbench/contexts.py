@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analyses.attention import END
-from workbench.runs import Run, RunError
-from workbench.translations import TestSet
+from workbench.store.runs import Run, RunError
+from workbench.store.translations import TestSet
 
 if TYPE_CHECKING:
     from core_models.text.documents import ContextUse

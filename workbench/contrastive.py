@@ -21,7 +21,7 @@ from core_models.run_files import RESULT, read_json
 from core_models.whole_files import write_whole
 from workbench.contexts import own_outputs, readers, reads_after
 from workbench.contrastive_items import item_of
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     import pandas as pd

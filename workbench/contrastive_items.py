@@ -16,7 +16,7 @@ from typing import Any
 from analyses.contrastive import Item
 from core_models.run_files import parse_json
 from core_models.text.parallel import read_lines
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 REACH = 10  # sentences before and after an item of the controlled corpus: no system of the catalogue reads more
 _SOURCES, _RIGHT = ("src segment", "source"), ("ref segment", "reference")
@@ -121,7 +121,7 @@ def controlled_items(run: Run, test: str = "test") -> list[Item]:
     """An item for each pronoun of a controlled test set that the run's prepared data has, with its truth."""
     from analyses.contrastive import from_truth
     from workbench.evaluation import test_set
-    from workbench.translations import read_truth
+    from workbench.store.translations import read_truth
 
     text, truth = test_set(run, test)
     if truth is None or text.references is None:

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from workbench import kept_results
-from workbench.runs import Run, RunError
 from workbench.scoring import by_seed, references
+from workbench.store.runs import Run, RunError
 from workbench.true_links import Truth, truth_of, truths
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from core_models.resources import data_folder
-from workbench.runs import Run, RunError, open_run
+from workbench.store.runs import Run, RunError, open_run
 
 Say = Callable[[str], None]
 # PAST and FUTURE layers hardly train from scratch; Zheng 2018 trains them from the finished recurrent model.

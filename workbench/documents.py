@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from workbench.contexts import reach_of, reads_translations, rows_before
-from workbench.runs import Run, RunError
 from workbench.scoring import Counting, references, statistics_of_all
-from workbench.translations import TestSet
+from workbench.store.runs import Run, RunError
+from workbench.store.translations import TestSet
 
 if TYPE_CHECKING:
     import pandas as pd

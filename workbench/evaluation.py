@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from core_models.whole_folders import others, refuse_foreign, replacing_folder
 from workbench.contexts import beside
 from workbench.ranks import over_ranks, own_device, wait
-from workbench.runs import Run, RunError
-from workbench.traced import write_forced
-from workbench.translation_writer import foreign_to_translations, write_translations
-from workbench.translations import TestSet, Translations
+from workbench.store.runs import Run, RunError
+from workbench.store.trace_index import write_forced
+from workbench.store.translation_writer import foreign_to_translations, write_translations
+from workbench.store.translations import TestSet, Translations
 
 if TYPE_CHECKING:
     from core_models.reading import Texts

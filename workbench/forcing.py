@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from analyses.attention import END
 from workbench.contexts import beside, own_source, texts_before
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     from core_models.traces import Trace
@@ -110,7 +110,7 @@ def _source_pieces(translator: Translator, source: str) -> list[str]:
 
 def forced_key(run: Run, test: str, target: str, given: Sequence[Given], layout: int) -> str:
     """What a measurement depends on, in short; layout: the number of the form in which it is kept."""
-    from workbench.run_digests import digests
+    from workbench.store.provenance import digests
 
     texts = [[one.row, one.source, one.text, one.pieces] for one in given]
     before = texts_before(run, run.translations(test).test_set, _outputs(run, test, target))

@@ -19,11 +19,11 @@ from typing import Literal
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from workbench import jobs, startable
 from workbench import view as views
 from workbench.figures.request import Request
-from workbench.listing import Known, listing
-from workbench.runs import Run, RunError, runs_folder, short_names
+from workbench.jobs import allowed_commands, queue
+from workbench.store.listing import Known, listing
+from workbench.store.runs import Run, RunError, runs_folder, short_names
 from workbench.view import ViewState
 from workbench.widgets import job_view, page_width, stepper
 
@@ -228,10 +228,10 @@ def empty(said: str, command: str | None = None) -> None:
 
 def _run_now(commands: Sequence[str]) -> None:
     root = current().root
-    able = [arguments for line in commands if (arguments := startable.read(line, root))]
+    able = [arguments for line in commands if (arguments := allowed_commands.read(line, root))]
     with sentences_for_errors():
         for arguments in able:
-            label = "Run now" if len(able) == 1 else f"Run now: {as_typed(jobs.title_of(arguments))}"
+            label = "Run now" if len(able) == 1 else f"Run now: {as_typed(queue.title_of(arguments))}"
             job_view.offer(root, arguments, label)
     if able:
         st.page_link(page_file("jobs"), label="All jobs", icon=":material/arrow_forward:")

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from workbench.evaluation import prepared_of
-from workbench.runs import Run
+from workbench.store.runs import Run
 
 COUNTED = {"test": "the test set", "training": "the training text of the baseline"}
 

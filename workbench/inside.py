@@ -13,14 +13,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from workbench.contexts import READERS, Before, given, read_before
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from core_models.traces import Trace
     from core_models.translator import Translator
-    from workbench.translations import Translations
+    from workbench.store.translations import Translations
 
 TARGETS = {"own": "Own output", "reference": "Reference", "typed": "Typed text"}
 MOST_TOKENS = 400  # of source and of target: what a forced pass over one sentence is asked for

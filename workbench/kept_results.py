@@ -15,7 +15,7 @@ from typing import Any
 from core_models.run_files import RESULT, read_json
 from core_models.whole_files import write_whole
 from workbench.contexts import readers
-from workbench.runs import Run
+from workbench.store.runs import Run
 
 ADEQUACY, COUNTERPARTS, ALIGNMENT_ERROR, PROBE = KINDS = ("adequacy", "counterparts", "alignment_error", "probe")
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from core_models.run_files import RECORD, read_json
 from core_models.whole_files import write_whole
-from workbench.file_digests import stamp_of
-from workbench.runs import Run
+from workbench.store.file_digests import stamp_of
+from workbench.store.runs import Run
 
 
 def file_of(run: Run, test: str) -> Path:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from core_models.resources import data_folder
 from core_models.settings import nearest
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,16 +22,17 @@ from uuid import uuid4
 
 from core_models.config import CONFIG
 from core_models.settings import ConfigError
-from workbench import listing, plugins, scoring, view
+from workbench import plugins, scoring, view
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import Run, RunError, open_runs
+from workbench.store import listing
+from workbench.store.runs import Run, RunError, open_runs
 
 if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 # The library is unpacked and run by the first chart of a page that needs it; a page may hold many charts.
@@ -75,7 +76,7 @@ class Shown:
     @cached_property
     def plotly(self) -> go.Figure:
         """The figure on the screen, to be changed at will."""
-        from workbench.figures.plotly_renderer import to_plotly
+        from workbench.plotting.plotly_renderer import to_plotly
 
         return to_plotly(self.figure)
 

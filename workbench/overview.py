@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench import known_scores, scoring
-from workbench.kept_by_files import KeptByFiles
-from workbench.run_configs import MOST_RUNS
-from workbench.runs import Run, RunError
-from workbench.translations import Translations
+from workbench.store.file_cache import KeptByFiles
+from workbench.store.run_configs import MOST_RUNS
+from workbench.store.runs import Run, RunError
+from workbench.store.translations import Translations
 
 if TYPE_CHECKING:
     import pandas as pd

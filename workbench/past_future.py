@@ -22,8 +22,8 @@ from analyses.content_states import covered_words
 from analyses.kept_arrays import read_arrays, write_arrays
 from workbench.contexts import own_pieces, own_source
 from workbench.forcing import Given, forced, forced_key, given
-from workbench.runs import Run, RunError
-from workbench.traced import stored
+from workbench.store.runs import Run, RunError
+from workbench.store.trace_index import stored
 
 if TYPE_CHECKING:
     from core_models.traces import Trace, TraceStore

@@ -16,7 +16,7 @@ from analyses.past_future import of_words
 from analyses.past_future_truth import Present, cells
 from workbench import kept_results
 from workbench.forcing import references_of
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 from workbench.true_links import Truth, truth_of, truths
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from workbench.figures.drawing import failures_named
 from workbench.figures.registry import load
 from workbench.figures.request import Request
 from workbench.figures.table_registry import ANALYSES, Analysis
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 if TYPE_CHECKING:
     import pandas as pd

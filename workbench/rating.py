@@ -27,9 +27,9 @@ from filelock import FileLock
 from analyses.ratings import QUALITIES
 from core_models.run_files import RESULT, read_json
 from core_models.whole_files import write_whole
-from workbench import read_only
 from workbench.export.csv_cells import csv_text, read_cell
-from workbench.runs import Run, RunError
+from workbench.store import read_only
+from workbench.store.runs import Run, RunError
 
 FOLDER, STUDY = ".ratings", "study.json"
 _NAME = re.compile(r"\w[\w+-]*")

@@ -14,7 +14,7 @@ import pandas as pd
 
 from analyses import ratings
 from workbench.rating import Item, Mark, Study, check_name, enter, lettered, marks, places, read_row, read_table, save
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 FORM = ("rater", "sentence", "letter", "source", "translation", "quality", "over", "under")
 

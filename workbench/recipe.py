@@ -11,12 +11,12 @@ from core_models.config import CONFIG, split_reference
 from workbench.figures.drawing import draw as draw_figure
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe, figure_command
-from workbench.file_digests import digest_of
-from workbench.run_digests import digests
-from workbench.runs import Run, RunError, list_runs, open_run
+from workbench.store.file_digests import digest_of
+from workbench.store.provenance import digests
+from workbench.store.runs import Run, RunError, list_runs, open_run
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def on_paper(recipe: Recipe, figure: Figure) -> Figure:
 
 def _found(option: str, recipe: Recipe, root: Path, files: Mapping[str, object]) -> str:
     """The path of a file that a recipe knows by name: the one that is given, else an annotation with its digest."""
-    from workbench import segment_annotations
+    from workbench.store import segment_annotations
 
     wanted = recipe.files[option]
     if option in files:

@@ -17,8 +17,8 @@ from analyses.kept_arrays import read_arrays, write_arrays
 from core_models.run_files import parse_json
 from workbench.contexts import beside, readers
 from workbench.evaluation import Step
-from workbench.file_digests import digest_of
-from workbench.runs import Run, RunError
+from workbench.store.file_digests import digest_of
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     from analyses.rescoring import Lists

@@ -21,8 +21,8 @@ from analyses.kept_arrays import read_arrays, write_arrays
 from analyses.routing import Spread, dealt_anew, exchanged, spread, together
 from core_models.training.progress import is_step
 from workbench.contexts import beside, texts_before
-from workbench.runs import Run, RunError
-from workbench.traced import stored
+from workbench.store.runs import Run, RunError
+from workbench.store.trace_index import stored
 
 if TYPE_CHECKING:
     from core_models.traces import Trace, TraceStore
@@ -188,7 +188,7 @@ def _from_store(store: TraceStore, kind: str, side: str, given: Forced) -> Itera
 
 def _key(run: Run, side: str, given: Forced, state: str) -> str:
     """What a measurement depends on, in short."""
-    from workbench.run_digests import digests
+    from workbench.store.provenance import digests
 
     made = given.whose.translations(given.test)
     before = texts_before(run, made.test_set, made.hypotheses)

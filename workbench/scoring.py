@@ -10,8 +10,8 @@ import pandas as pd
 
 from analyses import meteor
 from workbench import known_scores
-from workbench.runs import Run, RunError
-from workbench.translations import Translations
+from workbench.store.runs import Run, RunError
+from workbench.store.translations import Translations
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analyses.sentences import Sentences, segment_scores, sentence_table
-from workbench import scoring, segment_annotations
+from workbench import scoring
 from workbench.figures.request import Request
-from workbench.runs import short_names
+from workbench.store import segment_annotations
+from workbench.store.runs import short_names
 
 DOCUMENT = "document"
 

@@ -25,9 +25,9 @@ import workbench.demo
 import workbench.frame
 import workbench.overview
 import workbench.widgets.job_view  # noqa: F401
-from workbench import read_only
 from workbench.access import QUERY, AccessError, Guard, Origin, is_loopback, origin_of
 from workbench.admission import GUARDED, LOGIN
+from workbench.store import read_only
 
 TOKEN = "WORKBENCH_TOKEN"  # in the environment: a token of one's own choice, asked for at the loopback address too
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,128}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from workbench.runs import Run, RunError
 from workbench.scoring import Counting, references, statistics_of_all
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from core_models.config import RunConfig, SearchConfig, TrainingConfig
 from core_models.settings import ConfigError, parse
 from core_models.training.progress import read_progress
-from workbench.runs import Run, RunError, open_run
+from workbench.store.runs import Run, RunError, open_run
 
 if TYPE_CHECKING:
     from core_models.training.progress import Progress

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from workbench.figures import theme
-from workbench.listing import Known
+from workbench.plotting import theme
+from workbench.store.listing import Known
 
 MOST_RUNS = 6
 PREFIX = "prefix"  # the key of the prefix that translations are to begin with

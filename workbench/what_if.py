@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from analyses.attention import END, joined
 from workbench.contexts import Before, given, own_source
 from workbench.inside import opened, stamp
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,10 +20,10 @@ from core_models.translator import Translation
 from tests.core_models.conftest import lay_out_run
 from workbench import cli
 from workbench.evaluation import test_set, trace_test, translate_test
-from workbench.runs import open_run
 from workbench.scoring import score_table
-from workbench.translation_writer import write_translations
-from workbench.translations import TestSet as TestedOn
+from workbench.store.runs import open_run
+from workbench.store.translation_writer import write_translations
+from workbench.store.translations import TestSet as TestedOn
 
 _NOUNS = ("dog", "man", "tree", "house", "captain", "window", "garden", "letter", "kitchen")
 _VERBS = ("sees", "loves", "finds", "carries")

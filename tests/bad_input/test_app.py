@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tests.workbench.pages.app_pages import open_page
-from workbench.runs import list_runs
+from workbench.store.runs import list_runs
 
 
 @pytest.mark.parametrize("where", ["../../etc", "../elsewhere/secret", "ABSOLUTE", "one/../../elsewhere/secret"])

@@ -13,7 +13,7 @@ import pytest
 
 from tests.workbench.held_jobs import held, prepare
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
-from workbench import jobs, state_folder
+from workbench.jobs import queue, state_folder
 
 SECONDS = 60.0
 
@@ -100,17 +100,17 @@ def test_a_job_that_is_killed_is_said_to_be_lost_and_can_be_started_again(tmp_pa
     root = prepare(tmp_path, monkeypatch)
     monkeypatch.setenv("WORKBENCH_RUNS", str(root))
     command = held(root, "run")
-    job = jobs.start(root, command)
+    job = queue.start(root, command)
     os.killpg(job.process, signal.SIGKILL)
     deadline = time.monotonic() + SECONDS
-    while job.state == jobs.RUNNING and time.monotonic() < deadline:
+    while job.state == queue.RUNNING and time.monotonic() < deadline:
         time.sleep(0.02)
     at = open_page("jobs")
     assert at.dataframe[0].value["state"].tolist() == ["lost"]
     assert any(text.startswith("Lost: its process is gone without a result") for text in texts(at))
     at.button(key="start-again").click().run()
     assert at.dataframe[0].value["command"].tolist() == [job.command] * 2
-    newest = jobs.list_jobs(root)[0]
+    newest = queue.list_jobs(root)[0]
     assert newest.folder != job.folder
     newest.cancel()
 
@@ -131,6 +131,6 @@ def test_two_tabs_start_a_job_once(shown):
     for tab in (first, second):  # the second has the button yet: it was drawn before the first was pressed
         next(button for button in tab.button if button.label == "Build the demo").click().run()
         assert not tab.exception
-    (job,) = jobs.list_jobs(shown)
+    (job,) = queue.list_jobs(shown)
     assert "Cancel" in [button.label for button in second.button]
     job.cancel()

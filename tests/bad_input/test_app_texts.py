@@ -15,14 +15,14 @@ from tests.bad_input.conftest import SOURCES, TARGETS
 from tests.workbench.figures.heat_maps import heat_of
 from tests.workbench.pages.app_pages import charts, open_page, texts
 from workbench.export.files import save
-from workbench.figures.axes import token_axis
 from workbench.figures.drawing import draw
-from workbench.figures.fonts import missing_glyphs
-from workbench.figures.grammar import Figure, Panel
-from workbench.figures.plotly_renderer import to_plotly
 from workbench.figures.request import Request
-from workbench.outside import bring_in, read_test_set
-from workbench.runs import list_runs
+from workbench.plotting.axes import token_axis
+from workbench.plotting.fonts import missing_glyphs
+from workbench.plotting.grammar import Figure, Panel
+from workbench.plotting.plotly_renderer import to_plotly
+from workbench.store.external import bring_in, read_test_set
+from workbench.store.runs import list_runs
 
 LONG = "x" * 2000
 # Hebrew, Arabic with a vowel sign, a letter with a combining accent that is kept apart, Devanagari.

@@ -10,7 +10,7 @@ import pytest
 
 from core_models.file_marks import MARK
 from tests.bad_input.test_text import PREPARE
-from workbench.translations import Translations
+from workbench.store.translations import Translations
 
 OUTSIDE = ("outside", "--test", "news", "--source", "in.txt", "--reference", "in.txt", "mine=in.txt")
 CONTROLLED = ("data", "controlled", "--sentences", 9, "--dev", 3, "--test", 3)

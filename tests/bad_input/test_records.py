@@ -12,7 +12,7 @@ import yaml
 
 from core_models.traces import TraceError, TraceStore
 from workbench.overview import runs_table
-from workbench.runs import RunError, list_runs, open_run, training_table
+from workbench.store.runs import RunError, list_runs, open_run, training_table
 from workbench.true_links import truths
 
 CURVES = ("figure", "training-curves", "--run", "runs/one", "--out", "curves.json")

@@ -18,7 +18,7 @@ from core_models.descriptions import describe
 from core_models.text.parallel import read_lines, write_lines
 from core_models.text.vocabulary import Vocabulary
 from tests.bad_input.conftest import SOURCES, TARGETS
-from workbench.runs import open_run
+from workbench.store.runs import open_run
 
 
 def _change(path: Path, old: str, new: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.runs import list_runs
+from workbench.store.runs import list_runs
 
 SECONDS = 60
 TRANSLATE = ("translate", "runs/one", "--input", "in.txt", "--output", "out.txt")

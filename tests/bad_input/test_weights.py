@@ -14,7 +14,7 @@ from core_models.checkpoint import read_tensors, write_tensors
 from core_models.text.parallel import read_lines
 from core_models.training.events import read_events
 from tests.bad_input.conftest import content_of, run_command
-from workbench.runs import list_runs
+from workbench.store.runs import list_runs
 
 TRANSLATE = ("translate", "runs/one", "--input", "in.txt", "--output", "out.txt")
 NAME = "backbone.decoder_norm.weight"

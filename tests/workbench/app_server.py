@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import psutil
 
-from workbench import safe_path
+from workbench.jobs import safe_path
 
 UPGRADE = {
     "Connection": "Upgrade",

@@ -14,7 +14,7 @@ from tests.workbench.browsing import BROWSER, FLAGS
 from workbench import demo, evaluation, scoring
 from workbench.experiments.grid import read_experiment
 from workbench.experiments.running import run_experiment
-from workbench.runs import Run, open_run
+from workbench.store.runs import Run, open_run
 from workbench.training import new_run, train
 
 SYSTEMS = ("transformer", "future-cost-1", "future-cost-2")

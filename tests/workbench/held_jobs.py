@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench import jobs, processes, state_folder
+from workbench.jobs import processes, queue, state_folder
 
 GONE = 2**22 + 1  # above the largest process number of Linux
 _WAITING = """
@@ -49,7 +49,7 @@ def let_go(root: Path, name: str) -> None:
 
 def lay_down(root: Path, name: str, shell: processes.Shell | None = None, **about: object) -> Path:
     """A job as it is kept, which failed unless told otherwise: its folder."""
-    folder = state_folder.make(jobs.queue_of(root)) / name
+    folder = state_folder.make(queue.queue_of(root)) / name
     folder.mkdir()
     job = {"root": str(root.resolve()), "title": name, "arguments": ["resume", str(root / name)],
            "process": shell.number if shell else GONE, "birth": shell.birth if shell else "long ago",

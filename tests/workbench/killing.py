@@ -34,7 +34,7 @@ WARM = (
     "workbench.contrastive",
     "workbench.adequacy",
     "workbench.training",
-    "workbench.outside",
+    "workbench.store.external",
     "workbench.experiments.running",
     "core_models.training.fit",
     "core_models.text.controlled",

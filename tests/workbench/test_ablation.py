@@ -10,10 +10,10 @@ from workbench import ablation, scoring
 from workbench.figures.ablation import ablation as drawn
 from workbench.figures.ablation import ablation_cost
 from workbench.figures.drawing import draw
-from workbench.figures.grammar import Line, Points, Rule
 from workbench.figures.request import Request
 from workbench.papers.swept import printed_costs, printed_notes, printed_scores
-from workbench.runs import RunError, open_run
+from workbench.plotting.grammar import Line, Points, Rule
+from workbench.store.runs import RunError, open_run
 from workbench.widgets import figure_view
 
 GRID = """name: grid

@@ -11,11 +11,12 @@ from typer.testing import CliRunner
 from analyses.significance import holm
 from core_models.text.parallel import write_lines
 from tests.workbench.pages.app_pages import charts, codes, open_page, traces
-from workbench import across_tests, cli, outside, scoring
+from workbench import across_tests, cli, scoring
 from workbench.figures.drawing import draw
 from workbench.figures.provenance import digests_of
 from workbench.figures.request import Request
-from workbench.runs import RunError, list_runs, open_run
+from workbench.store import external
+from workbench.store.runs import RunError, list_runs, open_run
 
 TESTS = ("news", "talks")
 SYSTEMS = ("plain", "better", "twin")
@@ -41,9 +42,9 @@ def runs(tmp_path):
             write_lines(
                 tmp_path / f"{test}.{system}", [_spoiled(row, line, system) for row, line in enumerate(references)]
             )
-        found = outside.read_test_set(test, tmp_path / f"{test}.ref", [tmp_path / f"{test}.ref"])
+        found = external.read_test_set(test, tmp_path / f"{test}.ref", [tmp_path / f"{test}.ref"])
         files = {system: tmp_path / f"{test}.{system}" for system in SYSTEMS}
-        outside.bring_in(tmp_path / "runs" / "outside", found, tmp_path / f"{test}.ref", files)
+        external.bring_in(tmp_path / "runs" / "outside", found, tmp_path / f"{test}.ref", files)
     listed = {run.name: run for run in list_runs(tmp_path / "runs")}
     return [listed[f"outside/{system}"] for system in SYSTEMS]
 
@@ -79,8 +80,8 @@ def test_differences_are_those_of_each_test_set_under_one_correction(runs):
 
 
 def test_what_is_not_translated_is_left_out_of_its_test_set_alone(runs, tmp_path):
-    test = outside.read_test_set("third", tmp_path / "news.ref", [tmp_path / "news.ref"])
-    outside.bring_in(runs[0].folder.parent, test, tmp_path / "news.ref", {"plain": tmp_path / "news.twin"})
+    test = external.read_test_set("third", tmp_path / "news.ref", [tmp_path / "news.ref"])
+    external.bring_in(runs[0].folder.parent, test, tmp_path / "news.ref", {"plain": tmp_path / "news.twin"})
     runs = [open_run(run.folder) for run in runs]
     assert across_tests.shared_tests(runs) == list(TESTS)
     assert across_tests.shared_tests(runs[:1]) == ["news", "talks", "third"]

@@ -10,7 +10,7 @@ from workbench.cli import app
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.papers import measured
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 

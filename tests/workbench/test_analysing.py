@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from core_models.text.parallel import write_lines
 from workbench import cli, notebook, scoring
 from workbench.figures.table_registry import ANALYSES
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 
 OPTIONS = {"scores": {"metrics": "bleu,ter"}, "comparison": {"method": "sign"}, "documents": {"metric": "chrf"},
            "alignment-error": {"links": "truth"}}  # fmt: skip

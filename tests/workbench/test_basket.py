@@ -18,13 +18,14 @@ from core_models.file_marks import MARK
 from workbench import basket, cli, recipe
 from workbench.export.bundle import VENUES, width_at, write_bundle
 from workbench.export.files import save, table_digest
-from workbench.figures import spec, theme
-from workbench.figures.fonts import MissingGlyphs
-from workbench.figures.grammar import Axis, Figure, Line, Panel
+from workbench.figures import spec
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe
+from workbench.plotting import theme
+from workbench.plotting.fonts import MissingGlyphs
+from workbench.plotting.grammar import Axis, Figure, Line, Panel
 from workbench.recipe import Drawn
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 
 CURVES = Recipe(drawing="training-curves", runs=("demo/transformer", "demo/future-cost-2"), test="test")
 TREE = Recipe(drawing="beam-tree", runs=("demo/transformer",), sentence=4, options={"node_cap": 50}, width="page")

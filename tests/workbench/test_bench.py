@@ -22,7 +22,7 @@ from workbench.bench.operators import profile
 from workbench.bench.ours import measure, multiply_adds
 from workbench.bench.shape import FIRST_WORD, SHAPES, Shape, decoding_batches, training_pairs
 from workbench.bench.trained import measure_trained
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 
 SHAPE = Shape(vocabulary=50, steps=2, warmup=1, sentences=6, batch_sentences=3, forced_length=4, repeats=1)
 

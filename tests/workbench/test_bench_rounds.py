@@ -18,7 +18,7 @@ from workbench.bench import guess, rounds
 from workbench.bench.measurements import Key, Measurements
 from workbench.bench.rounds import Engine
 from workbench.bench.shape import Shape
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 SETTINGS = {"device": "cpu", "steps": 12}
 NAMES = ("a", "b", "c")

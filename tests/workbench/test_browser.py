@@ -14,7 +14,7 @@ import pytest
 
 from tests.workbench.app_server import serving
 from tests.workbench.browsing import follow, query, ready
-from workbench.runs import list_runs
+from workbench.store.runs import list_runs
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 

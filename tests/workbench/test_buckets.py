@@ -11,7 +11,7 @@ from workbench import buckets, evaluation
 from workbench.buckets import Grouping
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 
 def _lines(run, name):

@@ -9,7 +9,7 @@ import time
 import core_models
 from core_models.checkpoint import read_tensors
 from tests.workbench.test_cli import invoke
-from workbench.runs import open_run
+from workbench.store.runs import open_run
 
 STEPS = (
     "--set",

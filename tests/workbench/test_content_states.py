@@ -15,7 +15,7 @@ from workbench.figures.content_states import MOST_COVERED
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.past_future import coverage_form, measured
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 from workbench.training import new_run, train
 from workbench.true_links import truths
 

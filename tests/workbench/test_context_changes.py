@@ -9,8 +9,8 @@ from workbench.context_changes import BACKWARDS, NONE, OTHER, SENTENCE, SWAPPED,
 from workbench.contexts import Before, before, rows_before
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import RunError, open_run
-from workbench.translations import TestSet as TestedOn
+from workbench.store.runs import RunError, open_run
+from workbench.store.translations import TestSet as TestedOn
 
 
 def test_variants_leave_out_each_word_and_each_sentence_once():

@@ -9,7 +9,7 @@ from workbench.cli import app
 from workbench.counterparts import WHOLE, by_sentence, exact_table, over_seeds_table, statistics
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 
 
 def _with(run, lines):

@@ -14,7 +14,7 @@ from core_models.settings import ConfigError
 from tests.workbench.conftest import SYSTEMS, demo_grid
 from workbench import demo
 from workbench.experiments.grid import cells, read_experiment
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 from workbench.training import finished
 
 SMALL = {

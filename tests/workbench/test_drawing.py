@@ -14,11 +14,11 @@ from analyses import beam, words
 from analyses.future_cost import calibration
 from workbench import buckets, evaluation, scoring
 from workbench.drawing import future_cost
-from workbench.figures import theme
 from workbench.figures.drawing import draw
 from workbench.figures.registry import OPTIONS, load
 from workbench.figures.request import Request, looks, styles
-from workbench.runs import Run, RunError, open_run, short_names, training_table
+from workbench.plotting import theme
+from workbench.store.runs import Run, RunError, open_run, short_names, training_table
 
 SHORT = ("transformer", "future-cost-1", "future-cost-2")
 

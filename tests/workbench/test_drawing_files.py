@@ -9,7 +9,7 @@ from workbench import cli
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.figures.spec import figure_command
-from workbench.runs import open_run, short_names
+from workbench.store.runs import open_run, short_names
 
 
 def check_printed_command(name, request, tmp_path):

@@ -9,7 +9,7 @@ from workbench import evaluation
 from workbench.drawing import words as word_drawings
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 
 @pytest.fixture

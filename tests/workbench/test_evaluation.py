@@ -15,7 +15,7 @@ from analyses.scores import extract
 from core_models.traces import TraceStore
 from workbench import beam_sizes, evaluation, scoring, segments
 from workbench.figures.request import Request
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 
 SCORERS = {"bleu": BLEU(), "chrf": CHRF(), "ter": TER()}
 

@@ -17,7 +17,7 @@ from workbench.experiments.grid import cells, read_experiment
 from workbench.experiments.running import run_experiment
 from workbench.experiments.tables import cell_table
 from workbench.experiments.text import prepare_data
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 from workbench.training import finished, train
 
 GRID = {

@@ -15,7 +15,7 @@ import yaml
 from workbench.experiments.grid import Cell, cells, read_experiment
 from workbench.experiments.launching import run_in_processes, submit, worker_environment
 from workbench.experiments.running import run_experiment
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 
 GRID = {
     "name": "grid",

@@ -19,7 +19,7 @@ from workbench.evaluation import translate_test
 from workbench.experiments.grid import Experiment, cells, read_experiment
 from workbench.experiments.running import run_experiment
 from workbench.experiments.tables import HOLM, INTERVALS, ONE_SEED, readable, remarks, seed_tables
-from workbench.runs import Run, RunError, open_run
+from workbench.store.runs import Run, RunError, open_run
 
 GRID = {
     "name": "grid",

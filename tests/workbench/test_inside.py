@@ -13,10 +13,10 @@ from core_models.text.vocabulary import BOS
 from workbench import evaluation
 from workbench.export.files import save
 from workbench.figures.drawing import draw
-from workbench.figures.grammar import Heat
 from workbench.figures.request import Request
 from workbench.inside import layers_and_heads, look
-from workbench.runs import Run, RunError, open_run
+from workbench.plotting.grammar import Heat
+from workbench.store.runs import Run, RunError, open_run
 from workbench.training import new_run, train
 
 SENTENCE = 4

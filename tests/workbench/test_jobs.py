@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from tests.workbench.held_jobs import GONE, asleep, held, lay_down, prepare
-from workbench import jobs, processes
-from workbench.runs import open_run
+from workbench.jobs import processes, queue
+from workbench.store.runs import open_run
 from workbench.training import finished, new_run, train
 
 SECONDS = 60.0  # a busy machine imports PyTorch slowly
@@ -28,7 +28,7 @@ def root(tmp_path, monkeypatch) -> Path:
     return prepare(tmp_path, monkeypatch)
 
 
-def _until(condition, job: jobs.Job | None = None) -> None:
+def _until(condition, job: queue.Job | None = None) -> None:
     deadline = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"{job.state}; its log: {job.log}" if job else "it takes too long"
@@ -43,33 +43,33 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def _ended(job: jobs.Job) -> str:
-    _until(lambda: job.state not in jobs.ACTIVE, job)
+def _ended(job: queue.Job) -> str:
+    _until(lambda: job.state not in queue.ACTIVE, job)
     return job.state
 
 
 def test_a_command_that_ends_well_is_done_and_its_log_is_kept(root):
-    job = jobs.start(root, ["trace", "--help"], "Help")
+    job = queue.start(root, ["trace", "--help"], "Help")
     assert _ended(job) == "done"
     assert "keep what happened inside" in job.log
     assert job.last_line.strip() == job.log.strip().split("\n")[-1].strip()
     assert (job.title, job.command) == ("Help", "workbench trace --help")
     assert job.started <= job.ended <= time.time()
-    (again,) = jobs.list_jobs(root)  # as an app that is started later finds it
+    (again,) = queue.list_jobs(root)  # as an app that is started later finds it
     assert again == job
     assert (again.state, again.log) == ("done", job.log)
 
 
 def test_a_command_that_fails_is_failed_with_its_sentence_and_can_be_started_again(root):
-    job = jobs.start(root, ["resume", str(root / "nowhere")])
+    job = queue.start(root, ["resume", str(root / "nowhere")])
     assert _ended(job) == "failed"
     assert (job.exit_code, job.title) == (2, "resume nowhere")
     assert "no run here: config.yaml is missing" in job.last_line
-    second = jobs.again(job)
+    second = queue.again(job)
     assert second.folder != job.folder
     assert (second.arguments, second.title) == (job.arguments, job.title)
     assert _ended(second) == "failed"
-    assert jobs.latest(root, job.arguments) == second
+    assert queue.latest(root, job.arguments) == second
 
 
 def _endless(root: Path, demo_runs: Path) -> Path:
@@ -82,7 +82,7 @@ def _endless(root: Path, demo_runs: Path) -> Path:
 def test_a_cancelled_training_ends_whole_says_how_to_go_on_and_goes_on(root, demo_runs):
     """The job's state says that it is ending until all that it started is gone."""
     run = _endless(root, demo_runs)
-    job = jobs.start(root, ["resume", str(run)])
+    job = queue.start(root, ["resume", str(run)])
     _until(lambda: list(run.glob("state/step-*/progress.json")), job)
     family = [psutil.Process(job.process), *psutil.Process(job.process).children(recursive=True)]
     assert len(family) > 1, "the shell and the command"
@@ -109,19 +109,19 @@ def test_one_command_runs_once_whoever_starts_it(root):
     """Two tabs at the same moment; another command is another job, also within one second."""
     commands = [["demo", "--help"]] * 4 + [["trace", "--help"]]
     with ThreadPoolExecutor(5) as tabs:
-        started = list(tabs.map(lambda arguments: jobs.start(root, arguments), commands))
+        started = list(tabs.map(lambda arguments: queue.start(root, arguments), commands))
     assert len({job.folder for job in started}) == 2
-    assert len(jobs.list_jobs(root)) == 2
+    assert len(queue.list_jobs(root)) == 2
     assert [_ended(job) for job in started] == ["done"] * 5
-    assert jobs.start(root, ["demo", "--help"]).folder not in {job.folder for job in started}
+    assert queue.start(root, ["demo", "--help"]).folder not in {job.folder for job in started}
 
 
 @pytest.mark.parametrize(("whole", "state"), [(True, "lost"), (False, "failed")])
 def test_a_job_that_is_killed_from_outside(root, whole, state):
     """With the shell that waits for it nobody is left to write a result; alone, its signal is its result."""
-    job = jobs.start(root, held(root, "one"))
+    job = queue.start(root, held(root, "one"))
     shell = psutil.Process(job.process)
-    _until(lambda: shell.children() or job.state not in jobs.ACTIVE, job)
+    _until(lambda: shell.children() or job.state not in queue.ACTIVE, job)
     (command,) = shell.children()
     if whole:
         os.killpg(job.process, signal.SIGKILL)
@@ -148,10 +148,10 @@ def test_a_job_goes_on_when_the_app_that_started_it_is_stopped(root, demo_runs):
         with suppress(ProcessLookupError):
             os.killpg(app.pid, number)
     app.wait()
-    (job,) = jobs.list_jobs(root)
+    (job,) = queue.list_jobs(root)
     _until(lambda: job.progress is not None, job)  # what it says goes on, too
     assert job.state == "running"
-    again = jobs.start(root, arguments)
+    again = queue.start(root, arguments)
     assert again.folder == job.folder, "the same command is not begun a second time"
     job.cancel()
     assert _ended(job) == "cancelled"
@@ -165,7 +165,7 @@ def test_what_outlives_its_shell_is_still_running_and_can_be_ended(root, tmp_pat
         (folder / "job.json").unlink()
         folder.rmdir()
         lay_down(root, "orphaned", shell)
-        (job,) = jobs.list_jobs(root)
+        (job,) = queue.list_jobs(root)
         _until(lambda: not _is_alive(psutil.Process(shell.number)))
         assert job.state == "running"
         job.cancel()
@@ -179,7 +179,7 @@ def test_a_process_that_is_not_the_jobs_own_is_never_signalled(root, tmp_path, b
     with asleep(tmp_path) as shell:
         for number in (shell.number, os.getpid(), 1):
             folder = lay_down(root, f"of-{number}", shell, process=number, birth=birth)
-            (job,) = (job for job in jobs.list_jobs(root) if job.folder == folder)
+            (job,) = (job for job in queue.list_jobs(root) if job.folder == folder)
             assert job.state == "lost"
             for _ in range(cancelled):
                 job.cancel()
@@ -216,7 +216,7 @@ def test_a_process_number_that_went_to_another_process_is_not_taken_for_the_job(
 
 
 def test_where_there_is_no_table_of_processes_births_are_told_too(tmp_path, monkeypatch):
-    monkeypatch.setattr("workbench.processes._TABLE", tmp_path / "no-proc")
+    monkeypatch.setattr("workbench.jobs.processes._TABLE", tmp_path / "no-proc")
     with asleep(tmp_path) as shell:
         assert shell.birth == repr(psutil.Process(shell.number).create_time())
         assert shell.alive
@@ -253,17 +253,17 @@ def test_what_is_no_job_is_passed_over(root, rubbish):
     folder = lay_down(root, "20210101-000000-rubbish")
     (folder / "job.json").write_text(rubbish.replace("ROOT", str(root.resolve())))
     (whole.parent / "file").touch()
-    assert [job.folder for job in jobs.list_jobs(root)] == [whole]
-    assert jobs.list_jobs(root / "nowhere") == []
+    assert [job.folder for job in queue.list_jobs(root)] == [whole]
+    assert queue.list_jobs(root / "nowhere") == []
 
 
 def test_newest_first_and_only_what_has_ended_is_cleared(root, tmp_path):
     with asleep(tmp_path) as shell:
         for second in (1, 3, 2):
             lay_down(root, f"{second}", shell if second == 3 else None, started=float(second), asked=float(second))
-        assert [job.title for job in jobs.list_jobs(root)] == ["3", "2", "1"]
-        jobs.clear(root)
-        assert [job.title for job in jobs.list_jobs(root)] == ["3"]
+        assert [job.title for job in queue.list_jobs(root)] == ["3", "2", "1"]
+        queue.clear(root)
+        assert [job.title for job in queue.list_jobs(root)] == ["3"]
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_states(root, tmp_path, files, gone, state):
         folder = lay_down(root, "job", None if gone else shell)
         for name, text in files.items():
             (folder / name).write_text(text)
-        assert [job.state for job in jobs.list_jobs(root)] == [state]
+        assert [job.state for job in queue.list_jobs(root)] == [state]
 
 
 @pytest.mark.parametrize(
@@ -302,18 +302,18 @@ def test_states(root, tmp_path, files, gone, state):
 )
 def test_the_last_line_and_the_share_that_the_newest_bar_says(tmp_path, log, last, progress):
     (tmp_path / "log.txt").write_bytes(log)
-    job = jobs.Job(tmp_path, tmp_path, "t", (), GONE, 0.0)
+    job = queue.Job(tmp_path, tmp_path, "t", (), GONE, 0.0)
     assert (job.last_line, job.progress) == (last, progress)
 
 
 def test_of_a_long_log_the_end_is_read(tmp_path):
     (tmp_path / "log.txt").write_text("".join(f"line {number}\n" for number in range(1_000_000)))
-    job = jobs.Job(tmp_path, tmp_path, "t", (), GONE, 0.0)
+    job = queue.Job(tmp_path, tmp_path, "t", (), GONE, 0.0)
     assert job.last_line == "line 999999"
     assert len(job.log) < 20_000
 
 
 def test_a_folder_that_cannot_be_written_is_named(root, tmp_path):
     (tmp_path / "state").touch()
-    with pytest.raises(jobs.JobError, match=r"state/nmt-workbench: not a directory; no job can be started.*XDG_"):
-        jobs.start(root, ["demo", "--help"])
+    with pytest.raises(queue.JobError, match=r"state/nmt-workbench: not a directory; no job can be started.*XDG_"):
+        queue.start(root, ["demo", "--help"])

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from core_models.text.parallel import TextError
-from workbench import kept_lines
-from workbench.kept_lines import lines_of
+from workbench.store import line_cache
+from workbench.store.line_cache import lines_of
 
 
 def test_a_file_that_changed_is_read_again(tmp_path):
@@ -30,8 +30,8 @@ def test_files_with_the_same_text_share_their_lines(tmp_path):
 
 
 def test_what_was_used_longest_ago_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_lines, "MOST_BYTES", 25)
-    monkeypatch.setattr(kept_lines, "_KEPT", type(kept_lines._KEPT)())
+    monkeypatch.setattr(line_cache, "MOST_BYTES", 25)
+    monkeypatch.setattr(line_cache, "_KEPT", type(line_cache._KEPT)())
     paths = [tmp_path / str(number) for number in range(3)]
     for path in paths:
         path.write_text(f"text {path.name} ...\n", encoding="utf-8")  # 11 bytes

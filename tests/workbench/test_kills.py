@@ -29,7 +29,7 @@ from core_models.whole_folders import folders_in, mend
 from tests.bad_input.conftest import SOURCES, TARGETS
 from tests.core_models.conftest import lay_out_run
 from tests.workbench.killing import Ended, Server, server
-from workbench.runs import open_run
+from workbench.store.runs import open_run
 
 ALL = bool(os.environ.get("WORKBENCH_ALL_KILLS"))
 pytestmark = [

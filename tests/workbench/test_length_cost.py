@@ -11,10 +11,10 @@ from workbench import ablation, cli
 from workbench.bench import shape as shape_module
 from workbench.bench.ours import measure, multiply_adds
 from workbench.bench.shape import Shape, decoding_batches, of_length, training_pairs
-from workbench.figures.grammar import Line, Points
 from workbench.figures.length_cost import length_cost
 from workbench.length_costs import length_benches, length_costs
-from workbench.runs import RunError
+from workbench.plotting.grammar import Line, Points
+from workbench.store.runs import RunError
 
 SMALL = Shape(vocabulary=50, steps=1, warmup=0, sentences=2, batch_sentences=2, forced_length=6, repeats=1)
 

@@ -11,9 +11,9 @@ import yaml
 
 from core_models.settings import load_yaml
 from workbench import overview
-from workbench.listing import listing
-from workbench.runs import list_runs
 from workbench.scale.runs import make_many_runs
+from workbench.store.listing import listing
+from workbench.store.runs import list_runs
 
 RUNS = 300
 _OPENED: list[str] = []

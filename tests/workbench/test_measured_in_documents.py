@@ -15,7 +15,7 @@ from workbench.figures.request import Request
 from workbench.kept_results import ALIGNMENT_ERROR, PROBE, digests, keep, kept
 from workbench.past_future_probe import read_by_probe
 from workbench.routing import forced
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 from workbench.training import new_run, train
 
 HAN = {"hierarchical_attention": {}}

@@ -12,7 +12,7 @@ import pytest
 from workbench import notebook, scoring
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 HEADING = "## In a notebook"

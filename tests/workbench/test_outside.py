@@ -8,10 +8,11 @@ from typer.testing import CliRunner
 
 from core_models.text.parallel import TextError, write_lines
 from tests.workbench.pages.app_pages import codes, open_page, texts
-from workbench import evaluation, outside, overview, scoring, testsets
+from workbench import evaluation, overview, scoring, testsets
 from workbench.cli import app
-from workbench.runs import RunError, list_runs, open_run
 from workbench.scoring import Counting
+from workbench.store import external
+from workbench.store.runs import RunError, list_runs, open_run
 
 SOURCES = ["das ist ein Haus .", "der Hund läuft schnell durch den Wald .", "ja", "eine Katze und ein Hund ."]
 FIRST = ["this is a house .", "The dog runs quickly through the woods .", "yes", "a cat and a dog ."]
@@ -80,22 +81,22 @@ def test_a_preset_of_a_paper_counts_as_its_script_does(runs):
 
 def test_a_second_test_set_goes_beside_the_first_and_the_same_one_replaces_it(runs, files):
     folder = runs[0].folder
-    test = outside.read_test_set("other", files / "src.de")
-    outside.bring_in(folder.parent, test, files / "src.de", {"online-a": files / "online-b.en"})
+    test = external.read_test_set("other", files / "src.de")
+    external.bring_in(folder.parent, test, files / "src.de", {"online-a": files / "online-b.en"})
     assert open_run(folder).tests() == ["other", "small"]
     assert open_run(folder).translations("other").hypotheses == SYSTEMS["online-b"]
     assert open_run(folder).translations("other").test_set.references is None
-    test = outside.read_test_set("small", files / "src.de", [files / "ref.1.en"])
-    outside.bring_in(folder.parent, test, files / "src.de", {"online-a": files / "online-a.en"})
+    test = external.read_test_set("small", files / "src.de", [files / "ref.1.en"])
+    external.bring_in(folder.parent, test, files / "src.de", {"online-a": files / "online-a.en"})
     assert open_run(folder).translations("small").test_set.all_references == [FIRST]
 
 
 def test_nothing_is_written_when_one_file_does_not_fit(files, tmp_path):
     write_lines(files / "short.en", FIRST[:3])
     out = tmp_path / "out"
-    test = outside.read_test_set("small", files / "src.de")
+    test = external.read_test_set("small", files / "src.de")
     with pytest.raises(TextError, match=r"src\.de has 4 lines but \S*short\.en has 3"):
-        outside.bring_in(out, test, files / "src.de", {"good": files / "online-a.en", "bad": files / "short.en"})
+        external.bring_in(out, test, files / "src.de", {"good": files / "online-a.en", "bad": files / "short.en"})
     assert not out.exists()
 
 
@@ -107,12 +108,12 @@ def test_refusals_name_what_is_wrong(files, tmp_path, copied_runs):
         result = _bring(files, tmp_path / "out", *words)
         assert result.exit_code == 2
         assert said in result.output
-    test = outside.read_test_set("small", files / "src.de")
+    test = external.read_test_set("small", files / "src.de")
     with pytest.raises(RunError, match="a trained run is here"):
-        outside.bring_in(copied_runs / "demo", test, files / "src.de", {"transformer": files / "online-a.en"})
+        external.bring_in(copied_runs / "demo", test, files / "src.de", {"transformer": files / "online-a.en"})
     for name in ("../up", ".hidden", "a/b", "run@step"):
         with pytest.raises(RunError, match="cannot be a folder's name"):
-            outside.bring_in(tmp_path / "out", test, files / "src.de", {name: files / "online-a.en"})
+            external.bring_in(tmp_path / "out", test, files / "src.de", {name: files / "online-a.en"})
 
 
 def test_what_needs_a_model_says_that_there_is_none(runs):
@@ -161,8 +162,8 @@ def test_a_run_that_is_named_after_a_side_takes_no_lines_of_it(runs):
 
 
 def test_two_versions_under_one_name_are_two_rows(runs, files):
-    test = outside.read_test_set("small", files / "src.de", [files / "ref.1.en"])
-    outside.bring_in(runs[0].folder.parent, test, files / "src.de", {"online-a": files / "online-a.en"})
+    test = external.read_test_set("small", files / "src.de", [files / "ref.1.en"])
+    external.bring_in(runs[0].folder.parent, test, files / "src.de", {"online-a": files / "online-a.en"})
     assert testsets.testsets_table(runs)["references"].tolist() == [1, 2]
 
 

@@ -17,7 +17,7 @@ from workbench.drawing.past_future_truth import POSITION, against_truth
 from workbench.evaluation import trace_test
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 from workbench.true_links import truths
 
 NAMES = ["guided_capsules.mass", "decoder.cross_attention", "*_bag.rank"]

@@ -11,7 +11,7 @@ from workbench import kept_results
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.past_future_probe import labels_of, read_by_probe
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 from workbench.true_links import Truth, truths
 
 

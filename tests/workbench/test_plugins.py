@@ -97,7 +97,7 @@ from core_models.systems import catalogue
 from tests.core_models.laws import assert_stepping_is_forcing, random_system
 from tests.workbench.pages.app_pages import APP, charts, open_page, texts
 from workbench import cli
-from workbench.runs import open_run
+from workbench.store.runs import open_run
 from workbench.training import new_run, train
 
 torch.set_num_threads(1)

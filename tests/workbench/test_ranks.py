@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from core_models import load
 from workbench import cli, evaluation, ranks
-from workbench.runs import open_run
+from workbench.store.runs import open_run
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
 SCRIPT = Path(sys.executable).parent / "workbench"  # what `pip install` makes of the entry point

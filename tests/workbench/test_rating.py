@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from workbench import cli, rating, rating_tables
-from workbench.outside import bring_in, read_test_set
 from workbench.rating import Mark
-from workbench.runs import RunError, open_runs
+from workbench.store.external import bring_in, read_test_set
+from workbench.store.runs import RunError, open_runs
 
 LINES = 12
 SOURCES = [f"quelle {n} das das ende" for n in range(LINES)]

@@ -11,9 +11,11 @@ from analyses.kept_arrays import write_arrays
 from core_models import whole_files
 from tests.workbench.app_server import serving
 from tests.workbench.pages.app_pages import charts, open_page, texts
-from workbench import basket, cli, jobs, processes, rating, read_only, segment_annotations
+from workbench import basket, cli, rating
 from workbench.figures.spec import Recipe
-from workbench.runs import list_runs
+from workbench.jobs import processes, queue
+from workbench.store import read_only, segment_annotations
+from workbench.store.runs import list_runs
 
 
 @pytest.fixture
@@ -45,8 +47,8 @@ def test_every_writer_of_the_workbench_refuses_and_nothing_is_started(shown, tmp
     study = rating.open_study(shown, "study")
     run = list_runs(shown)[0]
     refused = (
-        lambda: jobs.start(shown, ["demo", "--runs", str(shown)]),
-        lambda: jobs.Job(tmp_path, shown, "t", ("demo",), 0, 0.0).cancel(),
+        lambda: queue.start(shown, ["demo", "--runs", str(shown)]),
+        lambda: queue.Job(tmp_path, shown, "t", ("demo",), 0, 0.0).cancel(),
         lambda: processes.begun("true", tmp_path / "log", os.environ, "").__enter__(),
         lambda: rating.save(study, "me", {}),
         lambda: rating.create(shown, "other", [run], "test", 3, 1, False),

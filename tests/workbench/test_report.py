@@ -14,7 +14,7 @@ from workbench import basket, cli, recipe, scoring
 from workbench.export.report import MOST_ROWS, report, table_html, usual_figures
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe
-from workbench.runs import open_run
+from workbench.store.runs import open_run
 
 NASTY = "<script>alert(1)</script> & \"quoted\" 'x' <img src=http://elsewhere/x.png>"
 

@@ -14,7 +14,7 @@ from workbench.cli import app
 from workbench.drawing.rescoring import ONES, SEARCH, weights_table
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from workbench import routing
 from workbench.evaluation import trace_test
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 from workbench.training import new_run, train
 
 

@@ -10,17 +10,10 @@ import numpy as np
 import pytest
 
 from core_models.translator import Translation
-from workbench.runs import (
-    Run,
-    RunError,
-    list_runs,
-    open_run,
-    open_runs,
-    training_table,
-)
-from workbench.translation_writer import write_translations
-from workbench.translations import TestSet as TestedOn  # pytest collects what is called Test…
-from workbench.translations import Translations
+from workbench.store.runs import Run, RunError, list_runs, open_run, open_runs, training_table
+from workbench.store.translation_writer import write_translations
+from workbench.store.translations import TestSet as TestedOn  # pytest collects what is called Test…
+from workbench.store.translations import Translations
 
 
 def _translation(text: str, tree: object = None) -> Translation:

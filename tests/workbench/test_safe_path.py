@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.workbench.app_server import serving
-from workbench import jobs, safe_path, state_folder
+from workbench.jobs import queue, safe_path, state_folder
 
 # Of Python, of what is imported for every command, and of what is imported for some.
 NAMES = ("tokenize", "json", "struct", "yaml", "torch", "numpy", "pydantic", "streamlit", "workbench", "sitecustomize")
@@ -70,9 +70,9 @@ def test_a_job_and_what_it_hands_on_import_nothing_from_there(hostile, tmp_path,
     monkeypatch.setenv("PYTHONPATH", path)
     root = tmp_path / "runs"
     root.mkdir()
-    first, second = jobs.start(root, ["resume", str(root / "nowhere")]), jobs.start(root, ["demo", "--help"])
+    first, second = queue.start(root, ["resume", str(root / "nowhere")]), queue.start(root, ["demo", "--help"])
     until = time.monotonic() + SECONDS
-    while {first.state, second.state} & {*jobs.ACTIVE}:
+    while {first.state, second.state} & {*queue.ACTIVE}:
         assert time.monotonic() < until, (first.log, second.log)
         time.sleep(0.05)
     assert (first.exit_code, second.now.state) == (2, "done")

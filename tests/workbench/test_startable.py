@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.workbench.held_jobs import asleep, held, lay_down, let_go, prepare
-from workbench import jobs, startable, state_folder
+from workbench.jobs import allowed_commands, state_folder
+from workbench.jobs import queue as jobs
 
 SECONDS = 60.0
 
@@ -40,10 +41,10 @@ def _until(condition) -> None:
     ],
 )
 def test_a_page_may_start_our_own_commands_on_runs_of_its_folder(root, line):
-    read = startable.read(line.replace("ROOT", str(root)), root)
+    read = allowed_commands.read(line.replace("ROOT", str(root)), root)
     assert len(read) > 1
     assert line.startswith(f"workbench {read[0]} ")
-    assert not startable.read(line.replace("ROOT", str(root.parent)), root) or "ROOT" not in line
+    assert not allowed_commands.read(line.replace("ROOT", str(root.parent)), root) or "ROOT" not in line
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_no_other_command_and_no_other_word_is_startable(root, line):
     (root / "link").symlink_to(root.parent)
     (root / "circle").symlink_to(root / "circle")
     line = line.replace("ROOT", str(root))
-    assert startable.read(line, root) == ()
+    assert allowed_commands.read(line, root) == ()
     with pytest.raises(jobs.JobError, match="a page starts certain commands alone"):
         jobs.start(root, line.split(" ")[1:])
     assert jobs.list_jobs(root) == []
@@ -97,7 +98,7 @@ def test_every_startable_command_and_option_is_one_of_the_command_line():
     from workbench.cli import app
 
     commands = typer.main.get_command(app).commands
-    for name, form in startable.FORMS.items():
+    for name, form in allowed_commands.FORMS.items():
         known = {option for one in commands[name].params for option in one.opts}
         assert set(form.options) <= known, name
 

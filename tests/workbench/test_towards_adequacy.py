@@ -15,7 +15,7 @@ from workbench import adequacy
 from workbench.experiments.grid import cells, read_experiment
 from workbench.papers import ours, presets
 from workbench.papers.reading import library
-from workbench.runs import open_run
+from workbench.store.runs import open_run
 
 GRID = {
     "name": "tiny",

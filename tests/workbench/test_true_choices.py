@@ -8,7 +8,7 @@ from tests.workbench.pages.app_pages import axis_titles, charts, open_page, trac
 from workbench.cli import app
 from workbench.drawing.choices import TITLES
 from workbench.figures.choices import choices
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 from workbench.true_choices import MAJORITY, choices_table
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench import view
-from workbench.listing import Known
+from workbench.store.listing import Known
 from workbench.view import ViewState, from_query
 
 SHELF = [

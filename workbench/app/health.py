@@ -29,7 +29,7 @@ class Health:
 
 def health() -> list[Health]:
     """Device, fonts and versions, without loading PyTorch."""
-    from workbench.figures.fonts import families
+    from workbench.plotting.fonts import families
 
     chinese = [
         family

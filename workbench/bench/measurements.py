@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from analyses.efficiency import SPEEDS
 from core_models.whole_files import write_whole
-from workbench.runs import RunError
-from workbench.translations import read_records
+from workbench.store.runs import RunError
+from workbench.store.translations import read_records
 
 Record = dict[str, Any]
 

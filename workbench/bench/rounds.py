@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench import safe_path
 from workbench.bench import peers
 from workbench.bench.measurements import Key, Measurements, Record
-from workbench.runs import RunError
+from workbench.jobs import safe_path
+from workbench.store.runs import RunError
 
 
 @dataclass(frozen=True)

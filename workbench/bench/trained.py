@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 BATCH_TOKENS = 4096  # what CTranslate2 takes together; on CPUs it hardly matters
 

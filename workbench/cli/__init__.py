@@ -82,7 +82,7 @@ def _leave_group() -> None:
 def main() -> None:
     """The `workbench` command."""
     from core_models.resources import allocator_settings
-    from workbench import safe_path
+    from workbench.jobs import safe_path
 
     safe_path.leave_current_folder()
     if (

@@ -44,7 +44,7 @@ def adequacy(
 ) -> None:
     """How much of the source translations cover (CDR), leave out and say twice, by one frozen aligner for all runs."""
     from workbench.adequacy import adequacy_table, aligner_of
-    from workbench.runs import open_runs
+    from workbench.store.runs import open_runs
 
     opened = open_runs(runs)
     found, origin = aligner_of(opened, test, aligner)
@@ -59,7 +59,7 @@ def true_choices(
     by: Annotated[str | None, typer.Option(help="Split by distance, for one")] = None,
 ) -> None:
     """Of the controlled corpus: how many pronouns are right, and how often a first word gets what it forces."""
-    from workbench.runs import open_runs
+    from workbench.store.runs import open_runs
     from workbench.true_choices import choices_table
 
     print_table(choices_table(open_runs(runs), test, by))
@@ -77,7 +77,7 @@ def true_adequacy(
 ) -> None:
     """Of the controlled corpus: source words that translations leave out and words they repeat, by source length."""
     from workbench.counterparts import exact_table, over_seeds_table
-    from workbench.runs import open_runs
+    from workbench.store.runs import open_runs
 
     opened = open_runs(runs)
     if over_seeds:

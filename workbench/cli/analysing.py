@@ -25,7 +25,7 @@ def analyse(
     from workbench import plugins
     from workbench.export.csv_cells import csv_text
     from workbench.figures.request import Request
-    from workbench.runs import open_runs
+    from workbench.store.runs import open_runs
 
     if name == "list":
         for known, function in plugins.analyses().items():

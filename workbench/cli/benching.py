@@ -238,7 +238,7 @@ def bench_run(
     from core_models.whole_files import write_whole
     from workbench.bench.trained import measure_trained
     from workbench.export.csv_cells import csv_text
-    from workbench.runs import open_run
+    from workbench.store.runs import open_run
 
     need_folder(csv, "--csv")
     found = measure_trained(open_run(run), test, threads, tuple(quantization or ("float32", "int8")), rounds)

@@ -29,9 +29,9 @@ from workbench.ranks import rank
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.figures.grammar import Figure
-    from workbench.runs import Run
+    from workbench.plotting.grammar import Figure
     from workbench.scoring import Counting
+    from workbench.store.runs import Run
 
 TEST = "test"  # the test set of which nobody says another
 MOST_INCHES = 100  # of a figure's width
@@ -75,8 +75,8 @@ def evaluate(
     """Score translations of test sets, translating first where that is still to do, or was done with other settings
     than --search asks for. Intervals: 95 % bootstrap."""
     from workbench.across_tests import score_table
-    from workbench.runs import open_runs
     from workbench.scoring import Counting
+    from workbench.store.runs import open_runs
 
     wanted, changes = known_metrics(metrics), search_changes(search)
     opened, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
@@ -131,8 +131,8 @@ def compare(
 ) -> None:
     """Test runs against a baseline on the same test sets; p-values also after Holm's correction, over all of them."""
     from workbench.across_tests import comparison_table
-    from workbench.runs import open_runs
     from workbench.scoring import TESTS, Counting
+    from workbench.store.runs import open_runs
 
     if rank() != 0:
         return  # one process does it all
@@ -167,7 +167,7 @@ def _latex(
 @app.command("runs")
 def runs_command(root: RunsRoot = Path("runs")) -> None:
     """List the runs below a folder, broken ones with their reason."""
-    from workbench.runs import list_runs
+    from workbench.store.runs import list_runs
 
     found = list_runs(root)
     if not found:
@@ -250,7 +250,7 @@ def figure(
 
 def _opened(runs: list[Path], among: list[Path]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
     """The runs that are drawn and those that they are chosen among, opened together: names tell all of them apart."""
-    from workbench.runs import open_runs
+    from workbench.store.runs import open_runs
 
     further = [path for path in among if path not in runs]
     opened = open_runs([*runs, *further])
@@ -260,7 +260,7 @@ def _opened(runs: list[Path], among: list[Path]) -> tuple[tuple[Run, ...], tuple
 
 def paper_width(text: str | None) -> str | float | None:
     """A width of paper as the command line says it."""
-    from workbench.figures.theme import PAPER_WIDTHS
+    from workbench.plotting.theme import PAPER_WIDTHS
 
     size = float(text) if text and text.replace(".", "", 1).isdecimal() else text
     if size is not None and size not in PAPER_WIDTHS and not (isinstance(size, float) and 0 < size <= MOST_INCHES):

@@ -35,7 +35,7 @@ def contrast(
     from core_models.settings import nearest
     from workbench import contrastive
     from workbench.contrastive_items import controlled_items, read_items
-    from workbench.runs import open_runs
+    from workbench.store.runs import open_runs
 
     if rank() != 0:
         return  # one process does it all

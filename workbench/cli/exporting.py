@@ -27,7 +27,7 @@ def export_ctranslate2_command(
 ) -> None:
     """Write a transformer without mechanisms as a CTranslate2 model with its vocabularies, and say how to run it."""
     from workbench.export.ctranslate2 import export_ctranslate2
-    from workbench.runs import open_run
+    from workbench.store.runs import open_run
 
     folder = export_ctranslate2(open_run(run), out, quantization)
     say((folder / "README.txt").read_text(encoding="utf-8"), nl=False)

@@ -58,21 +58,21 @@ def app_command(
     ] = 1,
 ) -> None:
     """Open the workbench in the browser."""
-    from workbench import jobs
     from workbench.demo import build
-    from workbench.runs import list_runs
+    from workbench.jobs import queue
+    from workbench.store.runs import list_runs
 
     if demo and read_only:
         refuse("--demo writes runs, and --read-only writes nothing: leave one of them out")
     if demo and not list_runs(root):
         with bar("demo") as show:
             build(root, say=say, show=show)
-    os.environ |= {"WORKBENCH_RUNS": str(root.resolve()), jobs.AT_ONCE: str(at_once)}
+    os.environ |= {"WORKBENCH_RUNS": str(root.resolve()), queue.AT_ONCE: str(at_once)}
     os.environ["WORKBENCH_READ_ONLY"] = "1" if read_only else ""
     from workbench import serving  # takes Streamlit
 
     here = serving.server(host, port, allow or (), login)
-    jobs.go_on(root)
+    queue.go_on(root)
     serving.serve(app_file(), here, _has_display(), login)
 
 

@@ -21,7 +21,7 @@ def outside(
     out: Annotated[Path, typer.Option(help="Folder that gets a run for each system")] = Path("runs/outside"),
 ) -> None:
     """Bring in translations that were made elsewhere, so that they stand beside the runs."""
-    from workbench.outside import bring_in, read_test_set
+    from workbench.store.external import bring_in, read_test_set
 
     named = [system.partition("=") for system in systems]
     for system, (name, sign, file) in zip(systems, named, strict=True):

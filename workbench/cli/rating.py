@@ -40,7 +40,7 @@ def rating_new(
 ) -> None:
     """Begin a study: draw sentences of a test set. Raters rate them in the app, on the page Human rating."""
     from workbench.rating import create
-    from workbench.runs import open_runs
+    from workbench.store.runs import open_runs
 
     study = create(root, name, open_runs(run), test, sentences, seed, reference)
     say(f"{study.folder}: {len(study.items)} sentences of {test}, {len(study.systems)} systems")

@@ -60,7 +60,7 @@ def report(
     from core_models.whole_files import write_whole
     from workbench.export import report as reports
     from workbench.figures.request import Request
-    from workbench.runs import open_runs
+    from workbench.store.runs import open_runs
 
     if out.suffix.lower() not in (".html", ".htm"):
         refuse(f"{out}: a report is an .html file; give it this ending")

@@ -26,7 +26,7 @@ def rescore(
     from workbench import rescoring
     from workbench.drawing.rescoring import weights_table
     from workbench.figures.request import Request
-    from workbench.runs import open_runs
+    from workbench.store.runs import open_runs
 
     if rank() != 0:
         return  # one process does it all

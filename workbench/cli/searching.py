@@ -29,7 +29,7 @@ def beam_sizes(
     from workbench.drawing.beam_sizes import sizes_table
     from workbench.evaluation import test_set
     from workbench.figures.request import Request
-    from workbench.runs import open_runs
+    from workbench.store.runs import open_runs
 
     if rank() != 0:
         return  # one process does it all

@@ -71,7 +71,7 @@ def resume(
     device: Device = "auto",
 ) -> None:
     """Go on training a run from its last state; one that had ended, where its config.yaml by now asks for more."""
-    from workbench.runs import open_run
+    from workbench.store.runs import open_run
     from workbench.training import finished
     from workbench.training import train as train_run
 

@@ -25,7 +25,7 @@ from workbench.ranks import own_device, rank, world
 
 if TYPE_CHECKING:
     from core_models.translator import Translation, Translator
-    from workbench.translations import Translations
+    from workbench.store.translations import Translations
 
     Lists = list[list[Translation]]
 
@@ -207,7 +207,7 @@ def _refuse_beside(option: str, **given: object) -> None:
 def _require_models(references: list[Path]) -> None:
     """Refuses runs that were translated elsewhere; what else may be wrong with one, loading it says."""
     from core_models.config import split_reference
-    from workbench.runs import Run
+    from workbench.store.runs import Run
 
     for reference in references:
         folder, _ = split_reference(reference)
@@ -238,7 +238,7 @@ def _standard_input() -> list[str]:
 
 def translate_test_set(runs: list[Path], test: str, trees: bool, device: str, **search: Any) -> None:
     from workbench.evaluation import test_set, translate_test
-    from workbench.runs import open_run
+    from workbench.store.runs import open_run
 
     for path in runs:
         run = open_run(path)
@@ -284,7 +284,7 @@ def trace(
 ) -> None:
     """Force a run's own translations of a test set and keep what happened inside (attention, gates, costs, ...)."""
     from workbench.evaluation import trace_test
-    from workbench.runs import open_run
+    from workbench.store.runs import open_run
 
     opened = open_run(run)
     translations = opened.translations(test)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from workbench import ablation
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request
-from workbench.runs import RunError, short_names
+from workbench.store.runs import RunError, short_names
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 BENCH, BY_LENGTH = "speed-cpu", "length-cost-cpu"
 

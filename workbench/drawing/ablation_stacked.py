@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from workbench.figures.registry import DRAWINGS, drawing
 from workbench.figures.request import Request
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 METRICS = "bleu,chrf"
 

@@ -20,8 +20,8 @@ from workbench.figures.request import Request, styles
 from workbench.frequencies import unseen_of
 from workbench.inside import layers_and_heads, opened, stamp, standing_before
 from workbench.kept_results import ALIGNMENT_ERROR, digests, keep
-from workbench.runs import Run, RunError, short_names
 from workbench.scoring import by_seed, check_alike
+from workbench.store.runs import Run, RunError, short_names
 from workbench.true_links import has_truth
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from analyses.pharaoh import GoldLinks
     from core_models.traces import Trace
     from workbench.contexts import Before
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 TRUTH = "truth"  # in place of a file
 MOST_SENTENCES = 1000  # the first ones: every layer and head of their attention is held

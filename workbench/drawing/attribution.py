@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from workbench.attribution import BASELINES, METHODS, WHOLE, Explained, explain, sums
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
-from workbench.runs import short_names
+from workbench.store.runs import short_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 _OPTIONS = ("target", "text", "method", "baseline")
 
@@ -35,7 +35,7 @@ def _cells(found: list[Explained], request: Request) -> pd.DataFrame:
     out."""
     import pandas as pd
 
-    from workbench.figures.axes import matrix_table
+    from workbench.plotting.axes import matrix_table
 
     names = short_names(request.runs)
     tables = []

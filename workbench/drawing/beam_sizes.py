@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from workbench.beam_sizes import read_all
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
-from workbench.runs import short_names
+from workbench.store.runs import short_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 def sizes_table(request: Request) -> pd.DataFrame:

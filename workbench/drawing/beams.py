@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, of_the_first, styles
-from workbench.runs import Run, RunError, short_names
+from workbench.store.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 USUAL: dict[str, Any] = {"minimum_probability": 0.01, "node_cap": 400, "pruned": False}  # on pages and on paper

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from workbench.counterparts import in_buckets, statistics
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, named, styles
-from workbench.runs import short_names
+from workbench.store.runs import short_names
 from workbench.true_choices import MAJORITY, choices_table
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 TITLES = {
     "pronoun": "pronouns: sentences back",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from workbench.drawing.options import choice
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, named, styles
-from workbench.runs import short_names
+from workbench.store.runs import short_names
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 @drawing("adequacy", options=("aligner", "towards"))

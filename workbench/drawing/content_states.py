@@ -16,13 +16,13 @@ from workbench.figures.registry import drawing
 from workbench.figures.request import Request
 from workbench.inside import Looked, look
 from workbench.past_future import COVERAGE, CROSS, coverage_form, coverage_units
-from workbench.runs import Run, RunError, short_names
+from workbench.store.runs import Run, RunError, short_names
 from workbench.true_links import has_truth, truths
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 MOST_SYSTEMS = 3  # beside each other
 
@@ -119,8 +119,8 @@ def _coverage_map(request: Request) -> Figure:
     import pandas as pd
 
     from analyses.attention import END, joined
-    from workbench.figures.axes import matrix_table
     from workbench.figures.content_states import MOST_COVERED, coverage_maps
+    from workbench.plotting.axes import matrix_table
 
     names, pieces = short_names(request.runs), is_on(request, "pieces")
     cells, marks, said = [], [], []

@@ -13,7 +13,7 @@ from workbench.drawing.options import MOST_CELLS, choice, forced, is_on, limit, 
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
 from workbench.inside import Looked, look
-from workbench.runs import Run, RunError, short_names
+from workbench.store.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 _WHICH = ("target", "text")
 SHOWN = {"all": "c, p and c + p", "c": "c", "p": "p", "sum": "c + p"}
@@ -75,8 +75,8 @@ def _rows(request: Request, looked: Looked) -> dict[str, np.ndarray]:
 
 def _cells(name: str, looked: Looked, row: str, values: np.ndarray, iteration: int) -> pd.DataFrame:
     """A row a cell of one map."""
-    from workbench.figures.axes import matrix_table
     from workbench.figures.context import COUPLING
+    from workbench.plotting.axes import matrix_table
 
     at = looked.array("context.distance")
     table = matrix_table(values[iteration].T, x_tokens=list(looked.context), x="word", y="capsule")
@@ -171,7 +171,7 @@ def _read(request: Request) -> Figure:
 
     from analyses import attention
     from workbench.figures.attention import attention_maps
-    from workbench.figures.axes import matrix_table
+    from workbench.plotting.axes import matrix_table
 
     layer, head = (whole_number(request, name, 1, None, "mean") for name in ("layer", "head"))
     tables = []

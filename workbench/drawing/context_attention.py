@@ -10,13 +10,13 @@ from workbench.drawing.context import passes
 from workbench.drawing.options import MOST_CELLS, choice, limit, spoken, whole_number
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from workbench.figures.grammar import Figure
     from workbench.inside import Looked
+    from workbench.plotting.grammar import Figure
 
 _POSITIONS = {"encoder": "source", "decoder": "target"}
 
@@ -34,7 +34,7 @@ def _attention(request: Request) -> Figure:
     import pandas as pd
 
     from workbench.figures.attention import attention_maps
-    from workbench.figures.axes import matrix_table
+    from workbench.plotting.axes import matrix_table
 
     able = [run for run in request.runs if attending(run)]
     if not able:

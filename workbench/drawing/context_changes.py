@@ -10,10 +10,10 @@ from workbench.drawing.context import passes
 from workbench.drawing.options import forced, spoken
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 @drawing("context-changes", of_a_sentence=True, options=("target", "text"))

@@ -11,12 +11,12 @@ from workbench.contexts import routing_context
 from workbench.drawing.options import sentence_count
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
-from workbench.runs import short_names
+from workbench.store.runs import short_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 SENTENCES = 200
 

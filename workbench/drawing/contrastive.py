@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from workbench import contrastive
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
-from workbench.runs import RunError, short_names
+from workbench.store.runs import RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from workbench.contrastive import Contrast
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 def contrasts(request: Request) -> dict[str, Contrast]:

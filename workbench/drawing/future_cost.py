@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, of_the_first, styles
-from workbench.runs import Run, RunError, short_names
-from workbench.traced import forced_as
+from workbench.store.runs import Run, RunError, short_names
+from workbench.store.trace_index import forced_as
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from core_models.traces import TraceStore
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 FUTURE = "future_cost.log_prob"
 GATE = "future_cost.gate"

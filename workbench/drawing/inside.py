@@ -14,14 +14,14 @@ from workbench.drawing.options import MOST_CELLS, PARTS, forced, is_on, limit, s
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
 from workbench.inside import Looked, look
-from workbench.runs import Run, RunError, short_names
+from workbench.store.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
     from analyses.pharaoh import GoldLinks
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 _WHICH = ("target", "text")  # options of all drawings here
 
@@ -113,7 +113,7 @@ def _said_of_maps(request: Request, part: str) -> str:
 
 
 def _cells(panel: str, weights: np.ndarray, queries: list[str], keys: list[str]) -> pd.DataFrame:
-    from workbench.figures.axes import matrix_table
+    from workbench.plotting.axes import matrix_table
 
     return matrix_table(weights, keys, queries, x="key", y="query", value="weight").assign(panel=panel)
 

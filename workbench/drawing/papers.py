@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from workbench.drawing.options import is_on
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
-from workbench.runs import RunError, short_names
+from workbench.store.runs import RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.figures.grammar import Figure
     from workbench.papers.contents import Column, Row, Table
     from workbench.papers.presets import Preset
+    from workbench.plotting.grammar import Figure
 
 # Units of the speeds that Zheng 2019 prints as such: what others print can be said in them too.
 _TIMES: dict[str | None, str] = {

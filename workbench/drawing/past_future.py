@@ -15,7 +15,7 @@ from workbench.figures.registry import drawing
 from workbench.figures.request import Request, of_the_first
 from workbench.inside import Looked, look
 from workbench.past_future import ASSIGNMENTS, CROSS, MASS, guided, require_guided
-from workbench.runs import Run, RunError, short_names
+from workbench.store.runs import Run, RunError, short_names
 from workbench.true_links import has_truth, truths
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.alignment import Link
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 _WHICH = ("target", "text", "iteration", "pieces", "step")
 MOST_WORDS, MOST_STEPS = 6, 10  # life lines, and steps of a strip, unless told
@@ -139,7 +139,7 @@ def _cells(shown: _Shown, groups: tuple[str, ...]) -> pd.DataFrame:
     """A row a cell of the first groups of the mass."""
     import pandas as pd
 
-    from workbench.figures.axes import matrix_table
+    from workbench.plotting.axes import matrix_table
 
     tables = [
         matrix_table(shown.mass[..., place].T, shown.targets, shown.sources, "step", "word").assign(group=group)

@@ -17,13 +17,13 @@ from workbench.figures.registry import drawing
 from workbench.figures.request import Request, of_the_first, styles
 from workbench.forcing import TARGETS, references_of
 from workbench.past_future import Sentence
-from workbench.runs import Run, RunError, short_names
+from workbench.store.runs import Run, RunError, short_names
 from workbench.true_links import Truth, has_truth, truths
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 SENTENCES = 200  # how many unless told
 MOST_BARS = 20

@@ -17,8 +17,8 @@ from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
 from workbench.past_future import Sentence, coverage_form, guided
 from workbench.past_future_probe import LESSONS, read_by_probe
-from workbench.runs import Run, RunError, short_names
 from workbench.scoring import check_alike
+from workbench.store.runs import Run, RunError, short_names
 from workbench.true_links import Truth, truths
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.past_future_truth import Areas, Present
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 POSITION = "rule: position"
 ATTENTION = "rule: attention of "

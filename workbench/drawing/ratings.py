@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, named, styles
-from workbench.runs import RunError, short_names
+from workbench.store.runs import RunError, short_names
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 @drawing("human-rating", options=("study", "samples"))

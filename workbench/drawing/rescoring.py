@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from workbench import rescoring
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
-from workbench.runs import Run, RunError, short_names
+from workbench.store.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.rescoring import Lists
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 SEARCH, ONES, CHOSEN, TUNED = "the search's choice", "every head by 1", "chosen weights", "tuned on"
 PARTS = {"past": "PAST", "future": "FUTURE", "future_cost": "future cost", "length": "length", "main": "log P",

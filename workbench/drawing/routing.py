@@ -13,7 +13,7 @@ from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
 from workbench.inside import Looked, look
 from workbench.routing import kind_of, routed, routings
-from workbench.runs import Run, RunError, short_names
+from workbench.store.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
     Pass = tuple[Run, str, Looked, np.ndarray]  # with its short name, what was forced, what it assigns
 
@@ -116,7 +116,7 @@ def _maps(request: Request, name: str, array: np.ndarray, place: int | None, dif
     """The cells of one run, a table for each iteration; the order of the capsules is the same in all."""
     import numpy as np
 
-    from workbench.figures.axes import matrix_table
+    from workbench.plotting.axes import matrix_table
 
     shares = _at(array, place).mean(1) * array.shape[-1]
     order, wanted = _order(array, str(request.options.get("order", "natural"))), _iteration(array, request)

@@ -15,13 +15,13 @@ from workbench.drawing.options import is_on, sentence_count
 from workbench.drawing.routing import layer_names, printed_curve, side_of
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
-from workbench.runs import Run, RunError, short_names
+from workbench.store.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.routing import Spread
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 SENTENCES, OVER_TRAINING = 100, 20  # how many unless told; over training it is once for each checkpoint
 MOST_CHECKPOINTS = 12

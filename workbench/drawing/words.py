@@ -12,12 +12,12 @@ from workbench import scoring
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
 from workbench.frequencies import COUNTED, of_training
-from workbench.runs import RunError, short_names
+from workbench.store.runs import RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 MOST_NGRAMS = 12  # of either system in the figure
 _OPTIONS = ("tokenize", "lowercase")

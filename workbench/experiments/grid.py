@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 
 from core_models.config import ModelConfig, RunConfig, SearchConfig, TrainingConfig, read_config
 from core_models.settings import ConfigError, Section, nearest, parse, read_yaml
-from workbench.runs import Run, RunError, open_run
+from workbench.store.runs import Run, RunError, open_run
 from workbench.training import finished
 
 Pair = tuple[str, str]

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from core_models.resources import processors
 from core_models.run_files import open_to_write
-from workbench import safe_path
 from workbench.experiments.grid import Cell, cells, read_experiment
 from workbench.experiments.running import check_systems, run_experiment
 from workbench.experiments.text import Say, prepare_data
-from workbench.runs import RunError
+from workbench.jobs import safe_path
+from workbench.store.runs import RunError
 from workbench.training import interrupted_by_terminate
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from filelock import Timeout
 from workbench.experiments.grid import Cell, Experiment, cells
 from workbench.experiments.text import Say, prepare_data
 from workbench.ranks import world
-from workbench.runs import Run, RunError, open_run
+from workbench.store.runs import Run, RunError, open_run
 from workbench.training import Report, new_run, train
 
 TRACES = ("log_prob", "future_cost.*")

@@ -13,7 +13,7 @@ from core_models.file_marks import replacing_files
 from core_models.settings import nearest
 from workbench.experiments.grid import Cell, Experiment, cells
 from workbench.export.csv_cells import csv_text
-from workbench.runs import Run, RunError, open_run
+from workbench.store.runs import Run, RunError, open_run
 
 if TYPE_CHECKING:
     import pandas as pd

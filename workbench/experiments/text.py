@@ -9,7 +9,7 @@ from typing import Any
 from filelock import FileLock
 
 from workbench.experiments.grid import DataFiles, Experiment, Pair
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 Say = Callable[[str], None]
 

@@ -22,11 +22,11 @@ from core_models.whole_folders import others, refuse_foreign, replacing_folder
 from workbench import basket
 from workbench.export import files
 from workbench.export.tex import document
-from workbench.figures.fonts import MissingGlyphs, missing_glyphs
-from workbench.figures.grammar import Figure
 from workbench.figures.spec import portable
+from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
+from workbench.plotting.grammar import Figure
 from workbench.recipe import Drawn
-from workbench.run_digests import commit
+from workbench.store.provenance import commit
 
 # Names of `theme.PAPER_WIDTHS` for a column and for the page; EMNLP and NAACL use the style of ACL.
 VENUES = {

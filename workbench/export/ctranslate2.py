@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from core_models.config import ModelConfig, SearchConfig
 from core_models.settings import nearest
 from core_models.whole_folders import anything, mend, replacing_folder
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

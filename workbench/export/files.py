@@ -20,10 +20,10 @@ from core_models.whole_folders import others, refuse_foreign, replacing_folder
 from workbench.export import spec
 from workbench.export.csv_cells import csv_text
 from workbench.export.tex import remarks, tex_text
-from workbench.figures import theme
-from workbench.figures.fonts import MissingGlyphs, missing_glyphs
-from workbench.figures.grammar import Figure
-from workbench.figures.matplotlib_renderer import paper_settings, to_matplotlib
+from workbench.plotting import theme
+from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
+from workbench.plotting.grammar import Figure
+from workbench.plotting.matplotlib_renderer import paper_settings, to_matplotlib
 
 DRAWN = (".pdf", ".svg", ".png")
 WRITTEN = (".csv", ".json")

@@ -10,8 +10,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from workbench.figures.grammar import Figure
-from workbench.figures.matplotlib_renderer import paper_settings, to_matplotlib
+from workbench.plotting.grammar import Figure
+from workbench.plotting.matplotlib_renderer import paper_settings, to_matplotlib
 
 View = Literal["paper", "grey", "deuteranopia"]
 VIEWS: tuple[View, ...] = get_args(View)

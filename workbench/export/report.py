@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from workbench import overview, scoring
 from workbench.export.files import versions
 from workbench.figures import spec
-from workbench.figures.plotly_renderer import to_plotly
 from workbench.figures.request import Request
+from workbench.plotting.plotly_renderer import to_plotly
 from workbench.recipe import Drawn
-from workbench.run_digests import commit
-from workbench.runs import Run, RunError, short_names
+from workbench.store.provenance import commit
+from workbench.store.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,7 +21,7 @@ from workbench.figures import spec
 from workbench.figures.provenance import digests_of
 from workbench.figures.spec import Recipe
 from workbench.recipe import Drawn
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 _NOTHING = "carries nothing that it could be drawn again from; only figures that this workbench wrote of runs do"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.figures.grammar import Figure, Mark, Panel
+from workbench.plotting.grammar import Figure, Mark, Panel
 
 VERSION = 1
 

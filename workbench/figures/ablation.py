@@ -13,10 +13,10 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.axes import category_axis
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Figure, Labels, Line, Mark, Panel, Points, SeriesStyle, rule
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Figure, Labels, Line, Mark, Panel, Points, SeriesStyle, rule
 
 _TABLE = ("series", "value", "score", "low", "high", "seeds")
 _SEEDS = ("series", "value", "seed", "score")

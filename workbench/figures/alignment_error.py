@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, SeriesStyle
+from workbench.plotting import theme
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Figure, Line, Mark, Panel, SeriesStyle
 
 _COLUMNS = ("system", "threshold", "links", "precision", "recall", "aer")
 _RATES = {"aer": "AER (%)", "precision": "precision (%)", "recall": "recall (%)"}

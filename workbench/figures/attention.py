@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from workbench.figures.axes import token_axis
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Figure, Heat, Mark, Panel, Points, SeriesStyle
+from workbench.plotting.axes import token_axis
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Figure, Heat, Mark, Panel, Points, SeriesStyle
 
 _CELLS = ("panel", "query", "key", "query_token", "key_token", "weight")
 _LINKS = ("panel", "query", "key", "kind")

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.axes import token_axis
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Bars, Figure, Heat, Panel, SeriesStyle, rule
+from workbench.plotting import theme
+from workbench.plotting.axes import token_axis
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Bars, Figure, Heat, Panel, SeriesStyle, rule
 
 _WORDS = ("system", "side", "place", "token", "nats")
 _CELLS = (*_WORDS, "row", "word")

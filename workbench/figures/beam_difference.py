@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from workbench.figures import theme
 from workbench.figures.beam_layout import (
     NODE_CAP,
     Row,
@@ -22,8 +21,9 @@ from workbench.figures.beam_layout import (
     without_descendants,
     words,
 )
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Figure, Mark, Panel, Points, SeriesStyle, rule
+from workbench.plotting import theme
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Figure, Mark, Panel, Points, SeriesStyle, rule
 
 _DIFF = ("parent", "step", "word", "prefix", "in_a", "in_b", "fate_a", "fate_b", "y")
 _SHARED = SeriesStyle("#9A9A9A", "solid", "circle")

@@ -14,9 +14,9 @@ from itertools import count, pairwise
 import numpy as np
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.axes import token_text
-from workbench.figures.grammar import Align, Axis, Labels, Mark, Segments, SeriesStyle, cut
+from workbench.plotting import theme
+from workbench.plotting.axes import token_text
+from workbench.plotting.grammar import Align, Axis, Labels, Mark, Segments, SeriesStyle, cut
 
 NODE_CAP = 400
 _LANE_INCHES = 0.19  # a word above its node and one beside a leaf on the lane above do not touch

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
+from workbench.plotting import theme
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
 
 _SIZES = ("system", "size", "bleu", "low", "high", "length_ratio", "empty_percent", "error_percent", "error_low",
           "error_high")  # fmt: skip

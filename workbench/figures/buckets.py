@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.axes import category_axis
-from workbench.figures.grammar import Axis, Bars, Figure, Line, Mark, Panel, SeriesStyle
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis
+from workbench.plotting.grammar import Axis, Bars, Figure, Line, Mark, Panel, SeriesStyle
 
 MINIMUM_N = 100
 _FEW = "#C4C4C4"

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.axes import category_axis, side_by_side
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis, side_by_side
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle
 
 _COLUMNS = ("choice", "system", "n", "right", "wrong", "undecidable", "share", "low", "high")
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pandas as pd
 
-from workbench.figures import theme
 from workbench.figures.attention import LINKS
-from workbench.figures.axes import rank_axis, token_axis
-from workbench.figures.columns import require_columns, said_of_each
-from workbench.figures.grammar import Axis, Figure, Heat, Line, Mark, Panel, Points, SeriesStyle, rule
 from workbench.figures.past_future import GROUP_LINES
+from workbench.plotting import theme
+from workbench.plotting.axes import rank_axis, token_axis
+from workbench.plotting.columns import require_columns, said_of_each
+from workbench.plotting.grammar import Axis, Figure, Heat, Line, Mark, Panel, Points, SeriesStyle, rule
 
 _STEPS = ("system", "measure", "side", "step", "token", "value")
 _COURSE = ("system", "measure", "side", "place", "value", "low", "high", "n")

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from analyses.documents import how_far
-from workbench.figures import theme
-from workbench.figures.axes import category_axis, token_axis
-from workbench.figures.columns import require_columns, said_of_each
-from workbench.figures.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, Rule, SeriesStyle, rule
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis, token_axis
+from workbench.plotting.columns import require_columns, said_of_each
+from workbench.plotting.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, Rule, SeriesStyle, rule
 
 _CELLS = ("system", "row", "iteration", "capsule", "word", "word_token", "distance", "value", "shown")
 _CURVES = ("system", "measure", "iteration", "value", "low", "high")

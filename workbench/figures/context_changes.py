@@ -10,11 +10,11 @@ import math
 import pandas as pd
 
 from analyses.documents import how_far
-from workbench.figures import theme
-from workbench.figures.axes import category_axis, token_axis
-from workbench.figures.columns import require_columns, said_of_each
 from workbench.figures.context import between_sentences, sentence_names
-from workbench.figures.grammar import Axis, Bars, Figure, Panel, SeriesStyle, rule
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis, token_axis
+from workbench.plotting.columns import require_columns, said_of_each
+from workbench.plotting.grammar import Axis, Bars, Figure, Panel, SeriesStyle, rule
 
 _WORDS = ("system", "side", "distance", "at", "word", "change", "routing")
 _WHOLES = ("system", "label", "change", "routing")

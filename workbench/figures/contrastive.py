@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.axes import category_axis, side_by_side
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, Segments, SeriesStyle, rule
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis, side_by_side
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Figure, Mark, Panel, Points, Segments, SeriesStyle, rule
 
 _COLUMNS = ("system", "tag", "n", "right", "ties", "share", "low", "high", "chance", "margin", "margin_per_token")
 MAJORITY = "majority form"

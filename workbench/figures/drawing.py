@@ -11,10 +11,10 @@ from core_models.plugins import brought_by
 from workbench.figures.provenance import provenance
 from workbench.figures.registry import DRAWINGS, OPTIONS, WITHOUT_RUNS, load
 from workbench.figures.request import Request
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 def draw(name: str, request: Request) -> Figure:
@@ -42,7 +42,7 @@ def draw(name: str, request: Request) -> Figure:
 
 
 def _with_provenance(name: str, request: Request, figure: Figure) -> Figure:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
     if not isinstance(figure, Figure):
         raise TypeError(f"gives a {type(figure).__name__}, not a Figure")

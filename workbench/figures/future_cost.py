@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.axes import token_axis
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Bars, Figure, Line, Mark, Panel, Points, Segments, SeriesStyle, rule
+from workbench.plotting import theme
+from workbench.plotting.axes import token_axis
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Bars, Figure, Line, Mark, Panel, Points, Segments, SeriesStyle, rule
 
 _STEPS = ("step", "token", "log_prob", "estimated", "gate", "error")
 _BINS = ("system", "bin", "mean_estimated", "mean_realised", "low", "high", "n")

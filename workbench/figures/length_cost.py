@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
+from workbench.plotting import theme
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
 
 _COLUMNS = ("system", "length", "work", "milliseconds", "ratio", "ceiling")
 CEILING = "ceiling of multiply-adds"

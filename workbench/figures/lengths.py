@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from workbench.figures import theme
 from workbench.figures.buckets import MINIMUM_N, by_system, extremes, framed, lines, placed, styles_of
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Figure, Labels, Line, Mark, SeriesStyle, rule
+from workbench.plotting import theme
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Figure, Labels, Line, Mark, SeriesStyle, rule
 
 _SCORES = ("system", "bucket", "n", "score", "low", "high")
 _DIFFERENCES = ("system", "bucket", "n", "delta", "low", "high", "p_holm")

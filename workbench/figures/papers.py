@@ -10,10 +10,10 @@ from typing import get_args
 
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.axes import category_axis
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Figure, Mark, Marker, Panel, Points, SeriesStyle
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Figure, Mark, Marker, Panel, Points, SeriesStyle
 
 _PRINTED = ("row", "label", "column", "unit", "value")
 _OURS = ("row", "series", "unit", "score", "low", "high")

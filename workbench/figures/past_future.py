@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import pandas as pd
 
-from workbench.figures import theme
 from workbench.figures.attention import LINKS
-from workbench.figures.axes import category_axis, token_axis, token_text
-from workbench.figures.columns import require_columns, said_of_each
-from workbench.figures.grammar import Axis, Bars, Figure, Heat, Labels, Mark, Panel, Points, SeriesStyle, rule
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis, token_axis, token_text
+from workbench.plotting.columns import require_columns, said_of_each
+from workbench.plotting.grammar import Axis, Bars, Figure, Heat, Labels, Mark, Panel, Points, SeriesStyle, rule
 
 _CELLS = ("system", "group", "step", "word", "step_token", "word_token", "value")
 _LINKS = ("system", "step", "word", "kind")

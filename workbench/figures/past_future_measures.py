@@ -13,11 +13,11 @@ from itertools import zip_longest
 import numpy as np
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.axes import category_axis
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Bars, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
 from workbench.figures.past_future import GROUP_LINES
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Bars, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
 
 _FLIPS = ("system", "distance", "n", "share")
 _ALONG = ("system", "side", "place", "value", "low", "high", "n")

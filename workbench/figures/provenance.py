@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.figures.request import Request
 from workbench.figures.spec import portable, recipe_of
-from workbench.run_digests import commit, digests
-from workbench.runs import Run
+from workbench.store.provenance import commit, digests
+from workbench.store.runs import Run
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 def provenance(name: str, request: Request, figure: Figure) -> dict[str, Any]:

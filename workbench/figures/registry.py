@@ -12,7 +12,7 @@ from core_models.plugins import function, join
 from workbench.figures.request import Request
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 Drawing = Callable[[Request], "Figure"]
 DRAWINGS: dict[str, Drawing] = {}

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from workbench.runs import Run, short_names
+from workbench.store.runs import Run, short_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.figures.grammar import Figure, SeriesStyle
+    from workbench.plotting.grammar import Figure, SeriesStyle
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ class Request:
 def looks(runs: Sequence[Run]) -> dict[str, SeriesStyle]:
     """The style of each of the runs that are chosen, by name: the colour by its own name alone, dash and marker by all
     of them, not by their order."""
-    from workbench.figures import theme
+    from workbench.plotting import theme
 
     return theme.run_styles([run.name for run in runs])
 
 
 def styles(request: Request) -> dict[str, SeriesStyle]:
     """The style of each run of a request, by its short name; one that is not chosen keeps its colour too."""
-    from workbench.figures import theme
+    from workbench.plotting import theme
 
     chosen = looks(request.among or request.runs)
     found = theme.run_styles([*chosen, *(run.name for run in request.runs if run.name not in chosen)], chosen)

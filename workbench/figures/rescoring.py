@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.axes import category_axis, side_by_side
-from workbench.figures.columns import require_columns, said_of_each
-from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis, side_by_side
+from workbench.plotting.columns import require_columns, said_of_each
+from workbench.plotting.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
 
 _CURVES = ("system", "weight", "score", "low", "high", "changed")
 _CHOICES = ("system", "choice", "weights", "score", "low", "high", "delta", "changed")

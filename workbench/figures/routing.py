@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.axes import category_axis, label_every, token_axis
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Figure, Heat, Line, Mark, Panel, Points, SeriesStyle, rule
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis, label_every, token_axis
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Figure, Heat, Line, Mark, Panel, Points, SeriesStyle, rule
 
 _CELLS = ("system", "iteration", "layer", "place", "capsule", "value")
 _CURVES = ("series", "iteration", "entropy", "diversity", "effective")

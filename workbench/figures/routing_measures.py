@@ -10,10 +10,10 @@ from typing import Literal
 
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
 from workbench.figures.routing import PRINTED, iteration_axis
+from workbench.plotting import theme
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
 
 _CORPUS = ("series", "measure", "iteration", "value", "low", "high")
 _HEALTH = ("series", "measure", "step", "value", "low", "high")

@@ -9,7 +9,7 @@ from workbench import scoring
 from workbench.figures.request import Request
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 def with_signatures(figure: Figure, signatures: dict[str, str]) -> Figure:

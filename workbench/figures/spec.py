@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from core_models.settings import Section
 from workbench.figures.registry import of_a_sentence
 from workbench.figures.request import Request
-from workbench.file_digests import digest_of
-from workbench.runs import Run
+from workbench.store.file_digests import digest_of
+from workbench.store.runs import Run
 
 if TYPE_CHECKING:
     pass

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.axes import category_axis, rank_axis, token_axis, token_text
-from workbench.figures.columns import require_columns, said_of_each
-from workbench.figures.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, SeriesStyle, cut
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis, rank_axis, token_axis, token_text
+from workbench.plotting.columns import require_columns, said_of_each
+from workbench.plotting.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, SeriesStyle, cut
 
 _WORDS = ("system", "step", "token", "probability", "entropy", "rank", "best", "best_probability")
 _LENS = ("system", "layer", "name", *_WORDS[1:])

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from workbench.figures import theme
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Figure, Line, Mark, Panel, SeriesStyle
+from workbench.plotting import theme
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Figure, Line, Mark, Panel, SeriesStyle
 
 _COLUMNS = ("run", "step", "name", "value")
 FEWEST_SMOOTHED = 30  # an exponential mean over a few points only lags behind them

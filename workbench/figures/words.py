@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from workbench.figures import buckets
-from workbench.figures.axes import category_axis
-from workbench.figures.columns import require_columns
-from workbench.figures.grammar import Axis, Figure, Mark, Panel, Points, Segments, SeriesStyle
+from workbench.plotting.axes import category_axis
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Figure, Mark, Panel, Points, Segments, SeriesStyle
 
 _F_MEASURES = ("system", "bucket", "n", "score", "low", "high", "precision", "recall")
 _NGRAMS = ("ngram", "reference", "first", "second", "difference")

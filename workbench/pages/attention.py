@@ -4,7 +4,7 @@ import streamlit as st
 
 from workbench import frame
 from workbench.drawing.alignment import TRUTH, has_truth
-from workbench.runs import short_names
+from workbench.store.runs import short_names
 from workbench.widgets import figure_view, inside_controls, sentence_texts
 
 frame.heading(

@@ -2,7 +2,7 @@
 
 from workbench import frame
 from workbench.attribution import shared_words
-from workbench.runs import short_names
+from workbench.store.runs import short_names
 from workbench.widgets import attribution_controls, figure_view, inside_controls, sentence_texts
 
 frame.heading(

@@ -6,7 +6,7 @@ import streamlit as st
 
 from workbench import frame
 from workbench.figures.spec import figure_command, recipe_of
-from workbench.runs import short_names
+from workbench.store.runs import short_names
 from workbench.views.beam_search import node_selection
 from workbench.views.beam_search.measure import has_trees, longest_search
 from workbench.widgets import beam_controls, figure_view, page_parts, sentence_texts

@@ -5,7 +5,7 @@ import shlex
 import streamlit as st
 
 from workbench import frame
-from workbench.runs import short_names
+from workbench.store.runs import short_names
 from workbench.views.future_cost.measure import agreement_table, estimates, is_traced
 from workbench.widgets import figure_view, page_parts, sentence_texts
 

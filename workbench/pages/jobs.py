@@ -2,11 +2,13 @@
 
 import streamlit as st
 
-from workbench import frame, jobs, read_only
+from workbench import frame
+from workbench.jobs import queue
+from workbench.store import read_only
 from workbench.widgets import job_table
 
 here = frame.current()
-together = "One runs" if jobs.at_once() == 1 else f"{jobs.at_once()} run"
+together = "One runs" if queue.at_once() == 1 else f"{queue.at_once()} run"
 frame.heading(
     "Jobs",
     f"Commands that were started on a page. {together} at a time, the others wait for their turn; all go on when the "

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from workbench import buckets, frame, segment_annotations
+from workbench import buckets, frame
 from workbench.frequencies import COUNTED
+from workbench.store import segment_annotations
 from workbench.widgets import figure_view
 
 SCHEMES = {

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench import frame
-from workbench.runs import short_names
+from workbench.store.runs import short_names
 from workbench.views.beam_search import node_selection
 from workbench.views.interactive.tokens_table import token_table
 from workbench.widgets import beam_controls, figure_view, live, sentences_before

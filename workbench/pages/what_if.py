@@ -4,7 +4,7 @@ import streamlit as st
 
 from workbench import adequacy, frame, what_if
 from workbench.contexts import of_context
-from workbench.runs import short_names
+from workbench.store.runs import short_names
 from workbench.view import PREFIX
 from workbench.widgets import live, page_parts, sentences_before, what_if_view
 

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench import frame, frequencies
-from workbench.runs import short_names
+from workbench.store.runs import short_names
 from workbench.widgets import figure_view, ngram_tables, sentence_texts
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")

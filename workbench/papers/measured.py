@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.evaluation import prepared_of
 from workbench.kept_results import ADEQUACY, ALIGNMENT_ERROR, kept
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     import numpy as np

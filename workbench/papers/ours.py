@@ -21,8 +21,8 @@ from workbench.papers import measured
 from workbench.papers.contents import Row, Table
 from workbench.papers.measured import Record, records
 from workbench.papers.presets import columns_with_values, rows_of, settings_of
-from workbench.runs import Run, RunError, trained_as
 from workbench.scoring import METRIC_NAMES
+from workbench.store.runs import Run, RunError, trained_as
 
 if TYPE_CHECKING:
     import pandas as pd

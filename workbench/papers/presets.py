@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from core_models.settings import settings_in
 from workbench.papers.checks import check_table
 from workbench.papers.contents import Case, Check, Column, Paper, Row, Table, resolve
-from workbench.runs import Run
+from workbench.store.runs import Run
 
 if TYPE_CHECKING:
     import pandas as pd

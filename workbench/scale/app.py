@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from workbench import safe_path
-from workbench.runs import Run, open_run
+from workbench.jobs import safe_path
 from workbench.scale.stages import ScaleError, resident_megabytes
+from workbench.store.runs import Run, open_run
 from workbench.view import MOST_RUNS
 
 if TYPE_CHECKING:
@@ -69,10 +69,10 @@ def make_runs(root: Path, segments: int, systems: int, processes: int, seed: int
     from core_models.config import CONFIG
     from core_models.settings import write_yaml
     from workbench import scoring
-    from workbench.runs import OutsideConfig
     from workbench.scale.testset import made_up_texts
-    from workbench.translation_writer import write_hypotheses
-    from workbench.translations import TestSet
+    from workbench.store.runs import OutsideConfig
+    from workbench.store.translation_writer import write_hypotheses
+    from workbench.store.translations import TestSet
 
     references, written = made_up_texts(segments, systems, seed)
     test = TestSet(TEST, references[::-1], references, None)

@@ -45,9 +45,9 @@ def make_many_runs(root: Path, runs: int) -> list[Path]:
 
 def measure(runs: int) -> list[dict[str, Any]]:
     """A row for each stage, in this process."""
-    from workbench.listing import listing
     from workbench.overview import runs_table
-    from workbench.runs import list_runs
+    from workbench.store.listing import listing
+    from workbench.store.runs import list_runs
 
     stages = Stages()
     with tempfile.TemporaryDirectory() as place:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workbench import safe_path
+from workbench.jobs import safe_path
 
 MEGABYTE = 1e6
 _PROCESS = Path("/proc/self")

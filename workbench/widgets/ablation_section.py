@@ -9,8 +9,8 @@ import streamlit as st
 
 from workbench import ablation, frame
 from workbench.length_costs import length_benches
-from workbench.runs import Run
 from workbench.scoring import METRIC_NAMES
+from workbench.store.runs import Run
 from workbench.widgets import figure_view
 
 HERE, SCOPE = "runs", "context_sentences"

@@ -7,7 +7,7 @@ import streamlit as st
 
 from workbench import adequacy
 from workbench.frame import Frame
-from workbench.runs import Run, short_names
+from workbench.store.runs import Run, short_names
 from workbench.widgets import sentence_texts
 from workbench.widgets.figure_view import Stamps, stamps
 from workbench.widgets.picked import look_at

@@ -15,19 +15,20 @@ from typing import Literal
 
 import streamlit as st
 
-from workbench import basket, read_only
+from workbench import basket
 from workbench.export.bundle import VENUES, width_at, write_bundle
 from workbench.export.files import provenance
 from workbench.export.preview import View, previews
 from workbench.export.report import report, runs_of
-from workbench.figures import theme
-from workbench.figures.fonts import MissingGlyphs, missing_glyphs
-from workbench.figures.grammar import Figure
 from workbench.figures.registry import of_a_sentence
 from workbench.figures.spec import Recipe
 from workbench.frame import Frame, as_typed, empty, sentences_for_errors
+from workbench.plotting import theme
+from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
+from workbench.plotting.grammar import Figure
 from workbench.recipe import Drawn, on_paper, request_of
-from workbench.runs import Run
+from workbench.store import read_only
+from workbench.store.runs import Run
 from workbench.widgets import figure_view
 
 SEEN = {"paper": "On paper", "grey": "Printed in grey", "deuteranopia": "Without green (deuteranopia)"}

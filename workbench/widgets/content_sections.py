@@ -9,7 +9,7 @@ import streamlit as st
 from workbench import frame
 from workbench.drawing.past_future_measures import SENTENCES
 from workbench.past_future import coverage_units
-from workbench.runs import Run
+from workbench.store.runs import Run
 from workbench.widgets import figure_view, inside_controls, sentence_texts
 
 

@@ -17,7 +17,7 @@ from workbench.drawing.context_attention import sides
 from workbench.drawing.context_measures import SENTENCES
 from workbench.figures.request import Request
 from workbench.inside import Looked
-from workbench.runs import Run, short_names
+from workbench.store.runs import Run, short_names
 from workbench.widgets import figure_view, inside_controls, page_parts, sentence_texts, sentences_before
 
 FIGURES = {

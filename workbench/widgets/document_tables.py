@@ -11,8 +11,8 @@ import streamlit as st
 from workbench import documents
 from workbench.contexts import of_context, reads_after, reads_translations
 from workbench.frame import Frame, as_typed, page_file
-from workbench.runs import Run, short_names
 from workbench.scoring import METRIC_NAMES, Counting
+from workbench.store.runs import Run, short_names
 from workbench.widgets import stepper
 from workbench.widgets.figure_view import Stamps, stamps
 from workbench.widgets.picked import look_at

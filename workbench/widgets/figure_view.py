@@ -22,19 +22,20 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from core_models.resources import data_folder
-from workbench import basket, read_only
+from workbench import basket
 from workbench.export.files import save
 from workbench.figures.drawing import draw
-from workbench.figures.fonts import MissingGlyphs, missing_glyphs
-from workbench.figures.grammar import Figure
-from workbench.figures.plotly_renderer import to_plotly
 from workbench.figures.registry import WITHOUT_RUNS, load
 from workbench.figures.request import Request
-from workbench.figures.screen_layout import least_width
 from workbench.figures.spec import Recipe, figure_command, recipe_of
 from workbench.frame import as_typed, current, sentences_for_errors
 from workbench.kept_results import paths
-from workbench.runs import Run
+from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
+from workbench.plotting.grammar import Figure
+from workbench.plotting.plotly_renderer import to_plotly
+from workbench.plotting.screen_layout import least_width
+from workbench.store import read_only
+from workbench.store.runs import Run
 from workbench.widgets.page_width import page_width
 
 Stamps = tuple[tuple[object, ...], ...]  # a part of a cache's key

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from workbench import frame, jobs
+from workbench import frame
 from workbench.app import health
 from workbench.glossary import Formula, Term
+from workbench.jobs import queue
 
 KEYS = {
     frame.PREVIOUS_KEY: "Previous sentence; not while you type in a text field",
@@ -85,7 +86,7 @@ def show_files(root: Path) -> None:
     st.text(f"The runs folder is {root}. Another one is chosen when the app is started:")
     st.code("workbench app --runs FOLDER", language="bash")
     _table("In the runs folder", _BESIDE_RUNS, "What lies in the runs folder")
-    st.text(f"Jobs and their logs are kept outside of it, for you alone: {jobs.queue_of(root)}")
+    st.text(f"Jobs and their logs are kept outside of it, for you alone: {queue.queue_of(root)}")
     _table("In a run", IN_A_RUN, "What lies in a run")
 
 

@@ -12,7 +12,7 @@ from workbench import frame
 from workbench.drawing.options import PARTS as MAPS
 from workbench.drawing.options import forced
 from workbench.inside import TARGETS, Looked, layers_and_heads, look
-from workbench.runs import Run
+from workbench.store.runs import Run
 from workbench.widgets import page_parts, word_diff
 
 PARTS = {"cross": "Target → source", "encoder": "Source → source", "decoder": "Target → target"}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from workbench import jobs
 from workbench.frame import as_typed, sentences_for_errors
-from workbench.jobs import Job
+from workbench.jobs import queue as jobs
+from workbench.jobs.queue import Job
 from workbench.widgets import job_view
 
 _CHOSEN = "job"

@@ -11,13 +11,13 @@ import streamlit as st
 
 from workbench.contexts import Before, given, own_outputs
 from workbench.inside import opened, stamp
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
     from core_models.translator import Translation
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 MOST_WORDS = 150  # longer sources would keep the page waiting
 MOST_CHARACTERS = 1_000  # of those that part no words by blanks, too

@@ -10,7 +10,7 @@ from contextlib import suppress
 import streamlit as st
 
 from workbench import frame, view
-from workbench.runs import Run, RunError, short_names
+from workbench.store.runs import Run, RunError, short_names
 
 _MOST_OFFERED = 6  # runs that have what the chosen ones lack
 

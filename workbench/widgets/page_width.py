@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from workbench.figures.screen_layout import USUAL_WIDTH
+from workbench.plotting.screen_layout import USUAL_WIDTH
 
 # Few widths, so that moving the edge of a window does not run the page again and again.
 WIDTHS = [*range(280, USUAL_WIDTH, 40), USUAL_WIDTH, 960, 1200, 1600]

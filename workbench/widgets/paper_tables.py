@@ -18,8 +18,8 @@ from workbench.papers import beside, presets
 from workbench.papers.contents import Paper, Table
 from workbench.papers.ours import OURS, SPEEDS, ours, to_make
 from workbench.papers.presets import Preset
-from workbench.runs import Run
 from workbench.scoring import METRIC_NAMES
+from workbench.store.runs import Run
 from workbench.widgets import figure_view, sentence_texts, translation_case
 
 Text = st.column_config.TextColumn

@@ -17,7 +17,7 @@ from workbench.drawing.past_future import iterations
 from workbench.drawing.past_future_measures import RANKED, SENTENCES, remainder_table
 from workbench.figures.request import Request
 from workbench.past_future import guided, has_bags, options_of
-from workbench.runs import Run
+from workbench.store.runs import Run
 from workbench.true_links import has_truth
 from workbench.widgets import figure_view, inside_controls, page_parts, sentence_texts
 from workbench.widgets.picked import look_at

@@ -15,7 +15,7 @@ from analyses.ratings import QUALITIES
 from workbench import rating
 from workbench.frame import as_typed
 from workbench.rating import Item, Mark, Study
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 from workbench.widgets import stepper, word_diff
 
 _WORDS = {"over": "Over-translated: translated more often than it stands there", "under": "Under-translated: left out"}

@@ -16,7 +16,7 @@ from workbench.drawing.routing import assignments
 from workbench.drawing.routing_measures import MOST_CHECKPOINTS, OVER_TRAINING, SENTENCES, corpus_table
 from workbench.figures.request import Request
 from workbench.routing import checkpoints
-from workbench.runs import Run
+from workbench.store.runs import Run
 from workbench.widgets import figure_view, inside_controls, sentence_texts
 
 ORDERS = {"natural": "By number", "sorted": "Sorted by layer"}

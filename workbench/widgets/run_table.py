@@ -7,9 +7,9 @@ import shlex
 import streamlit as st
 
 from workbench import overview, view
-from workbench.figures import theme
 from workbench.figures.request import looks
 from workbench.frame import Frame, as_typed, empty
+from workbench.plotting import theme
 
 _COLUMNS = {
     "line": st.column_config.ImageColumn("", width="small"),

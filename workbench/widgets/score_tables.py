@@ -13,8 +13,8 @@ from analyses.scores import PRESETS
 from workbench import across_tests, scoring
 from workbench.export.latex import score_table_latex
 from workbench.frame import Frame, as_typed
-from workbench.runs import Run, short_names
 from workbench.scoring import METRIC_NAMES, Counting
+from workbench.store.runs import Run, short_names
 from workbench.widgets import figure_view
 from workbench.widgets.figure_view import Stamps, stamps
 

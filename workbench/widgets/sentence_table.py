@@ -15,9 +15,10 @@ import pandas as pd
 import streamlit as st
 
 from analyses.sentences import REFERENCE, SENTENCE, SOURCE, Sentences, select
-from workbench import segment_annotations, segments
+from workbench import segments
 from workbench.figures.request import Request
 from workbench.frame import whole_number_bind
+from workbench.store import segment_annotations
 from workbench.widgets import figure_view, uploads
 from workbench.widgets.picked import look_at
 

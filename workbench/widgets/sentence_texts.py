@@ -6,8 +6,8 @@ import streamlit as st
 
 from analyses.sentences import REFERENCE, SOURCE
 from workbench.frame import Frame, as_typed
-from workbench.runs import short_names
-from workbench.translations import Translations
+from workbench.store.runs import short_names
+from workbench.store.translations import Translations
 from workbench.widgets.picked import look_at
 
 MOST_FOUND = 50

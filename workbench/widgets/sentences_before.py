@@ -9,7 +9,7 @@ import streamlit as st
 from workbench.contexts import Before, before, of_context, reach_of, typed_before
 from workbench.frame import Frame, as_typed
 from workbench.inside import standing_before
-from workbench.runs import Run
+from workbench.store.runs import Run
 
 KEY = "before"
 

@@ -7,8 +7,8 @@ import streamlit as st
 
 from workbench import testsets
 from workbench.frame import Frame
-from workbench.runs import Run, short_names
 from workbench.scoring import METRIC_NAMES, Counting
+from workbench.store.runs import Run, short_names
 from workbench.widgets.figure_view import Stamps, stamps
 from workbench.widgets.picked import look_at
 

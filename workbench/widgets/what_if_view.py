@@ -13,7 +13,7 @@ import streamlit as st
 from analyses.sentences import word_diff
 from workbench import what_if
 from workbench.frame import as_typed
-from workbench.runs import Run
+from workbench.store.runs import Run
 from workbench.view import PREFIX
 from workbench.what_if import Continued
 from workbench.widgets import word_diff as diff_view

@@ -12,7 +12,7 @@ from core_models.text.parallel import write_lines
 from tests.bad_input.conftest import done as done  # a fixture: a command that ends well
 from workbench import rating, rating_tables
 from workbench.export.csv_cells import csv_text, read_cell
-from workbench.runs import open_run
+from workbench.store.runs import open_run
 
 STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 TEXTS = [f"{quotes}{start}{rest}" for start in STARTS for rest in ("", "1+1", "cmd|' /C calc'!A0")

@@ -19,7 +19,7 @@ from core_models.descriptions import describe
 from core_models.text.vocabulary import BOS, PAD
 from workbench import cli
 from workbench.export.ctranslate2 import export_ctranslate2, refuse, specify
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
 

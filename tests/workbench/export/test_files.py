@@ -16,12 +16,12 @@ import pytest
 
 from tests.workbench.figures.heat_maps import heat_of
 from workbench.export.files import bundle, save
-from workbench.figures import theme
-from workbench.figures.axes import token_axis
-from workbench.figures.fonts import MissingGlyphs, missing_glyphs
-from workbench.figures.grammar import Axis, Figure, Labels, Line, Panel
-from workbench.figures.matplotlib_renderer import to_matplotlib
-from workbench.figures.plotly_renderer import to_plotly
+from workbench.plotting import theme
+from workbench.plotting.axes import token_axis
+from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
+from workbench.plotting.grammar import Axis, Figure, Labels, Line, Panel
+from workbench.plotting.matplotlib_renderer import to_matplotlib
+from workbench.plotting.plotly_renderer import to_plotly
 
 TOKENS = ["<b>", "</s>", "$x$", "**", "the", "the"]
 CHINESE = ["我", "喜欢"]

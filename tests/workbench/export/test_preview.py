@@ -11,8 +11,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from workbench.export.preview import deuteranopia, preview
-from workbench.figures import theme
-from workbench.figures.grammar import Figure, Line, Panel
+from workbench.plotting import theme
+from workbench.plotting.grammar import Figure, Line, Panel
 
 
 def lab(colour: np.ndarray) -> np.ndarray:

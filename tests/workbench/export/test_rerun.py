@@ -14,16 +14,17 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from workbench import cli, recipe, segment_annotations
+from workbench import cli, recipe
 from workbench.export.bundle import write_bundle
 from workbench.export.files import save, table_digest
 from workbench.export.report import report
 from workbench.export.rerun import draw_again, read_made
 from workbench.figures import spec
 from workbench.figures.drawing import draw
-from workbench.figures.grammar import Figure
 from workbench.figures.request import Request
-from workbench.runs import RunError, open_run, open_runs
+from workbench.plotting.grammar import Figure
+from workbench.store import segment_annotations
+from workbench.store.runs import RunError, open_run, open_runs
 
 ENDINGS = (".pdf", ".svg", ".png", ".json")
 

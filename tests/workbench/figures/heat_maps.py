@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workbench.figures.axes import matrix_table
-from workbench.figures.grammar import Heat
+from workbench.plotting.axes import matrix_table
+from workbench.plotting.grammar import Heat
 
 
 def heat_of(

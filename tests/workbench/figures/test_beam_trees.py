@@ -10,8 +10,8 @@ import pytest
 
 from analyses import beam as beam_analysis
 from workbench.figures import beam, beam_difference, beam_layout
-from workbench.figures.grammar import Figure, Labels, Points, Rule, Segments
-from workbench.figures.plotly_renderer import to_plotly
+from workbench.plotting.grammar import Figure, Labels, Points, Rule, Segments
+from workbench.plotting.plotly_renderer import to_plotly
 
 # Two first words; "a" is pruned, "the cat </s>" wins, "the <b>" is kept and finishes later.
 RECORD = {

@@ -10,9 +10,9 @@ from analyses import beam as beam_analysis
 from analyses import future_cost as future_cost_analysis
 from tests.workbench.figures.test_beam_trees import OTHER, RECORD, marks_of
 from workbench.figures import beam, beam_difference, context, future_cost, lengths, scores, training
-from workbench.figures.grammar import Bars, Figure, Labels, Line, Points, Rule
-from workbench.figures.matplotlib_renderer import to_matplotlib
-from workbench.figures.plotly_renderer import to_plotly
+from workbench.plotting.grammar import Bars, Figure, Labels, Line, Points, Rule
+from workbench.plotting.matplotlib_renderer import to_matplotlib
+from workbench.plotting.plotly_renderer import to_plotly
 
 
 def test_score_dots_are_sorted_with_the_baseline_as_a_rule():

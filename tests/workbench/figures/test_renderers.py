@@ -12,9 +12,9 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from tests.workbench.figures.heat_maps import heat_of
-from workbench.figures import theme
-from workbench.figures.axes import category_axis, label_every, plotly_text, token_axis, token_text
-from workbench.figures.grammar import (
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis, label_every, plotly_text, token_axis, token_text
+from workbench.plotting.grammar import (
     Axis,
     Bars,
     Figure,
@@ -27,8 +27,8 @@ from workbench.figures.grammar import (
     SeriesStyle,
     rule,
 )
-from workbench.figures.matplotlib_renderer import to_matplotlib
-from workbench.figures.plotly_renderer import to_plotly
+from workbench.plotting.matplotlib_renderer import to_matplotlib
+from workbench.plotting.plotly_renderer import to_plotly
 
 SOURCE = ["the", "<b>", "the", "</s>", "$x$", "**", "我"]
 TARGET = ["die", "a & b", "die"]

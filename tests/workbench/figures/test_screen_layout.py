@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from tests.workbench.figures.heat_maps import heat_of
-from workbench.figures import screen_layout, theme
-from workbench.figures.axes import category_axis, cut_to, ems, lines, plotly_lines, token_axis
-from workbench.figures.grammar import Axis, Figure, Labels, Line, Panel, Segments
-from workbench.figures.plotly_renderer import to_plotly
-from workbench.figures.screen_layout import FONT, lay_out, least_width
+from workbench.plotting import screen_layout, theme
+from workbench.plotting.axes import category_axis, cut_to, ems, lines, plotly_lines, token_axis
+from workbench.plotting.grammar import Axis, Figure, Labels, Line, Panel, Segments
+from workbench.plotting.plotly_renderer import to_plotly
+from workbench.plotting.screen_layout import FONT, lay_out, least_width
 
 WIDTHS = (280, 360, 480, 640, 760, 960, 1600)
 SYSTEMS = ("transformer", "future-cost-1", "future-cost-2", "kept by future-cost-1, pruned by future-cost-2")

@@ -8,7 +8,7 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 
 import workbench.pages
-from workbench.runs import Run, list_runs
+from workbench.store.runs import Run, list_runs
 
 APP = Path(workbench.pages.__path__[0]).parents[1] / "app.py"
 # Elements whose text Streamlit reads as Markdown, which must not meet the text of a corpus unescaped.

@@ -9,7 +9,7 @@ import pytest
 
 from core_models.text.binary import Prepared
 from tests.workbench.papers.written_runs import written_run
-from workbench.runs import Run
+from workbench.store.runs import Run
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from workbench.evaluation import prepared_of
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.kept_results import ALIGNMENT_ERROR, kept
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 
 NAMES = ("transformer", "future-cost-2")
 

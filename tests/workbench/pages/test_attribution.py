@@ -12,7 +12,7 @@ from workbench import evaluation
 from workbench.attribution import explain, sums
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run
 
 RUNS = ["demo/transformer", "demo/future-cost-2"]
 

@@ -12,7 +12,7 @@ from workbench.figures.drawing import draw
 from workbench.figures.spec import Recipe
 from workbench.frame import Frame, as_typed
 from workbench.recipe import Drawn, request_of
-from workbench.runs import list_runs
+from workbench.store.runs import list_runs
 from workbench.view import ViewState
 from workbench.widgets.basket_view import reported
 

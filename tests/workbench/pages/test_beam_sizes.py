@@ -14,8 +14,8 @@ from workbench import beam_sizes, evaluation
 from workbench.drawing.beam_sizes import sizes_table
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import RunError, open_run
-from workbench.translations import TestSet as TestedOn
+from workbench.store.runs import RunError, open_run
+from workbench.store.translations import TestSet as TestedOn
 
 SIZES = [1, 2, 8]
 

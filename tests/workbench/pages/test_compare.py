@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
-from workbench import buckets, cli, scoring, segment_annotations
-from workbench.runs import training_table
+from workbench import buckets, cli, scoring
+from workbench.store import segment_annotations
+from workbench.store.runs import training_table
 from workbench.widgets.score_tables import METHOD_NAMES
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]

@@ -13,8 +13,8 @@ from workbench.drawing.context_measures import measures_table
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.inside import look
-from workbench.runs import RunError, open_run
-from workbench.translations import TestSet
+from workbench.store.runs import RunError, open_run
+from workbench.store.translations import TestSet
 
 TEST = TestSet("test", list("abcdef"), list("ABCDEF"), ["x", "x", "x", "y", "y", "y"])
 

@@ -14,7 +14,7 @@ from workbench import contrastive
 from workbench.contrastive_items import controlled_items
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import open_run
+from workbench.store.runs import open_run
 from workbench.true_choices import MAJORITY, choices_table
 
 

@@ -22,7 +22,7 @@ from workbench.contrastive_items import controlled_items
 from workbench.figures.contrastive import contrastive_accuracy
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import Run, RunError, open_run
+from workbench.store.runs import Run, RunError, open_run
 
 _ROW = {"item": {"source": "x", "right": "y", "wrong": ["z"], "tags": {}, "context": []},
         "scored": {"right": -1.0, "wrong": [-2.0], "right_tokens": 2, "wrong_tokens": [2]}}  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, texts
 from workbench import view
 from workbench.frame import as_typed
-from workbench.runs import Run, open_run
+from workbench.store.runs import Run, open_run
 
 
 def shown(at) -> view.ViewState:

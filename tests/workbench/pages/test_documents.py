@@ -12,8 +12,8 @@ from workbench import documents
 from workbench.contexts import reads_translations, rows_before
 from workbench.evaluation import prepared_of
 from workbench.papers.measured import place
-from workbench.runs import RunError, open_run
 from workbench.scoring import Counting
+from workbench.store.runs import RunError, open_run
 from workbench.testsets import corpora_table
 
 

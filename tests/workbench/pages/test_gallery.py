@@ -8,7 +8,6 @@ import pytest
 
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, heat_maps, open_page, texts, traces
 from tests.workbench.papers.written_runs import written_run
-from workbench import outside
 from workbench.contexts import rows_before
 from workbench.figures.request import Request
 from workbench.inside import look
@@ -16,6 +15,7 @@ from workbench.kept_results import ALIGNMENT_ERROR, digests, keep
 from workbench.papers import beside, presets
 from workbench.papers.ours import ours
 from workbench.papers.reading import library
+from workbench.store import external
 from workbench.widgets import figure_view
 
 
@@ -170,8 +170,8 @@ def test_figures_4_and_5_of_yang_2019_stand_beside_our_numbers(runs_by, table, o
 def test_a_run_from_elsewhere_does_not_hinder_figures_of_an_option(runs_by, runs_root):
     runs = runs_by("capsules", 2, 4, 8)
     folder = runs[0].folder / "translations" / "test"
-    test = outside.read_test_set("test", folder / "sources.txt", [folder / "references.txt"])
-    outside.bring_in(runs_root / "outside", test, folder / "sources.txt", {"online": folder / "hypotheses.txt"})
+    test = external.read_test_set("test", folder / "sources.txt", [folder / "references.txt"])
+    external.bring_in(runs_root / "outside", test, folder / "sources.txt", {"online": folder / "hypotheses.txt"})
     chosen = ["outside/online", *(run.name for run in runs)]
     at = open_page("gallery", paper="yang-2019", table="Figure 5", runs=chosen)
     stacked = charts(at)[-1]

@@ -13,7 +13,7 @@ from analyses import beam
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 from workbench.widgets import live
 
 

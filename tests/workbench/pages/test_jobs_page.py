@@ -8,7 +8,7 @@ import pytest
 
 from tests.workbench.held_jobs import asleep, lay_down
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
-from workbench import jobs
+from workbench.jobs import queue
 from workbench.widgets.job_table import lasted
 
 SECONDS = 60.0
@@ -73,7 +73,7 @@ def test_only_jobs_that_have_ended_are_cleared(several):
     at = open_page("jobs")
     next(button for button in at.button if button.label.startswith("Clear")).click().run()
     assert at.dataframe[0].value["state"].tolist() == ["running", "ending"]
-    assert {job.title for job in jobs.list_jobs(several)} == {"running", "ending"}
+    assert {job.title for job in queue.list_jobs(several)} == {"running", "ending"}
 
 
 def test_without_jobs_the_page_names_a_command_that_makes_one(runs_root):
@@ -89,11 +89,11 @@ def test_without_jobs_the_command_scores_the_runs_that_are_there(with_demo):
     assert command == f"workbench evaluate {with_demo}/demo/transformer {with_demo}/demo/future-cost-1 --test test"
     next(button for button in at.button if button.label == "Run now").click().run()
     assert at.dataframe[0].value["command"].tolist() == [command]
-    jobs.list_jobs(with_demo)[0].cancel()
+    queue.list_jobs(with_demo)[0].cancel()
 
 
 def test_a_job_that_waits_says_its_place_and_can_be_taken_out(several):
-    waiting = [jobs.start(several, [name, "--help"]) for name in ("demo", "trace")]
+    waiting = [queue.start(several, [name, "--help"]) for name in ("demo", "trace")]
     at = open_page("jobs")
     table = at.dataframe[0].value
     assert table["state"].tolist()[:2] == ["waiting", "waiting"]
@@ -126,11 +126,11 @@ def test_what_is_missing_is_made_by_its_own_command_once(with_demo):
     assert command in codes(first)
     for tab in (first, second):
         next(button for button in tab.button if button.label == "Run now").click().run()
-    (job,) = jobs.list_jobs(with_demo)
+    (job,) = queue.list_jobs(with_demo)
     assert job.command == command
     assert "Run now" not in [button.label for button in second.button]
     deadline = time.monotonic() + SECONDS
-    while job.state in jobs.ACTIVE and time.monotonic() < deadline:
+    while job.state in queue.ACTIVE and time.monotonic() < deadline:
         time.sleep(0.1)
     assert job.state == "done", job.log
     assert len(charts(first.run())) == 2

@@ -16,7 +16,7 @@ from tests.workbench.pages.app_pages import codes, open_page, texts
 from workbench import cli, what_if
 from workbench.contexts import given, rows_before, typed_before
 from workbench.frame import Frame
-from workbench.runs import Run, RunError, list_runs
+from workbench.store.runs import Run, RunError, list_runs
 from workbench.view import ViewState
 from workbench.widgets import live, sentences_before
 

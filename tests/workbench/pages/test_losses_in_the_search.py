@@ -10,7 +10,7 @@ from core_models.config import CONFIG
 from core_models.settings import read_yaml, write_yaml
 from tests.workbench.pages.app_pages import codes, open_page
 from tests.workbench.test_cli import invoke
-from workbench.runs import Run, open_run
+from workbench.store.runs import Run, open_run
 from workbench.widgets import live
 
 KEY = "losses"

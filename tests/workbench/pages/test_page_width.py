@@ -2,7 +2,7 @@
 
 import pytest
 
-from workbench.figures.screen_layout import USUAL_WIDTH
+from workbench.plotting.screen_layout import USUAL_WIDTH
 from workbench.widgets.page_width import WIDTHS, remembered
 
 

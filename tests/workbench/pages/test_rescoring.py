@@ -6,7 +6,7 @@ from tests.workbench.pages.app_pages import charts, codes, open_page, texts
 from workbench import rescoring
 from workbench.drawing.rescoring import weights_table
 from workbench.figures.request import Request
-from workbench.runs import Run, open_run
+from workbench.store.runs import Run, open_run
 from workbench.widgets import figure_view
 
 

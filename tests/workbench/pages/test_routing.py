@@ -12,7 +12,7 @@ from tests.workbench.pages.app_pages import charts, codes, open_page, texts
 from workbench.drawing.routing import rows_of
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.runs import Run, RunError, open_run
+from workbench.store.runs import Run, RunError, open_run
 
 
 @pytest.fixture

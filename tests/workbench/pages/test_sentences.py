@@ -7,9 +7,10 @@ import pytest
 from sacrebleu.metrics import CHRF
 
 from tests.workbench.pages.app_pages import open_page, runs_of, texts
-from workbench import frame, segment_annotations
-from workbench.outside import bring_in, read_test_set
-from workbench.runs import RunError
+from workbench import frame
+from workbench.store import segment_annotations
+from workbench.store.external import bring_in, read_test_set
+from workbench.store.runs import RunError
 from workbench.widgets import sentence_table, word_diff
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]

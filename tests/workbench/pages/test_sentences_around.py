@@ -7,7 +7,7 @@ import pytest
 
 from tests.workbench.pages.app_pages import open_page, texts
 from workbench.contexts import rows_before
-from workbench.runs import list_runs
+from workbench.store.runs import list_runs
 
 
 @pytest.fixture

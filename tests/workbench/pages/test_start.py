@@ -6,7 +6,8 @@ import time
 from importlib.metadata import version
 
 from tests.workbench.pages.app_pages import APP, codes, open_page, texts
-from workbench import demo, jobs
+from workbench import demo
+from workbench.jobs import queue
 
 
 def test_it_counts_what_is_loaded_and_names_the_machine_when_asked(with_demo):
@@ -61,7 +62,7 @@ def test_the_demo_is_started_found_again_after_a_reload_and_cancelled(runs_root)
     at = open_page("start")
     assert f"workbench demo --runs {runs_root}" in codes(at)
     next(button for button in at.button if button.label == "Build the demo").click().run()
-    (job,) = jobs.list_jobs(runs_root)
+    (job,) = queue.list_jobs(runs_root)
     assert job.arguments == ("demo", "--runs", str(runs_root))
     assert job.state == "running"
 
@@ -69,7 +70,7 @@ def test_the_demo_is_started_found_again_after_a_reload_and_cancelled(runs_root)
     assert "Build the demo" not in [button.label for button in again.button]
     next(button for button in again.button if button.label == "Cancel").click().run()
     deadline = time.monotonic() + 20
-    while job.state in jobs.ACTIVE and time.monotonic() < deadline:
+    while job.state in queue.ACTIVE and time.monotonic() < deadline:
         time.sleep(0.1)
     assert job.state == "cancelled"
     at = open_page("start")

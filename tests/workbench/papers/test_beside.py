@@ -14,7 +14,7 @@ from workbench.kept_results import ADEQUACY, ALIGNMENT_ERROR, digests, keep, kep
 from workbench.papers.beside import NOT_HERE, SEE_OWN, beside, printed, relative
 from workbench.papers.ours import ours, to_make
 from workbench.papers.reading import library
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 SCORES = "system,metric,score,low,high,signature,n,seeds,spread,test\n"
 SPEEDS = (

@@ -14,7 +14,7 @@ from workbench.figures.request import Request
 from workbench.papers import presets
 from workbench.papers.ours import ours
 from workbench.papers.reading import library
-from workbench.runs import RunError
+from workbench.store.runs import RunError
 
 
 @pytest.fixture

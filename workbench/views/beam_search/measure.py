@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.figures.request import Request
-from workbench.runs import Run
+from workbench.store.runs import Run
 
 if TYPE_CHECKING:
     from analyses.beam import BeamDiff

@@ -8,8 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from workbench import what_if
-from workbench.figures.grammar import Figure, Points
 from workbench.frame import page_file
+from workbench.plotting.grammar import Figure, Points
 from workbench.view import PREFIX
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, named, styles
 from workbench.figures.signatures import with_metric_signature
-from workbench.runs import RunError, short_names
+from workbench.store.runs import RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 def _lengths(request: Request) -> tuple[pd.DataFrame, pd.DataFrame | None, str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.drawing.future_cost import future_cost_pairs
 from workbench.figures.request import Request
-from workbench.runs import Run, RunError, short_names
+from workbench.store.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,10 +9,10 @@ from workbench import scoring
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, named, styles
 from workbench.figures.signatures import with_signatures
-from workbench.runs import short_names
+from workbench.store.runs import short_names
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 @drawing("scores", options=("metrics", "preset", "reference"))

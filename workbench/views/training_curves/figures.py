@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, named, styles
-from workbench.runs import RunError, training_table
+from workbench.store.runs import RunError, training_table
 
 if TYPE_CHECKING:
-    from workbench.figures.grammar import Figure
+    from workbench.plotting.grammar import Figure
 
 
 @drawing("training-curves")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from workbench.runs import Run, training_table
+from workbench.store.runs import Run, training_table
 
 if TYPE_CHECKING:
     pass

@@ -15,9 +15,9 @@ import numpy as np
 from core_models.run_files import RECORD, read_json
 from core_models.text.parallel import write_lines
 from core_models.whole_folders import mend, others, remove, replacing_folder
-from workbench.file_digests import stamp_of
-from workbench.runs import Run
-from workbench.translations import OUTDATED_TRACES, TestSet, Translations, read_records, reference_file
+from workbench.store.file_digests import stamp_of
+from workbench.store.runs import Run
+from workbench.store.translations import OUTDATED_TRACES, TestSet, Translations, read_records, reference_file
 
 if TYPE_CHECKING:
     from core_models.translator import Translation

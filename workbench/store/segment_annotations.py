@@ -15,8 +15,8 @@ import pandas as pd
 from analyses import segment_annotations
 from core_models.text.parallel import read_lines, split_lines
 from core_models.whole_files import write_whole
-from workbench import read_only
-from workbench.errors import RunError
+from workbench.store import read_only
+from workbench.store.errors import RunError
 
 TABLES = (".csv", ".tsv")
 ENDINGS = (*TABLES, ".txt")

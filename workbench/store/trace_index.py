@@ -12,7 +12,7 @@ from pathlib import Path
 
 from core_models.run_files import RESULT, read_json
 from core_models.traces import TraceError, TraceStore
-from workbench.runs import Run, RunError
+from workbench.store.runs import Run, RunError
 
 _FILE = "forced.json"
 

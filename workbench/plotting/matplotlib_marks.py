@@ -13,18 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from workbench.figures import theme
-from workbench.figures.grammar import (
-    Bars,
-    Heat,
-    Labels,
-    Line,
-    Mark,
-    Points,
-    Rule,
-    Segments,
-    SeriesStyle,
-)
+from workbench.plotting import theme
+from workbench.plotting.grammar import Bars, Heat, Labels, Line, Mark, Points, Rule, Segments, SeriesStyle
 
 CELLS = "cells"  # the identity of a heat map's cells, by which a colour bar finds them
 _DASHES = {

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core_models.config import CONFIG
-from workbench.file_digests import digest_of
-from workbench.runs import Run
+from workbench.store.file_digests import digest_of
+from workbench.store.runs import Run
 
 if TYPE_CHECKING:
     pass
@@ -30,7 +30,7 @@ def digests(run: Run, test: str) -> dict[str, str]:
 @lru_cache(maxsize=1)
 def commit() -> str:
     """The commit of the checkout that this code stands in, "-dirty" where files were changed since; "" elsewhere."""
-    checkout = Path(__file__).resolve().parents[1]
+    checkout = Path(__file__).resolve().parents[2]
     if not (checkout / ".git").exists():
         return ""
     asked = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]

@@ -11,11 +11,11 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.figures import screen_layout, theme
-from workbench.figures.axes import cut_to, plotly_lines, plotly_text
-from workbench.figures.grammar import Axis, Figure, Heat
-from workbench.figures.plotly_marks import Screen, traces
-from workbench.figures.screen_layout import FONT, Layout
+from workbench.plotting import screen_layout, theme
+from workbench.plotting.axes import cut_to, plotly_lines, plotly_text
+from workbench.plotting.grammar import Axis, Figure, Heat
+from workbench.plotting.plotly_marks import Screen, traces
+from workbench.plotting.screen_layout import FONT, Layout
 
 _FAMILY = "Inter, Helvetica, Arial, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'WenQuanYi Micro Hei'"
 _SLANTS = [0, -30, -90]  # of labels that would touch; leftwards, since there is room beside the first panel only

@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workbench.kept_by_files import KeptByFiles
-from workbench.run_configs import MOST_RUNS
-from workbench.runs import Run, RunError, examine, run_folders
-from workbench.translations import Translations
+from workbench.store.file_cache import KeptByFiles
+from workbench.store.run_configs import MOST_RUNS
+from workbench.store.runs import Run, RunError, examine, run_folders
+from workbench.store.translations import Translations
 
 
 @dataclass(frozen=True)

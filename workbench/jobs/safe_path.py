@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 _PATH, _SAFE = "PYTHONPATH", "PYTHONSAFEPATH"
-_OURS = Path(__file__).resolve().parents[1]  # where our packages lie
+_OURS = Path(__file__).resolve().parents[2]  # where our packages lie
 
 
 def module(name: str, *arguments: str) -> list[str]:

@@ -21,10 +21,10 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from workbench.figures import theme
-from workbench.figures.fonts import families
-from workbench.figures.grammar import Axis, Figure, Heat, Panel
-from workbench.figures.matplotlib_marks import CELLS, draw, legend_handle
+from workbench.plotting import theme
+from workbench.plotting.fonts import families
+from workbench.plotting.grammar import Axis, Figure, Heat, Panel
+from workbench.plotting.matplotlib_marks import CELLS, draw, legend_handle
 
 _LOCK = threading.RLock()
 

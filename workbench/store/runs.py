@@ -26,10 +26,10 @@ from core_models.settings import ConfigError
 from core_models.traces import TraceStore
 from core_models.training.events import read_events
 from core_models.whole_folders import folders_in, is_left_over, mend
-from workbench.errors import RunError
-from workbench.file_digests import digest_of, stamp_of
-from workbench.run_configs import OUTSIDE, OutsideConfig, config_of
-from workbench.translations import Translations
+from workbench.store.errors import RunError
+from workbench.store.file_digests import digest_of, stamp_of
+from workbench.store.run_configs import OUTSIDE, OutsideConfig, config_of
+from workbench.store.translations import Translations
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,9 +13,9 @@ from core_models.config import CONFIG
 from core_models.settings import write_yaml
 from core_models.text.parallel import read_parallel
 from core_models.whole_folders import anything, mend, refuse_foreign, replacing_folder
-from workbench.runs import OutsideConfig, Run, RunError, open_run
-from workbench.translation_writer import foreign_to_translations, write_hypotheses
-from workbench.translations import TestSet
+from workbench.store.runs import OutsideConfig, Run, RunError, open_run
+from workbench.store.translation_writer import foreign_to_translations, write_hypotheses
+from workbench.store.translations import TestSet
 
 _COMMAND = "outside"
 _NAME = re.compile(r"\w[\w.+ -]*")  # what may be a folder on every system, and no RUN@step

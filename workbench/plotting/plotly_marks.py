@@ -13,20 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from workbench.figures import theme
-from workbench.figures.axes import plotly_text
-from workbench.figures.grammar import (
-    Bars,
-    Heat,
-    Labels,
-    Line,
-    Mark,
-    Panel,
-    Points,
-    Rule,
-    Segments,
-    SeriesStyle,
-)
+from workbench.plotting import theme
+from workbench.plotting.axes import plotly_text
+from workbench.plotting.grammar import Bars, Heat, Labels, Line, Mark, Panel, Points, Rule, Segments, SeriesStyle
 
 _PIXELS_PER_POINT = 1.9  # marks are given in points at final size on paper; the screen shows them larger
 _MOST_MARKERS = 12

@@ -21,10 +21,10 @@ from typing import Any
 from core_models.npy import map_array
 from core_models.run_files import LINES, RECORD, TREE, TREES, open_file, parse_json, read_json
 from core_models.whole_folders import mend
-from workbench.errors import RunError
-from workbench.file_digests import stamp_of
-from workbench.kept_lines import lines_of
-from workbench.translation_records import Detail, Meta, Tree, check, check_truth
+from workbench.store.errors import RunError
+from workbench.store.file_digests import stamp_of
+from workbench.store.line_cache import lines_of
+from workbench.store.translation_records import Detail, Meta, Tree, check, check_truth
 
 OUTDATED_TRACES = "outdated_traces"  # in meta.json: the stamp of traces that were there, of other translations
 

@@ -28,8 +28,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from core_models.resources import allocator_settings
 from core_models.whole_files import write_whole
-from workbench import processes, read_only, safe_path, startable, state_folder
-from workbench.processes import Shell
+from workbench.jobs import allowed_commands, processes, safe_path, state_folder
+from workbench.jobs.processes import Shell
+from workbench.store import read_only
 
 AT_ONCE = "WORKBENCH_JOBS"  # in the environment: how many run at the same time
 WAITING, RUNNING, ENDING, DONE = "waiting", "running", "ending", "done"
@@ -189,7 +190,7 @@ def start(root: Path, arguments: Sequence[str], title: str = "") -> Job:
     """
     read_only.check()
     arguments = tuple(arguments)
-    if not startable.may_start(arguments, root):
+    if not allowed_commands.may_start(arguments, root):
         raise JobError(
             f"{shlex.join(['workbench', *arguments])}: a page starts certain commands alone, on runs of {root}; start "
             "this one on a command line"
@@ -252,13 +253,13 @@ def _begin_next(root: Path) -> None:
 
 
 def _begin(job: Job) -> None:
-    if not startable.may_start(job.arguments, job.root):
+    if not allowed_commands.may_start(job.arguments, job.root):
         write_whole(job.folder / "log.txt", f"workbench: {job.command} is not one that a page may start\n")
         write_whole(job.folder / "exit", f"{_REFUSED}\n")
         return
     part, result = (shlex.quote(str(job.folder / name)) for name in ("exit.part", "exit"))
     command = shlex.join(safe_path.module("workbench.cli", *job.arguments))
-    hand_on = shlex.join(safe_path.module("workbench.jobs", str(job.root), job.folder.name))
+    hand_on = shlex.join(safe_path.module("workbench.jobs.queue", str(job.root), job.folder.name))
     # The trap lets the shell outlive a command that is cancelled, to write its result and to hand its turn on.
     script = f"trap : TERM; {command} < /dev/null; echo $? > {part}; mv {part} {result}; {hand_on} &"
     environment = safe_path.environment(**allocator_settings(), PYTHONUNBUFFERED="1")

@@ -12,20 +12,9 @@ from itertools import count, pairwise
 
 import numpy as np
 
-from workbench.figures import theme
-from workbench.figures.axes import cut_to, ems, lines, plotly_lines
-from workbench.figures.grammar import (
-    Axis,
-    Bars,
-    ColourRole,
-    Figure,
-    Heat,
-    Labels,
-    Line,
-    Panel,
-    Points,
-    Segments,
-)
+from workbench.plotting import theme
+from workbench.plotting.axes import cut_to, ems, lines, plotly_lines
+from workbench.plotting.grammar import Axis, Bars, ColourRole, Figure, Heat, Labels, Line, Panel, Points, Segments
 
 USUAL_WIDTH = 760  # of a page beside the sidebar on a small laptop
 FONT, TITLE_FONT = 12, 14

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from workbench.figures.grammar import ColourRole, Dash, Heat, Marker, SeriesStyle
+from workbench.plotting.grammar import ColourRole, Dash, Heat, Marker, SeriesStyle
 
 BLACK = "#000000"
 NEUTRAL = "#777777"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.figures.grammar import Axis, cut
+from workbench.plotting.grammar import Axis, cut
 
 if TYPE_CHECKING:
     import pandas as pd

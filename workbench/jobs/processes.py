@@ -18,7 +18,7 @@ from typing import IO, cast
 
 import psutil
 
-from workbench import read_only
+from workbench.store import read_only
 
 MARK = "WORKBENCH_JOB"  # in the environment of a shell and of all that it starts
 _TABLE = Path("/proc")  # of Linux, where births count from the start of the machine and no clock can move them

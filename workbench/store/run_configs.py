@@ -11,7 +11,7 @@ from typing import Literal
 
 from core_models.config import CONFIG, RunConfig, as_config
 from core_models.settings import ConfigError, Section, parse, read_yaml
-from workbench.kept_by_files import KeptByFiles
+from workbench.store.file_cache import KeptByFiles
 
 OUTSIDE = "outside"
 MOST_RUNS = 20_000  # of which something is kept; a configuration takes about 8 kB

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from functools import lru_cache
 
-from workbench.figures.grammar import Figure
+from workbench.plotting.grammar import Figure
 
 _BASE = "DejaVu Sans"  # comes with Matplotlib: the same picture on every machine
 _FALLBACKS = (

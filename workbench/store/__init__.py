@@ -1,0 +1,1 @@
+"""What lies on disk: runs, translations, annotations, and what tells versions of them apart. No torch, no figure."""
