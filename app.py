@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from workbench import admission, frame, plugins
-from workbench.widgets import page_history
+from workbench import plugins
+from workbench.app import admission, frame
+from workbench.app.components import page_history
 
 # A picture of our own: Streamlit fetches its icons for the browser's tab from the network.
 ICON = (

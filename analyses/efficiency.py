@@ -1,7 +1,7 @@
 """What systems and engines cost: medians over rounds of measurements, ratios, and the ceilings of multiply-adds.
 
 A machine's speed drifts by more than engines differ, so ratios are taken within a round before their median is. Does
-not measure anything (`workbench.bench` does).
+not measure anything (`workbench.benchmark` does).
 """
 
 from __future__ import annotations

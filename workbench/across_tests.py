@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from workbench import scoring
-from workbench.scoring import METRICS, Counting
+from workbench.evaluation import scoring
+from workbench.evaluation.scoring import METRICS, Counting
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from workbench.evaluation.scoring import Counting
 from workbench.figures.request import Request
 from workbench.figures.table_registry import analysis
-from workbench.scoring import Counting
 from workbench.store.runs import RunError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _counting(request: Request) -> Counting:
 @analysis("scores", "metrics", *_COUNTING)
 def _scores(request: Request) -> pd.DataFrame:
     """Corpus scores with 95 % bootstrap intervals and signatures, under the metrics of the option `metrics`."""
-    from workbench.scoring import METRICS, score_table
+    from workbench.evaluation.scoring import METRICS, score_table
 
     return score_table(request.runs, request.test, _metrics(request, *METRICS), counting=_counting(request))
 
@@ -41,7 +41,7 @@ def _scores(request: Request) -> pd.DataFrame:
 def _comparison(request: Request) -> pd.DataFrame:
     """Every run against the baseline: difference, interval, p, p after Holm; `method` is bootstrap, randomization,
     sign or bootstrap-sacrebleu (sacreBLEU's rule for p)."""
-    from workbench.scoring import TESTS, comparison_table
+    from workbench.evaluation.scoring import TESTS, comparison_table
 
     method = request.options.get("method", "bootstrap")
     if method not in TESTS:
@@ -100,8 +100,8 @@ def _documents(request: Request) -> pd.DataFrame:
 @analysis("adequacy-sentences", "aligner", "towards")
 def _adequacy_sentences(request: Request) -> pd.DataFrame:
     """Translations that leave out or repeat source words, by the links of one aligner; those with most of it first."""
-    from workbench.adequacy import TOWARDS, aligner_of, sentences_table
-    from workbench.drawing.options import choice
+    from workbench.evaluation.adequacy import TOWARDS, aligner_of, sentences_table
+    from workbench.figures.options import choice
 
     aligner, _ = aligner_of(request.runs, request.test, request.options.get("aligner"))
     return sentences_table(request.runs, request.test, aligner, choice(request, "towards", TOWARDS))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from workbench.contexts import Before, given
-from workbench.inside import look, opened, stamp
+from workbench.evaluation.document_context import Before, given
+from workbench.evaluation.live_trace import look, opened, stamp
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:

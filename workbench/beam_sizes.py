@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from analyses.lines import digest
 from core_models.run_files import RESULT, read_json
 from core_models.whole_files import write_whole
-from workbench.contexts import given, read_before
-from workbench.evaluation import Step
+from workbench.evaluation.document_context import given, read_before
+from workbench.evaluation.translate import Step
 from workbench.store.runs import Run, RunError
 from workbench.store.translations import TestSet
 

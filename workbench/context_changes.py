@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.contexts import CAPSULES, Before, Lines, given, of_another_document
-from workbench.inside import look, opened, stamp
+from workbench.evaluation.document_context import CAPSULES, Before, Lines, given, of_another_document
+from workbench.evaluation.live_trace import look, opened, stamp
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dataclasses import fields
 
 from analyses.context_routing import ContextSpread, spread, together
 from analyses.kept_arrays import read_arrays, write_arrays
-from workbench.contexts import CAPSULES, Before, before, given, routing_context
+from workbench.evaluation.document_context import CAPSULES, Before, before, given, routing_context
 from workbench.store.runs import Run, RunError
 from workbench.store.translations import TestSet
 

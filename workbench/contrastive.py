@@ -19,8 +19,8 @@ from analyses.contrastive import CONTEXTS, Item, Scored
 from analyses.lines import digest
 from core_models.run_files import RESULT, read_json
 from core_models.whole_files import write_whole
-from workbench.contexts import own_outputs, readers, reads_after
 from workbench.contrastive_items import item_of
+from workbench.evaluation.document_context import own_outputs, readers, reads_after
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from core_models.reading import Texts
     from core_models.text.documents import ContextUse
     from core_models.translator import Translator
-    from workbench.evaluation import Step
+    from workbench.evaluation.translate import Step
 
 FOLDER = "contrast"
 AT_ONCE = 256  # items between two reports of progress

@@ -120,7 +120,7 @@ def _first(record: Mapping[str, Any], names: Sequence[str]) -> Any:
 def controlled_items(run: Run, test: str = "test") -> list[Item]:
     """An item for each pronoun of a controlled test set that the run's prepared data has, with its truth."""
     from analyses.contrastive import from_truth
-    from workbench.evaluation import test_set
+    from workbench.evaluation.translate import test_set
     from workbench.store.translations import read_truth
 
     text, truth = test_set(run, test)

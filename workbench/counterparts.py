@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from workbench import kept_results
-from workbench.scoring import by_seed, references
+from workbench.evaluation import result_cache
+from workbench.evaluation.gold_alignments import Truth, truth_of, truths
+from workbench.evaluation.scoring import by_seed, references
 from workbench.store.runs import Run, RunError
-from workbench.true_links import Truth, truth_of, truths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,10 +49,10 @@ def by_sentence(run: Run, test: str) -> list[Counted]:
     """What became of every sentence in a run's own translation; raises RunError where the test set has no truth."""
     from analyses.counterparts import counted
 
-    kind = kept_results.COUNTERPARTS
-    if (found := kept_results.kept(run, test, kind)) is not None:
+    kind = result_cache.COUNTERPARTS
+    if (found := result_cache.kept(run, test, kind)) is not None:
         return [_read(one) for one in found["sentences"]]
-    of = kept_results.digests(run, test, kind)
+    of = result_cache.digests(run, test, kind)
     opened, known = run.translations(test), truths(run, test)
     sources, wanted = opened.test_set.sources, opened.test_set.references or []
     forms = forms_of(sources, wanted, known)
@@ -61,7 +61,7 @@ def by_sentence(run: Run, test: str) -> list[Counted]:
         counted(source.split(), reference.split(), truth.links, written.split(), forms)
         for source, reference, truth, written in every
     ]
-    kept_results.keep(run, test, kind, of, {"sentences": [_record(one) for one in made]})
+    result_cache.keep(run, test, kind, of, {"sentences": [_record(one) for one in made]})
     return made
 
 

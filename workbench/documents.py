@@ -9,8 +9,8 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from workbench.contexts import reach_of, reads_translations, rows_before
-from workbench.scoring import Counting, references, statistics_of_all
+from workbench.evaluation.document_context import reach_of, reads_translations, rows_before
+from workbench.evaluation.scoring import Counting, references, statistics_of_all
 from workbench.store.runs import Run, RunError
 from workbench.store.translations import TestSet
 

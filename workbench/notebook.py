@@ -22,7 +22,9 @@ from uuid import uuid4
 
 from core_models.config import CONFIG
 from core_models.settings import ConfigError
-from workbench import plugins, scoring, view
+from workbench import plugins
+from workbench.app import url_state
+from workbench.evaluation import scoring
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store import listing
@@ -158,7 +160,7 @@ def _matching(pattern: str) -> list[str]:
     if not found:
         raise RunError(f"no run matches {pattern}; a run is a folder with a {CONFIG}")
     known = [listing.Known(path, finished=Run(Path(path), path).finished) for path in found]
-    return view.baselines(found, "", known)
+    return url_state.baselines(found, "", known)
 
 
 def _as_a_sentence(error: Exception) -> list[str]:

@@ -14,10 +14,10 @@ import numpy as np
 from analyses.attention import END, word_numbers
 from analyses.past_future import of_words
 from analyses.past_future_truth import Present, cells
-from workbench import kept_results
-from workbench.forcing import references_of
+from workbench.evaluation import result_cache
+from workbench.evaluation.forced_decoding import references_of
+from workbench.evaluation.gold_alignments import Truth, truth_of, truths
 from workbench.store.runs import Run, RunError
-from workbench.true_links import Truth, truth_of, truths
 
 if TYPE_CHECKING:
     from core_models.probing import Features
@@ -36,12 +36,12 @@ def read_by_probe(
     RunError without references or truth.
     """
     said = {"rows": list(rows), "present": present, "lessons": lessons, "seed": SEED}
-    found = kept_results.kept(run, test, kept_results.PROBE)
+    found = result_cache.kept(run, test, result_cache.PROBE)
     if found is None or {name: found.get(name) for name in said} != said:
-        of = kept_results.digests(run, test, kept_results.PROBE)
+        of = result_cache.digests(run, test, result_cache.PROBE)
         asked = [np.round(one, 5).tolist() for one in _asked(run, test, rows, present, lessons)]
         found = {**said, "past": asked}
-        kept_results.keep(run, test, kept_results.PROBE, of, found)
+        result_cache.keep(run, test, result_cache.PROBE, of, found)
     return [np.array(one) for one in found["past"]]
 
 

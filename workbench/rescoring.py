@@ -15,8 +15,8 @@ import numpy as np
 
 from analyses.kept_arrays import read_arrays, write_arrays
 from core_models.run_files import parse_json
-from workbench.contexts import beside, readers
-from workbench.evaluation import Step
+from workbench.evaluation.document_context import beside, readers
+from workbench.evaluation.translate import Step
 from workbench.store.file_digests import digest_of
 from workbench.store.runs import Run, RunError
 

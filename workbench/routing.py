@@ -20,7 +20,7 @@ import numpy as np
 from analyses.kept_arrays import read_arrays, write_arrays
 from analyses.routing import Spread, dealt_anew, exchanged, spread, together
 from core_models.training.progress import is_step
-from workbench.contexts import beside, texts_before
+from workbench.evaluation.document_context import beside, texts_before
 from workbench.store.runs import Run, RunError
 from workbench.store.trace_index import stored
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analyses.sentences import Sentences, segment_scores, sentence_table
-from workbench import scoring
+from workbench.evaluation import scoring
 from workbench.figures.request import Request
 from workbench.store import segment_annotations
 from workbench.store.runs import short_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from workbench.scoring import Counting, references, statistics_of_all
+from workbench.evaluation.scoring import Counting, references, statistics_of_all
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def corpora_table(runs: Sequence[Run]) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    from workbench.evaluation import prepared_of
-    from workbench.papers.measured import place
+    from workbench.evaluation.translate import prepared_of
+    from workbench.papers.our_measurements import place
 
     rows: dict[tuple[str, str], dict[str, object]] = {}
     for run in runs:

@@ -46,7 +46,7 @@ def choices_table(runs: Sequence[Run], test: str, by: str | None = None) -> pd.D
 def _judged(runs: Sequence[Run], test: str) -> dict[str, dict[str, pd.DataFrame]]:
     """Of each choice, the outcomes ("right", "wrong", "undecidable") of each system, and of the majority form."""
     from analyses import commitment, pronouns
-    from workbench.scoring import references
+    from workbench.evaluation.scoring import references
 
     found: dict[str, dict[str, Any]] = {"pronoun": {}, "commitment": {}}
     opened = {run.name: run.translations(test) for run in runs}

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from analyses.attention import END, joined
-from workbench.contexts import Before, given, own_source
-from workbench.inside import opened, stamp
+from workbench.evaluation.document_context import Before, given, own_source
+from workbench.evaluation.live_trace import opened, stamp
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:

@@ -74,7 +74,7 @@ def steps(asked: argparse.Namespace) -> list[Part]:
     def part(name: str, measures: str, work: str, systems: Sequence[str], *options: str, minutes: float = 5) -> Part:
         chosen = [word for system in systems for word in ("--system", system)]
         csv = ["--csv", str(asked.results / f"{name}.csv"), "--device", asked.device]
-        command = [sys.executable, "-m", "workbench.bench.on_device", work, *chosen, *csv, *preset, *options]
+        command = [sys.executable, "-m", "workbench.benchmark.on_device", work, *chosen, *csv, *preset, *options]
         return Part(name, measures, [command], minutes)
 
     speeds = ["--precision", "float32", "--precision", "tf32", "--precision", "bfloat16"]

@@ -19,8 +19,8 @@ from core_models.training.fit import fit
 from core_models.translator import Translation
 from tests.core_models.conftest import lay_out_run
 from workbench import cli
-from workbench.evaluation import test_set, trace_test, translate_test
-from workbench.scoring import score_table
+from workbench.evaluation.scoring import score_table
+from workbench.evaluation.translate import test_set, trace_test, translate_test
 from workbench.store.runs import open_run
 from workbench.store.translation_writer import write_translations
 from workbench.store.translations import TestSet as TestedOn

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from core_models.traces import TraceError, TraceStore
-from workbench.overview import runs_table
+from workbench.evaluation.gold_alignments import truths
+from workbench.evaluation.run_table import runs_table
 from workbench.store.runs import RunError, list_runs, open_run, training_table
-from workbench.true_links import truths
 
 CURVES = ("figure", "training-curves", "--run", "runs/one", "--out", "curves.json")
 RECORD = {

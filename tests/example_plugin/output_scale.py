@@ -6,10 +6,10 @@ import torch
 
 from core_models.mechanisms.base import Mechanism, Place
 from core_models.systems import Entry
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import figure_view
 from workbench.figures.request import named, styles
 from workbench.figures.scores import score_dots
-from workbench.widgets import figure_view
 
 
 class OutputScale(Mechanism):

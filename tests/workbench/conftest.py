@@ -11,11 +11,12 @@ import yaml
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that tests start; our own is held by tests/conftest
 
 from tests.workbench.browsing import BROWSER, FLAGS
-from workbench import demo, evaluation, scoring
+from workbench.evaluation import scoring, translate
+from workbench.experiments import demo
 from workbench.experiments.grid import read_experiment
-from workbench.experiments.running import run_experiment
+from workbench.experiments.runner import run_experiment
+from workbench.experiments.train import new_run, train
 from workbench.store.runs import Run, open_run
-from workbench.training import new_run, train
 
 SYSTEMS = ("transformer", "future-cost-1", "future-cost-2")
 
@@ -88,7 +89,7 @@ def routed_run(demo_runs, tmp_path_factory) -> Run:
     training = {"max_steps": 2, "warmup": 1, "batch_tokens": 256, "keep_every": 1, "learning_rate": 0.01}
     run = new_run(folder, system, demo_runs / "demo" / "data", training, {"max_length": 12})
     train(run, device="cpu")
-    evaluation.translate_test(run, *evaluation.test_set(run, "test"))
+    translate.translate_test(run, *translate.test_set(run, "test"))
     return open_run(folder)
 
 
@@ -99,7 +100,7 @@ def guided_run(demo_runs, tmp_path_factory) -> Run:
     training = {"max_steps": 2, "warmup": 1, "batch_tokens": 256, "learning_rate": 0.01}
     run = new_run(folder, "gdr-bow-bca:preset=tiny", demo_runs / "demo" / "data", training, {"max_length": 12})
     train(run, device="cpu")
-    evaluation.translate_test(run, *evaluation.test_set(run, "test"))
+    translate.translate_test(run, *translate.test_set(run, "test"))
     return open_run(folder)
 
 
@@ -114,7 +115,7 @@ def context_runs(demo_runs, tmp_path_factory) -> list[Run]:
             folder / system, f"{system}:preset=tiny", demo_runs / "demo" / "data", training, {"max_length": 12}
         )
         train(run, device="cpu")
-        evaluation.translate_test(run, *evaluation.test_set(run, "test"))
+        translate.translate_test(run, *translate.test_set(run, "test"))
         runs.append(open_run(folder / system))
     return runs
 
@@ -128,7 +129,7 @@ def offline_run(demo_runs, tmp_path_factory) -> Run:
     training = {"max_steps": 2, "warmup": 1, "batch_tokens": 400, "learning_rate": 0.01}
     run = new_run(folder, system, demo_runs / "demo" / "data", training, {"max_length": 12})
     train(run, device="cpu")
-    evaluation.translate_test(run, *evaluation.test_set(run, "test"))
+    translate.translate_test(run, *translate.test_set(run, "test"))
     return open_run(folder)
 
 
@@ -141,7 +142,7 @@ def layered_run(demo_runs, tmp_path_factory) -> Run:
     run = new_run(folder, "pfrnn-loss:preset=tiny", demo_runs / "demo" / "data", training, {"max_length": 30})
     train(run, device="cpu")
     for name in ("test", "dev"):
-        evaluation.translate_test(run, *evaluation.test_set(run, name), beam=4, n_best=4)
+        translate.translate_test(run, *translate.test_set(run, name), beam=4, n_best=4)
     return open_run(folder)
 
 

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from analyses.significance import holm
 from core_models.text.parallel import write_lines
 from tests.workbench.pages.app_pages import charts, codes, open_page, traces
-from workbench import across_tests, cli, scoring
+from workbench import across_tests, cli
+from workbench.evaluation import scoring
 from workbench.figures.drawing import draw
 from workbench.figures.provenance import digests_of
 from workbench.figures.request import Request

@@ -5,11 +5,12 @@ from typer.testing import CliRunner
 
 from analyses import aligner as aligners
 from tests.workbench.pages.app_pages import axis_titles, charts, open_page, runs_of, traces
-from workbench import adequacy, kept_results, notebook
+from workbench import notebook
 from workbench.cli import app
+from workbench.evaluation import adequacy, result_cache
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.papers import measured
+from workbench.papers import our_measurements
 from workbench.store.runs import RunError, open_run
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
@@ -72,10 +73,10 @@ def test_towards_all_references_counts_what_any_covers(graded_runs, trained):
     path = ["--aligner", str(trained[1]), "--towards", "union"]
     printed = CliRunner().invoke(app, ["adequacy", *(str(run.folder) for run in runs), *path], catch_exceptions=False)
     assert f"{expected:.4f}" in printed.stdout
-    kept = kept_results.kept(runs[-1], "test", kept_results.ADEQUACY)
+    kept = result_cache.kept(runs[-1], "test", result_cache.ADEQUACY)
     assert kept["towards"] == "union"
     assert {row["measure"]: row["score"] for row in kept["measures"]}["CDR"] == pytest.approx(expected)
-    record = next(measured.of_run(runs[-1], None, "test", frozenset({"cdr"})))
+    record = next(our_measurements.of_run(runs[-1], None, "test", frozenset({"cdr"})))
     assert record["how"].endswith("towards all references together")
     worst = notebook.analyse("adequacy-sentences", runs, aligner=str(trained[1]), **towards)
     assert worst["missed"].sum() > adequacy.sentences_table(runs, "test", trained[0])["missed"].sum()

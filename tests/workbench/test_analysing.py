@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from core_models.text.parallel import write_lines
-from workbench import cli, notebook, scoring
+from workbench import cli, notebook
+from workbench.evaluation import scoring
 from workbench.figures.table_registry import ANALYSES
 from workbench.store.runs import RunError, open_run
 

@@ -8,8 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.workbench.app_server import UPGRADE, Server, serving
-from workbench import access, cli
-from workbench import serving as serving_module
+from workbench import cli
+from workbench.app import access
+from workbench.app import server as serving_module
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +128,7 @@ def test_the_configuration_beside_the_app_says_the_same():
     """For `streamlit run app.py`, which passes no arguments."""
     import tomllib
 
-    from workbench.cli.opening import app_file
+    from workbench.cli.app import app_file
 
     settings = tomllib.loads((app_file().parent / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
     assert settings["browser"]["gatherUsageStats"] is False

@@ -8,8 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.workbench.app_server import UPGRADE, Server, serving
-from workbench import access, cli
-from workbench import serving as serving_module
+from workbench import cli
+from workbench.app import access
+from workbench.app import server as serving_module
 
 PATHS = ("/", "/scores", "/_stcore/health", "/_stcore/host-config", "/media/none", "/static/none.js")
 OWN = "a-token-of-ones-own-choice"

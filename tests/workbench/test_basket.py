@@ -15,16 +15,17 @@ from pypdf import PdfReader
 from typer.testing import CliRunner
 
 from core_models.file_marks import MARK
-from workbench import basket, cli, recipe
+from workbench import cli
+from workbench.export import collection
 from workbench.export.bundle import VENUES, width_at, write_bundle
 from workbench.export.files import save, table_digest
-from workbench.figures import spec
+from workbench.figures import from_spec, spec
+from workbench.figures.from_spec import Drawn
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe
 from workbench.plotting import theme
 from workbench.plotting.fonts import MissingGlyphs
 from workbench.plotting.grammar import Axis, Figure, Line, Panel
-from workbench.recipe import Drawn
 from workbench.store.runs import RunError, open_run
 
 CURVES = Recipe(drawing="training-curves", runs=("demo/transformer", "demo/future-cost-2"), test="test")
@@ -33,21 +34,21 @@ FORMATS = ("csv", "json", "pdf", "png", "svg", "tex")
 
 
 def test_what_is_put_in_comes_out_in_its_order_after_a_restart(tmp_path):
-    path = basket.file_of(tmp_path)
+    path = collection.file_of(tmp_path)
     others = [Recipe(drawing=f"figure {number}") for number in range(3)]
     for one in (CURVES, TREE, CURVES, *others):
-        basket.add(path, one)
-    assert basket.read(path) == [CURVES, TREE, *others]
-    basket.move(path, others[0], -1)
-    basket.move(path, CURVES, -1)
-    basket.move(path, others[2], 5)
-    assert basket.read(path) == [CURVES, others[0], TREE, others[1], others[2]]
-    basket.replace(path, TREE, TREE.model_copy(update={"width": "column"}))
-    basket.remove(path, CURVES)
-    basket.remove(path, CURVES)
-    assert [one.width for one in basket.read(path)] == ["", "column", "", ""]
-    basket.clear(path)
-    assert basket.read(path) == []
+        collection.add(path, one)
+    assert collection.read(path) == [CURVES, TREE, *others]
+    collection.move(path, others[0], -1)
+    collection.move(path, CURVES, -1)
+    collection.move(path, others[2], 5)
+    assert collection.read(path) == [CURVES, others[0], TREE, others[1], others[2]]
+    collection.replace(path, TREE, TREE.model_copy(update={"width": "column"}))
+    collection.remove(path, CURVES)
+    collection.remove(path, CURVES)
+    assert [one.width for one in collection.read(path)] == ["", "column", "", ""]
+    collection.clear(path)
+    assert collection.read(path) == []
 
 
 def test_a_recipe_of_a_request_is_the_request_again(demo_runs):
@@ -56,25 +57,27 @@ def test_a_recipe_of_a_request_is_the_request_again(demo_runs):
     made = spec.recipe_of("beam-diff", request)
     read = Recipe.model_validate_json(made.model_dump_json())
     assert read == made
-    again = recipe.request_of(read, demo_runs)
+    again = from_spec.request_of(read, demo_runs)
     assert replace(again, options={}) == replace(request, options={})
     assert again.options == {"metrics": ["bleu", "ter"], "merge": True, "minimum": 0.5}
     assert spec.recipe_of("scores", request).sentence == 0, "a figure of a whole test set shows no sentence"
 
 
 def test_writers_at_the_same_time_lose_nothing(tmp_path):
-    path = basket.file_of(tmp_path)
+    path = collection.file_of(tmp_path)
 
     def put_in(writer: int) -> None:
         for number in range(10):
-            basket.add(path, Recipe(drawing=f"{writer}-{number}"))
+            collection.add(path, Recipe(drawing=f"{writer}-{number}"))
 
     writers = [threading.Thread(target=put_in, args=(writer,)) for writer in range(3)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
-    assert sorted(one.drawing for one in basket.read(path)) == sorted(f"{w}-{n}" for w in range(3) for n in range(10))
+    assert sorted(one.drawing for one in collection.read(path)) == sorted(
+        f"{w}-{n}" for w in range(3) for n in range(10)
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,17 +92,17 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path):
     ],
 )
 def test_another_file_is_refused_and_left_as_it_is(tmp_path, content, said):
-    path = basket.file_of(tmp_path)
+    path = collection.file_of(tmp_path)
     path.write_text(content)
     with pytest.raises(RunError, match=said):
-        basket.add(path, CURVES)
+        collection.add(path, CURVES)
     assert path.read_text() == content
 
 
 def test_a_runs_folder_that_cannot_be_written_is_a_sentence(tmp_path):
     (tmp_path / "runs").write_text("no folder")  # root writes where permissions forbid it, but not into a file
     with pytest.raises(RunError, match=r"the basket cannot be kept here .*needs to write into the runs folder"):
-        basket.add(basket.file_of(tmp_path / "runs"), CURVES)
+        collection.add(collection.file_of(tmp_path / "runs"), CURVES)
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +110,7 @@ def drawn(demo_runs) -> list[Drawn]:
     """Scores in two metrics, the second across the page."""
     asked = {"drawing": "scores", "runs": ("demo/transformer", "demo/future-cost-2")}
     wanted = (Recipe(**asked, options={"metrics": "bleu"}), Recipe(**asked, options={"metrics": "ter"}, width="page"))
-    return [recipe.draw(one, demo_runs) for one in wanted]
+    return [from_spec.draw(one, demo_runs) for one in wanted]
 
 
 def test_a_bundle_holds_every_format_of_every_figure_and_can_be_drawn_again(drawn, demo_runs, tmp_path):

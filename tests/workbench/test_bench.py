@@ -17,11 +17,11 @@ from core_models.descriptions import describe
 from core_models.settings import read_yaml, write_yaml
 from core_models.text.binary import prepare
 from core_models.text.parallel import ParallelText
-from workbench.bench import operators, peers
-from workbench.bench.operators import profile
-from workbench.bench.ours import measure, multiply_adds
-from workbench.bench.shape import FIRST_WORD, SHAPES, Shape, decoding_batches, training_pairs
-from workbench.bench.trained import measure_trained
+from workbench.benchmark import other_toolkits, profiling
+from workbench.benchmark.end_to_end import measure_trained
+from workbench.benchmark.profiling import profile
+from workbench.benchmark.speed import measure, multiply_adds
+from workbench.benchmark.workload import FIRST_WORD, SHAPES, Shape, decoding_batches, training_pairs
 from workbench.store.runs import RunError, open_run
 
 SHAPE = Shape(vocabulary=50, steps=2, warmup=1, sentences=6, batch_sentences=3, forced_length=4, repeats=1)
@@ -77,8 +77,8 @@ def test_a_profile_knows_what_waits_for_each_other():
 
 
 def test_a_call_counts_with_its_backward_call_and_all_within_both():
-    def event(name: str, time: float, *around: int, sequence: int = -1) -> operators._Event:
-        return operators._Event(name, time, around, sequence)
+    def event(name: str, time: float, *around: int, sequence: int = -1) -> profiling._Event:
+        return profiling._Event(name, time, around, sequence)
 
     found = [
         event("recurrence", 1),
@@ -91,7 +91,7 @@ def test_a_call_counts_with_its_backward_call_and_all_within_both():
         event("_Seeds", 128, 0, sequence=9),
         event("autograd::engine::evaluate_function: _SeedsBackward", 256, sequence=9),
     ]
-    assert operators._recurrent(found) == (1 + 2 + 4 + 16 + 32 + 128) / 511
+    assert profiling._recurrent(found) == (1 + 2 + 4 + 16 + 32 + 128) / 511
 
 
 @pytest.mark.parametrize("safe", ["", "1"])
@@ -100,10 +100,10 @@ def test_the_program_for_other_engines_hides_no_module_of_theirs(tmp_path, safe)
     said = "import json, sys; print(json.dumps([sys.path[0], __name__]))"
     script = tmp_path / "transformers.py"  # stands for the engine: the program loads it, from PYTHONPATH
     script.write_text(said, encoding="utf-8")
-    command = [sys.executable, peers.__file__, "marian", "train", "1", "cpu", "small"]
+    command = [sys.executable, other_toolkits.__file__, "marian", "train", "1", "cpu", "small"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": safe}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert json.loads(done.stdout) == [str(Path(peers.__file__).parents[2]), "transformers"]
+    assert json.loads(done.stdout) == [str(Path(other_toolkits.__file__).parents[2]), "transformers"]
 
 
 def test_a_measurement_has_every_number():

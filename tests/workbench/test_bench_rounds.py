@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from core_models.descriptions import describe
 from core_models.systems import catalogue
 from workbench import cli
-from workbench.bench import guess, rounds
-from workbench.bench.measurements import Key, Measurements
-from workbench.bench.rounds import Engine
-from workbench.bench.shape import Shape
+from workbench.benchmark import rounds, time_estimate
+from workbench.benchmark.measurements import Key, Measurements
+from workbench.benchmark.rounds import Engine
+from workbench.benchmark.workload import Shape
 from workbench.store.runs import RunError
 
 SETTINGS = {"device": "cpu", "steps": 12}
@@ -84,17 +84,19 @@ def test_what_is_left_is_as_long_as_the_same_took_before_and_else_in_proportion(
 
 def test_every_system_is_guessed_and_more_work_takes_longer():
     for name in catalogue():
-        assert guess.seconds_of(name, 12, "float32", 1e11) > guess.seconds_of(name, 1, "float32", 1e11)
-        assert guess.seconds_of(name, 12, "float32", 1e10) > guess.seconds_of(name, 12, "int8", 1e10) > 0
+        assert time_estimate.seconds_of(name, 12, "float32", 1e11) > time_estimate.seconds_of(name, 1, "float32", 1e11)
+        assert (
+            time_estimate.seconds_of(name, 12, "float32", 1e10) > time_estimate.seconds_of(name, 12, "int8", 1e10) > 0
+        )
     small, base = (describe(f"transformer:preset={preset}") for preset in ("small", "base"))
-    assert guess.guessed_seconds(base, Shape(), "float32", 1e10) > guess.guessed_seconds(
+    assert time_estimate.guessed_seconds(base, Shape(), "float32", 1e10) > time_estimate.guessed_seconds(
         small, Shape(), "float32", 1e10
     )
 
 
 def _kept(table: Path, **settings: object) -> Measurements:
     """Measurements of two systems in two rounds, as `workbench bench` keeps them here."""
-    own = {"device": "cpu", "threads": 0, "steps": 12, "preset": "small", "machine": guess.machine("cpu")}
+    own = {"device": "cpu", "threads": 0, "steps": 12, "preset": "small", "machine": time_estimate.machine("cpu")}
     found = Measurements(table, own | settings)
     for number in (1, 2):
         for place, name in enumerate(("transformer:preset=small", "rnnsearch:preset=small"), start=1):

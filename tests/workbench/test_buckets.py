@@ -7,8 +7,8 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from analyses import buckets as analysis
-from workbench import buckets, evaluation
-from workbench.buckets import Grouping
+from workbench.evaluation import bucketed_scores, translate
+from workbench.evaluation.bucketed_scores import Grouping
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError
@@ -24,7 +24,7 @@ def _lines(run, name):
 )
 def test_length_buckets_hold_every_sentence_once_and_are_scored_alone(graded_runs, scheme, measure):
     grouping = Grouping(measure, scheme)
-    table, differences, said = buckets.tables(graded_runs, "test", grouping, samples=50)
+    table, differences, said = bucketed_scores.tables(graded_runs, "test", grouping, samples=50)
     assert said == f"{measure} length (words)"
     run = graded_runs[0]
     files = {"source": "sources.txt", "reference": "references.txt", "output": "hypotheses.txt"}
@@ -44,7 +44,9 @@ def test_length_buckets_hold_every_sentence_once_and_are_scored_alone(graded_run
 
 def test_length_ratio_and_output_length_are_compared_as_scores_are(graded_runs):
     for metric, of in (("length-ratio", "length_ratio"), ("output-length", "mean_output_length")):
-        table, differences, _ = buckets.tables(graded_runs, "test", Grouping(scheme="short"), metric, samples=50)
+        table, differences, _ = bucketed_scores.tables(
+            graded_runs, "test", Grouping(scheme="short"), metric, samples=50
+        )
         filled = table[table.n > 0]
         np.testing.assert_allclose(filled.score, filled[of])
         assert ((filled.low <= filled.score) & (filled.score <= filled.high)).all()
@@ -56,11 +58,13 @@ def test_length_ratio_and_output_length_are_compared_as_scores_are(graded_runs):
 @pytest.mark.parametrize("counts", ["test", "training"])
 @pytest.mark.parametrize("side", ["source", "reference"])
 def test_sentences_fall_by_their_rarest_word(graded_runs, side, counts):
-    table, _, said = buckets.tables(graded_runs[:1], "test", Grouping(f"{side}-frequency", counts=counts), samples=10)
+    table, _, said = bucketed_scores.tables(
+        graded_runs[:1], "test", Grouping(f"{side}-frequency", counts=counts), samples=10
+    )
     lines = _lines(graded_runs[0], f"{side}s.txt")
     counted = lines
     if counts == "training":
-        train = evaluation.prepared_of(graded_runs[0]).split("train")
+        train = translate.prepared_of(graded_runs[0]).split("train")
         counted = [(train.source_text if side == "source" else train.target_text)(row) for row in range(len(train))]
     frequency = Counter(word for line in counted for word in line.split())
     rarest = [min(frequency[word] for word in line.split()) for line in lines]
@@ -80,16 +84,16 @@ def test_labels_come_from_a_file_or_are_the_documents(graded_runs, tmp_path):
     assert figure.table[figure.table.mark == "bars"].n.tolist() == [20, 10]
     path = tmp_path / "human.csv"
     path.write_text("mqm,who\n" + "".join(f"{row},rater {row % 2}\n" for row in range(30)), encoding="utf-8")
-    table, _, said = buckets.tables(graded_runs[:1], "test", Grouping(labels=str(path), column="human: who"))
+    table, _, said = bucketed_scores.tables(graded_runs[:1], "test", Grouping(labels=str(path), column="human: who"))
     assert (table.bucket.tolist(), said) == (["rater 0", "rater 1"], "human: who")
     documents = graded_runs[0].translations("test").test_set.documents
-    table, _, _ = buckets.tables(graded_runs[:1], "test", Grouping(labels="document"), samples=10)
+    table, _, _ = bucketed_scores.tables(graded_runs[:1], "test", Grouping(labels="document"), samples=10)
     assert table.n.sum() == 30
     assert len(table) == min(12, len(set(documents)))
 
 
 def test_one_run_has_no_differences(graded_runs):
-    assert buckets.tables(graded_runs[:1], "test", samples=10)[1] is None
+    assert bucketed_scores.tables(graded_runs[:1], "test", samples=10)[1] is None
 
 
 def test_what_cannot_be_grouped_is_said(graded_runs, tmp_path):

@@ -16,7 +16,8 @@ import core_models
 from analyses.scores import PRESETS
 from core_models.building import build, parameters
 from core_models.systems import SYSTEMS, catalogue
-from workbench import cli, scoring
+from workbench import cli
+from workbench.evaluation import scoring
 from workbench.store import segment_annotations
 from workbench.store.runs import open_run
 

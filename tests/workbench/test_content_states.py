@@ -9,15 +9,15 @@ import core_models
 from analyses import content_states, past_future_truth
 from tests.workbench.pages.app_pages import runs_of
 from workbench import content_states as measuring
-from workbench import evaluation
 from workbench.drawing.past_future_truth import POSITION, against_truth
+from workbench.evaluation import translate
+from workbench.evaluation.gold_alignments import truths
+from workbench.experiments.train import new_run, train
 from workbench.figures.content_states import MOST_COVERED
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.past_future import coverage_form, measured
 from workbench.store.runs import RunError, open_run
-from workbench.training import new_run, train
-from workbench.true_links import truths
 
 LAYERS = "past_future_layers"
 
@@ -32,7 +32,7 @@ def covering_run(data, folder, form):
     training = {"max_steps": 2, "warmup": 1, "batch_tokens": 256, "learning_rate": 0.01}
     made = new_run(folder, f"coverage:preset=tiny,form={form}", data, training, {"max_length": 12})
     train(made, device="cpu")
-    evaluation.translate_test(made, *evaluation.test_set(made, "test"))
+    translate.translate_test(made, *translate.test_set(made, "test"))
     return open_run(folder)
 
 

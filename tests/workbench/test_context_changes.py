@@ -6,7 +6,7 @@ import pytest
 import core_models
 from analyses.context_routing import moved
 from workbench.context_changes import BACKWARDS, NONE, OTHER, SENTENCE, SWAPPED, WORD, changes, variants
-from workbench.contexts import Before, before, rows_before
+from workbench.evaluation.document_context import Before, before, rows_before
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run

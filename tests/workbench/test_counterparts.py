@@ -4,9 +4,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.workbench.papers.written_runs import seeded
-from workbench import kept_results
 from workbench.cli import app
 from workbench.counterparts import WHOLE, by_sentence, exact_table, over_seeds_table, statistics
+from workbench.evaluation import result_cache
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
@@ -36,8 +36,8 @@ def test_what_was_counted_is_kept_until_other_translations_come(runs):
     _, shorter = runs
     found = by_sentence(shorter, "test")
     assert by_sentence(shorter, "test") == found
-    kept = [one.parent.name for one in kept_results.paths(shorter, "test") if one.is_file()]
-    assert kept_results.COUNTERPARTS in kept
+    kept = [one.parent.name for one in result_cache.paths(shorter, "test") if one.is_file()]
+    assert result_cache.COUNTERPARTS in kept
     lines = shorter.translations("test").hypotheses
     other = _with(shorter, ["", *lines[1:]])
     again = by_sentence(other, "test")

@@ -12,10 +12,10 @@ import pytest
 
 from core_models.settings import ConfigError
 from tests.workbench.conftest import SYSTEMS, demo_grid
-from workbench import demo
+from workbench.experiments import demo
 from workbench.experiments.grid import cells, read_experiment
+from workbench.experiments.train import finished
 from workbench.store.runs import RunError, open_run
-from workbench.training import finished
 
 SMALL = {
     "data": {"pieces": 160, "kind": "bpe", "controlled": {"sentences": 200, "dev": 10, "test": 10}},

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from analyses import beam, words
 from analyses.future_cost import calibration
-from workbench import buckets, evaluation, scoring
 from workbench.drawing import future_cost
+from workbench.evaluation import bucketed_scores, scoring, translate
 from workbench.figures.drawing import draw
 from workbench.figures.registry import OPTIONS, load
 from workbench.figures.request import Request, looks, styles
@@ -44,7 +44,7 @@ def _check_scores(figure, request):
 
 
 def _check_lengths(figure, request, panel, column):
-    scores, differences, _ = buckets.tables(request.runs, request.test, baseline=request.base)
+    scores, differences, _ = bucketed_scores.tables(request.runs, request.test, baseline=request.base)
     wanted = (differences if column == "delta" else scores).dropna(subset=[column])
     for system, rows in wanted.groupby("system"):
         np.testing.assert_array_equal(_drawn(figure, system.rsplit("/")[-1], panel)[column], rows[column])
@@ -127,7 +127,7 @@ def _check_words(figure, request):
 
 
 def _check_adequacy(figure, request):
-    from workbench.adequacy import adequacy_table, aligner_of
+    from workbench.evaluation.adequacy import adequacy_table, aligner_of
 
     aligner, _ = aligner_of(request.runs, request.test)
     panels = {panel.x.label: panel for panel in figure.panels}
@@ -309,7 +309,7 @@ def test_what_a_run_lacks_is_answered_with_the_command_that_makes_it(copied_runs
     )
     (run.folder / "translations" / "test" / "trees.npy").unlink()
     _expect(r"workbench translate \S+/future-cost-2 --test test --trees", "beam-tree", [run])
-    evaluation.trace_test(run, run.translations("test"), ["future_cost.*"], [0])
+    translate.trace_test(run, run.translations("test"), ["future_cost.*"], [0])
     _expect(r"log_prob of 'test' is not traced; do it: workbench trace \S+", "future-cost-overlay", [run])
     _expect(r"log_prob of 'test' is not traced; do it: workbench trace \S+", "future-cost-calibration", [run])
     shutil.rmtree(run.folder / "traces")

@@ -5,8 +5,8 @@ import pytest
 
 from analyses import words
 from tests.workbench.pages.app_pages import codes, open_page, texts
-from workbench import evaluation
 from workbench.drawing import words as word_drawings
+from workbench.evaluation import translate
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError
@@ -45,7 +45,7 @@ def test_ngrams_are_drawn_as_the_analysis_counts_them(graded_runs, opened, expec
 
 def test_frequencies_of_the_training_text_are_those_of_its_lines(graded_runs, opened):
     table = word_drawings.f_measure_table(Request(tuple(graded_runs), options={"counts": "training"}), samples=10)
-    train = evaluation.prepared_of(graded_runs[0]).split("train")
+    train = translate.prepared_of(graded_runs[0]).split("train")
     counts = words.frequencies([train.target_text(row) for row in range(len(train))])
     reference = next(iter(opened.values())).test_set.references
     system = table.system.iloc[0]

@@ -13,7 +13,8 @@ import core_models
 from analyses import significance
 from analyses.scores import extract
 from core_models.traces import TraceStore
-from workbench import beam_sizes, evaluation, scoring, segments
+from workbench import beam_sizes, segments
+from workbench.evaluation import scoring, translate
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
 
@@ -149,7 +150,7 @@ def test_traces_are_of_the_pieces_that_the_search_found(copied_runs):
     (path / "details.jsonl").write_text("".join(json.dumps(detail) + "\n" for detail in details), encoding="utf-8")
     translator = core_models.load(run.folder)
     assert len(translator.target_vocabulary.encode(["der"])[0]) < 3, "the text alone has another segmentation"
-    folder = evaluation.trace_test(run, run.translations("test"), ["log_prob"], [0, 1], translator=translator)
+    folder = translate.trace_test(run, run.translations("test"), ["log_prob"], [0, 1], translator=translator)
     traced = TraceStore(folder)
     assert list(traced) == [0, 1]
     finished, cut = (traced.array("log_prob", row).values for row in (0, 1))
@@ -167,21 +168,21 @@ def test_traced_log_probabilities_are_those_of_the_search(demo_runs):
 
 def test_tracing_again_replaces_the_traces_whole(copied_runs):
     run = open_run(copied_runs / "demo" / "future-cost-1")
-    evaluation.trace_test(run, run.translations("test"), ["log_prob"], [2])
+    translate.trace_test(run, run.translations("test"), ["log_prob"], [2])
     assert run.traces("test").names == ["log_prob"]
     assert sorted(path.name for path in (run.folder / "traces" / "test").iterdir()) == [
         "forced.json", "index.json", "log_prob.npy",
     ]  # fmt: skip
     with pytest.raises(RunError, match="sentences 0 to 29, not 30"):
-        evaluation.trace_test(run, run.translations("test"), ["log_prob"], [30])
+        translate.trace_test(run, run.translations("test"), ["log_prob"], [30])
     assert list(run.traces("test")) == [2]
 
 
 def test_progress_is_told_up_to_the_last_sentence(copied_runs):
     run = open_run(copied_runs / "demo" / "transformer")
     told = []
-    test, truth = evaluation.test_set(run, "test")
-    done = evaluation.translate_test(run, test, truth, beam=1, max_length=3, step=lambda *at: told.append(at))
+    test, truth = translate.test_set(run, "test")
+    done = translate.translate_test(run, test, truth, beam=1, max_length=3, step=lambda *at: told.append(at))
     assert told == [(30, 30)]
     assert done.meta["search"]["beam"] == 1
     assert len(done.truth) == 30
@@ -191,7 +192,7 @@ def test_data_that_has_gone_is_named(copied_runs):
     shutil.rmtree(copied_runs / "demo" / "data")
     run = open_run(copied_runs / "demo" / "transformer")
     with pytest.raises(RunError, match=r"its data is not at hand .* give the test set as files"):
-        evaluation.test_set(run, "test")
+        translate.test_set(run, "test")
     assert isinstance(scoring.score_table([run], "test", ["chrf"], 10), pd.DataFrame), "scores need the run alone"
 
 
@@ -200,8 +201,8 @@ def test_a_checkpoint_is_a_system_of_its_own(copied_runs):
     step = next(path.stem.removeprefix("step-") for path in (folder / "checkpoints").glob("step-*.safetensors"))
     before = (folder / "translations" / "test" / "hypotheses.txt").read_bytes()
     whole, part = open_run(folder), open_run(f"{folder}@{int(step)}")
-    test, _ = evaluation.test_set(part, "test")
-    evaluation.translate_test(part, test)
+    test, _ = translate.test_set(part, "test")
+    translate.translate_test(part, test)
 
     assert part.name == f"transformer@{int(step)}"
     assert part.tests() == ["test"]
@@ -219,7 +220,7 @@ def test_beam_sizes_of_a_checkpoint_are_kept_beside_it(copied_runs):
     folder = copied_runs / "demo" / "transformer"
     step = next((folder / "checkpoints").glob("step-*.safetensors")).stem.removeprefix("step-")
     part = open_run(f"{folder}@{int(step)}")
-    test, _ = evaluation.test_set(part, "test")
+    test, _ = translate.test_set(part, "test")
     beam_sizes.measure(part, test, [1], most_short=0)
     assert [row["size"] for row in beam_sizes.read(part, "test")["sizes"]] == [1]
     assert not beam_sizes.is_measured(open_run(folder), "test")
@@ -233,8 +234,8 @@ def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(copied_ru
 
 def test_trees_are_refused_of_a_search_that_records_none(copied_runs):
     run = open_run(copied_runs / "demo" / "transformer")
-    test, _ = evaluation.test_set(run, "test")
+    test, _ = translate.test_set(run, "test")
     before = (run.folder / "translations" / "test" / "trees.jsonl").read_bytes()
     with pytest.raises(RunError, match="a search with finished=stay records no trees; translate without --trees"):
-        evaluation.translate_test(run, test, trees=True, finished="stay")
+        translate.translate_test(run, test, trees=True, finished="stay")
     assert (run.folder / "translations" / "test" / "trees.jsonl").read_bytes() == before

@@ -13,12 +13,12 @@ from filelock import FileLock
 
 from core_models.resources import data_folder
 from core_models.settings import ConfigError
+from workbench.experiments.data import prepare_data
 from workbench.experiments.grid import cells, read_experiment
-from workbench.experiments.running import run_experiment
-from workbench.experiments.tables import cell_table
-from workbench.experiments.text import prepare_data
+from workbench.experiments.results import cell_table
+from workbench.experiments.runner import run_experiment
+from workbench.experiments.train import finished, train
 from workbench.store.runs import RunError, open_run
-from workbench.training import finished, train
 
 GRID = {
     "name": "grid",

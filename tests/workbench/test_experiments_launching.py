@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from workbench.experiments.grid import Cell, cells, read_experiment
-from workbench.experiments.launching import run_in_processes, submit, worker_environment
-from workbench.experiments.running import run_experiment
+from workbench.experiments.launcher import run_in_processes, submit, worker_environment
+from workbench.experiments.runner import run_experiment
 from workbench.store.runs import RunError, open_run
 
 GRID = {

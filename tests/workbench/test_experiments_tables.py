@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 from analyses import significance
 from analyses.scores import extract
 from workbench import cli
-from workbench.evaluation import test_set as open_test_set
-from workbench.evaluation import translate_test
+from workbench.evaluation.translate import test_set as open_test_set
+from workbench.evaluation.translate import translate_test
 from workbench.experiments.grid import Experiment, cells, read_experiment
-from workbench.experiments.running import run_experiment
-from workbench.experiments.tables import HOLM, INTERVALS, ONE_SEED, readable, remarks, seed_tables
+from workbench.experiments.results import HOLM, INTERVALS, ONE_SEED, readable, remarks, seed_tables
+from workbench.experiments.runner import run_experiment
 from workbench.store.runs import Run, RunError, open_run
 
 GRID = {

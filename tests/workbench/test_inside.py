@@ -10,14 +10,14 @@ from analyses.alignment import from_attention
 from core_models.backbones import attention as attention_layers
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS
-from workbench import evaluation
+from workbench.evaluation import translate
+from workbench.evaluation.live_trace import layers_and_heads, look
+from workbench.experiments.train import new_run, train
 from workbench.export.files import save
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.inside import layers_and_heads, look
 from workbench.plotting.grammar import Heat
 from workbench.store.runs import Run, RunError, open_run
-from workbench.training import new_run, train
 
 SENTENCE = 4
 
@@ -106,7 +106,7 @@ def mixed_run(demo_runs, tmp_path_factory) -> Run:
     folder, data = tmp_path_factory.mktemp("mixed") / "mixed", demo_runs / "demo" / "data"
     run = new_run(folder, system, data, {"max_steps": 1, "batch_tokens": 256}, {"max_length": 8, "beam": 1})
     train(run, device="cpu")
-    evaluation.translate_test(run, *evaluation.test_set(run, "test"))
+    translate.translate_test(run, *translate.test_set(run, "test"))
     return open_run(folder)
 
 

@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from tests.workbench.held_jobs import GONE, asleep, held, lay_down, prepare
+from workbench.experiments.train import finished, new_run, train
 from workbench.jobs import processes, queue
 from workbench.store.runs import open_run
-from workbench.training import finished, new_run, train
 
 SECONDS = 60.0  # a busy machine imports PyTorch slowly
 with_births = pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="this system keeps no /proc")

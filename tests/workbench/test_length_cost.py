@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from core_models.text.batches import collate
-from workbench import ablation, cli
-from workbench.bench import shape as shape_module
-from workbench.bench.ours import measure, multiply_adds
-from workbench.bench.shape import Shape, decoding_batches, of_length, training_pairs
+from workbench import cli
+from workbench.benchmark import workload as shape_module
+from workbench.benchmark.speed import measure, multiply_adds
+from workbench.benchmark.workload import Shape, decoding_batches, of_length, training_pairs
+from workbench.experiments import ablation
 from workbench.figures.length_cost import length_cost
 from workbench.length_costs import length_benches, length_costs
 from workbench.plotting.grammar import Line, Points

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from core_models.settings import load_yaml
-from workbench import overview
-from workbench.scale.runs import make_many_runs
+from workbench.benchmark.scale.runs import make_many_runs
+from workbench.evaluation import run_table
 from workbench.store.listing import listing
 from workbench.store.runs import list_runs
 
@@ -59,7 +59,7 @@ def _write_again(folder: Path, **changes: object) -> None:
 
 def test_a_list_opens_each_configuration_once_and_then_the_changed_one_alone(many, opened):
     def everything() -> None:
-        overview.runs_table(listing(many).runs, "test")
+        run_table.runs_table(listing(many).runs, "test")
         assert {run.system for run in list_runs(many) if not run.problem} <= {"transformer", "other"}
 
     first = opened(everything)
@@ -131,7 +131,7 @@ def test_what_a_run_has_translated_is_looked_at_again_when_it_changes(many):
     assert tests[name] == {"test": 1}
     shutil.copytree(made / "test", made / "other")
     assert {known.name: known.tests for known in listing(many).known}[name] == {"test": 1, "other": 1}
-    table = overview.runs_table(listing(many).runs, "other").set_index("run")
+    table = run_table.runs_table(listing(many).runs, "other").set_index("run")
     assert table["tests"][name] == "other, test"
     assert table["bleu"].notna().sum() == 1
     shutil.rmtree(made / "other")
@@ -140,10 +140,10 @@ def test_what_a_run_has_translated_is_looked_at_again_when_it_changes(many):
 
 def test_training_that_goes_on_changes_its_row_alone(many):
     name = "experiment-0000/run-00009"
-    before = overview.runs_table(listing(many).runs, "test").set_index("run")
+    before = run_table.runs_table(listing(many).runs, "test").set_index("run")
     with (many / name / "training.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"event": "end", "step": 1100}\n')
-    after = overview.runs_table(listing(many).runs, "test").set_index("run")
+    after = run_table.runs_table(listing(many).runs, "test").set_index("run")
     assert (after["step"][name], after["state"][name]) == (1100, "trained")
     assert after.drop(name).equals(before.drop(name))
 

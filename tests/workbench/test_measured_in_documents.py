@@ -9,14 +9,15 @@ import yaml
 
 import core_models
 from analyses.attention import joined, to_words
-from workbench import beam_sizes, content_states, evaluation, past_future, rescoring, routing
+from workbench import beam_sizes, content_states, past_future, rescoring, routing
 from workbench.drawing.alignment import compared_table
+from workbench.evaluation import translate
+from workbench.evaluation.result_cache import ALIGNMENT_ERROR, PROBE, digests, keep, kept
+from workbench.experiments.train import new_run, train
 from workbench.figures.request import Request
-from workbench.kept_results import ALIGNMENT_ERROR, PROBE, digests, keep, kept
 from workbench.past_future_probe import read_by_probe
 from workbench.routing import forced
 from workbench.store.runs import RunError, open_run
-from workbench.training import new_run, train
 
 HAN = {"hierarchical_attention": {}}
 MADE = {
@@ -42,7 +43,7 @@ def reading(demo_runs, tmp_path_factory):
             file.write_text(yaml.safe_dump(config), encoding="utf-8")
         train(open_run(run.folder), device="cpu")
         run = open_run(run.folder)
-        evaluation.translate_test(run, *evaluation.test_set(run, "test"))
+        translate.translate_test(run, *translate.test_set(run, "test"))
         found[name] = run
     return found
 
@@ -97,7 +98,7 @@ def test_a_trace_that_was_stored_with_documents_says_the_same(run_of):
         run = run_of(name)
         live = past_future.measured(run, "test", "own")
         shutil.rmtree(run.statistics)
-        evaluation.trace_test(run, run.translations("test"), ["*.mass", "decoder.cross_attention"])
+        translate.trace_test(run, run.translations("test"), ["*.mass", "decoder.cross_attention"])
         for one, stored in zip(live, past_future.measured(run, "test", "own"), strict=True):
             assert (one.source, one.target) == (stored.source, stored.target)
             np.testing.assert_allclose(one.attention, stored.attention, atol=1e-3)

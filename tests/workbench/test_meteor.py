@@ -8,7 +8,8 @@ import pytest
 from analyses import meteor, scores
 from analyses.significance import bootstrap_interval
 from tests.workbench.pages.app_pages import charts, open_page, runs_of
-from workbench import buckets, cli, scoring, segments
+from workbench import cli, segments
+from workbench.evaluation import bucketed_scores, scoring
 from workbench.figures.request import Request
 
 pytest.importorskip("nltk")
@@ -46,7 +47,7 @@ def test_scores_and_tests_have_it_with_its_signature_and_interval(runs):
 
 
 def test_buckets_and_sentences_take_it(runs):
-    table, differences, _ = buckets.tables(runs, "test", metric="meteor")
+    table, differences, _ = bucketed_scores.tables(runs, "test", metric="meteor")
     mean = (table["score"] * table["n"]).groupby(table["system"]).sum() / table["n"].groupby(table["system"]).sum()
     for run in runs:
         assert mean[run.name] == pytest.approx(own(run).total)

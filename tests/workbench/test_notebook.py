@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from workbench import notebook, scoring
+from workbench import notebook
+from workbench.evaluation import scoring
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError

@@ -8,8 +8,8 @@ import torch
 
 from core_models.building import build
 from core_models.systems import catalogue
-from workbench.bench.on_device import Task, finite_steps, measured, with_gaps
-from workbench.bench.shape import Shape, training_pairs
+from workbench.benchmark.on_device import Task, finite_steps, measured, with_gaps
+from workbench.benchmark.workload import Shape, training_pairs
 
 SHAPE = Shape(vocabulary=60, steps=2, warmup=0, batch_tokens=150, sentences=6, forced_length=4, repeats=1)
 READERS = [name for name in catalogue() if build(f"{name}:preset=tiny", 60).context.sentences]

@@ -8,9 +8,10 @@ from typer.testing import CliRunner
 
 from core_models.text.parallel import TextError, write_lines
 from tests.workbench.pages.app_pages import codes, open_page, texts
-from workbench import evaluation, overview, scoring, testsets
+from workbench import testsets
 from workbench.cli import app
-from workbench.scoring import Counting
+from workbench.evaluation import run_table, scoring, translate
+from workbench.evaluation.scoring import Counting
 from workbench.store import external
 from workbench.store.runs import RunError, list_runs, open_run
 
@@ -123,7 +124,7 @@ def test_what_needs_a_model_says_that_there_is_none(runs):
         lambda: run.traces("small"),
         lambda: run.translations("small").details,
         lambda: run.translations("small").tree(0),
-        lambda: evaluation.trace_test(run, run.translations("small"), ["*"], [0]),
+        lambda: translate.trace_test(run, run.translations("small"), ["*"], [0]),
     ):
         with pytest.raises(RunError, match="elsewhere"):
             ask()
@@ -132,7 +133,7 @@ def test_what_needs_a_model_says_that_there_is_none(runs):
 
 
 def test_the_table_of_runs_holds_outside_runs_with_their_scores(runs):
-    table = overview.runs_table(runs, "small")
+    table = run_table.runs_table(runs, "small")
     assert table["state"].tolist() == ["outside", "outside"]
     wanted = [BLEU().corpus_score(lines, [FIRST, SECOND]).score for lines in SYSTEMS.values()]
     assert table["bleu"].tolist() == pytest.approx(wanted)

@@ -11,14 +11,14 @@ from analyses.attention import joined
 from core_models.translator import Translator
 from tests.workbench.pages.app_pages import runs_of
 from workbench import past_future as measuring
-from workbench.adequacy import aligner_of, by_sentence
 from workbench.drawing.past_future_measures import remainder_table
 from workbench.drawing.past_future_truth import POSITION, against_truth
-from workbench.evaluation import trace_test
+from workbench.evaluation.adequacy import aligner_of, by_sentence
+from workbench.evaluation.gold_alignments import truths
+from workbench.evaluation.translate import trace_test
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
-from workbench.true_links import truths
 
 NAMES = ["guided_capsules.mass", "decoder.cross_attention", "*_bag.rank"]
 

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from analyses.past_future_truth import areas, cells
-from workbench import kept_results
+from workbench.evaluation import result_cache
+from workbench.evaluation.gold_alignments import Truth, truths
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.past_future_probe import labels_of, read_by_probe
 from workbench.store.runs import RunError, open_run
-from workbench.true_links import Truth, truths
 
 
 def test_labels_are_those_of_the_words_that_pieces_belong_to():
@@ -46,15 +46,15 @@ def test_it_tells_past_from_future_better_than_chance(run, read):
 
 
 def test_answers_are_kept_for_the_same_question_only(run, read):
-    kept = kept_results.kept(run, "test", kept_results.PROBE)
+    kept = result_cache.kept(run, "test", result_cache.PROBE)
     assert kept["rows"] == list(range(8))
     for one, other in zip(read_by_probe(run, "test", range(8), lessons=200), read, strict=True):
         np.testing.assert_array_equal(one, other)
-    path = next(path for path in kept_results.paths(run, "test") if path.parent.name == "probe")
+    path = next(path for path in result_cache.paths(run, "test") if path.parent.name == "probe")
     path.write_text(path.read_text().replace('"present": "out"', '"present": "future"'))
     again = read_by_probe(run, "test", range(8), lessons=200)
     np.testing.assert_allclose(again[0], read[0], atol=1e-3)
-    assert kept_results.kept(run, "test", kept_results.PROBE)["present"] == "out"
+    assert result_cache.kept(run, "test", result_cache.PROBE)["present"] == "out"
 
 
 def test_the_figure_shows_probes_beside_systems_and_rules(run):

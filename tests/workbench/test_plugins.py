@@ -98,7 +98,7 @@ from tests.core_models.laws import assert_stepping_is_forcing, random_system
 from tests.workbench.pages.app_pages import APP, charts, open_page, texts
 from workbench import cli
 from workbench.store.runs import open_run
-from workbench.training import new_run, train
+from workbench.experiments.train import new_run, train
 
 torch.set_num_threads(1)
 root, out, said = Path(sys.argv[1]), Path(sys.argv[2]), {"catalogue": catalogue()}

@@ -12,7 +12,8 @@ import yaml
 from typer.testing import CliRunner
 
 from core_models import load
-from workbench import cli, evaluation, ranks
+from workbench import cli
+from workbench.evaluation import distributed, translate
 from workbench.store.runs import open_run
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
@@ -27,7 +28,7 @@ def run(taught_run, tmp_path) -> Path:
     config["data"] = str(taught_run.config.data_folder(taught_run.folder))
     config["search"]["batch_tokens"] = 200
     (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    assert len(load(folder).batches(evaluation.test_set(open_run(folder), "test")[0].sources)) > 4
+    assert len(load(folder).batches(translate.test_set(open_run(folder), "test")[0].sources)) > 4
     return folder
 
 
@@ -127,7 +128,7 @@ def test_one_process_does_all_the_work_in_the_order_it_was_planned():
         return [str(row) for row in rows]
 
     told: list[tuple[int, int]] = []
-    assert ranks.over_ranks([[2, 0], [1]], work, lambda *at: told.append(at)) == {2: "2", 0: "0", 1: "1"}
+    assert distributed.over_ranks([[2, 0], [1]], work, lambda *at: told.append(at)) == {2: "2", 0: "0", 1: "1"}
     assert seen == [[2, 0], [1]]
     assert told == [(2, 3), (3, 3)]
 
@@ -139,4 +140,4 @@ def test_one_process_does_all_the_work_in_the_order_it_was_planned():
 def test_each_process_has_a_cuda_device_of_its_own(monkeypatch, device, processes, own):
     monkeypatch.setenv("WORLD_SIZE", str(processes))
     monkeypatch.setenv("LOCAL_RANK", "3")
-    assert ranks.own_device(device) == own
+    assert distributed.own_device(device) == own

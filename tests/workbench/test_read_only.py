@@ -11,7 +11,8 @@ from analyses.kept_arrays import write_arrays
 from core_models import whole_files
 from tests.workbench.app_server import serving
 from tests.workbench.pages.app_pages import charts, open_page, texts
-from workbench import basket, cli, rating
+from workbench import cli, rating
+from workbench.export import collection
 from workbench.figures.spec import Recipe
 from workbench.jobs import processes, queue
 from workbench.store import read_only, segment_annotations
@@ -24,7 +25,7 @@ def shown(copied_runs, monkeypatch) -> Path:
     monkeypatch.setenv("WORKBENCH_RUNS", str(copied_runs))
     runs = list_runs(copied_runs)
     rating.create(copied_runs, "study", runs[:2], "test", 3, 1, False)
-    basket.add(basket.file_of(copied_runs), _recipe(copied_runs))
+    collection.add(collection.file_of(copied_runs), _recipe(copied_runs))
     for kept in ("scores", "known_scores", "adequacy"):  # to be computed again, and not to be kept
         for run in runs:
             shutil.rmtree(run.folder / kept, ignore_errors=True)
@@ -52,7 +53,7 @@ def test_every_writer_of_the_workbench_refuses_and_nothing_is_started(shown, tmp
         lambda: processes.begun("true", tmp_path / "log", os.environ, "").__enter__(),
         lambda: rating.save(study, "me", {}),
         lambda: rating.create(shown, "other", [run], "test", 3, 1, False),
-        lambda: basket.clear(basket.file_of(shown)),
+        lambda: collection.clear(collection.file_of(shown)),
         lambda: segment_annotations.save(shown, "test", "a.txt", b"x\n" * 30, 30),
     )
     for change in refused:

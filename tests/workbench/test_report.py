@@ -10,8 +10,11 @@ from html.parser import HTMLParser
 import pytest
 from typer.testing import CliRunner
 
-from workbench import basket, cli, recipe, scoring
+from workbench import cli
+from workbench.evaluation import scoring
+from workbench.export import collection
 from workbench.export.report import MOST_ROWS, report, table_html, usual_figures
+from workbench.figures import from_spec
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe
 from workbench.store.runs import open_run
@@ -130,13 +133,13 @@ def test_what_runs_cannot_have_is_said(copied_runs, tmp_path):
 def test_the_figures_can_be_those_of_a_basket(demo_runs, tmp_path):
     path = tmp_path / "basket.json"
     wanted = Recipe(drawing="beam-tree", runs=("demo/future-cost-1",), sentence=2)
-    path.write_text(json.dumps(basket.content([wanted])))
+    path.write_text(json.dumps(collection.content([wanted])))
     out = tmp_path / "report.html"
     told = CliRunner().invoke(cli.app, ["report", str(out), "--basket", str(path), "--runs", str(demo_runs)])
     assert told.exit_code == 0, told.output
     html = out.read_text(encoding="utf-8")
     assert html.count("<figure ") == 1
-    assert recipe.draw(wanted, demo_runs).command in "".join(_Read(html).texts)
+    assert from_spec.draw(wanted, demo_runs).command in "".join(_Read(html).texts)
 
 
 def test_what_cannot_be_reported_is_one_sentence(demo_runs, tmp_path):

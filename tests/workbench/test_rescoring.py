@@ -57,7 +57,7 @@ def test_every_hypothesis_has_its_parts_and_its_bleu(scored):
 
 
 def test_the_searchs_choice_has_the_runs_own_score(scored):
-    from workbench.scoring import score_table
+    from workbench.evaluation.scoring import score_table
 
     table = weights_table(Request((scored,), "test")).set_index("choice")
     own = score_table([scored], "test", ["bleu"])

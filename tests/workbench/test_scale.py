@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from analyses import scores
 from workbench import cli
-from workbench.scale import app
-from workbench.scale.corpus import write_corpus
-from workbench.scale.stages import Stages
-from workbench.scale.testset import made_up_texts
+from workbench.benchmark.scale import app
+from workbench.benchmark.scale.corpus import write_corpus
+from workbench.benchmark.scale.stages import Stages
+from workbench.benchmark.scale.test_set import made_up_texts
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc, which only Linux has")
 

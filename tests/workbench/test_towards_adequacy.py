@@ -11,10 +11,10 @@ from analyses.aligner import words
 from core_models.settings import ConfigError
 from tests.workbench.test_cli import invoke
 from tests.workbench.test_cli_refusals import refused
-from workbench import adequacy
+from workbench.evaluation import adequacy
 from workbench.experiments.grid import cells, read_experiment
-from workbench.papers import ours, presets
-from workbench.papers.reading import library
+from workbench.papers import our_results, presets
+from workbench.papers.load import library
 from workbench.store.runs import open_run
 
 GRID = {
@@ -104,7 +104,7 @@ def test_such_a_run_has_a_name_of_its_own_and_its_own_row_in_the_gallery(root):
     assert all("not a faithful reproduction" in note for note in notes)
     for one in (run, base):
         invoke("translate", one.folder, "--test", "test", "--device", "cpu")
-    found = ours.ours(table, [run, base], "test")
+    found = our_results.ours(table, [run, base], "test")
     found = found[found["where"].isin([f"run {one.name}" for one in (run, base)])]
     assert set(zip(found["row"], found["system"], strict=True)) == {("rnmt", base.system), ("rnmt-aol", run.system)}
 

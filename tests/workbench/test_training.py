@@ -5,8 +5,8 @@ import json
 import pytest
 
 from core_models.settings import ConfigError
+from workbench.experiments.train import finished, new_run, score_function, train
 from workbench.store.runs import RunError, list_runs, open_run
-from workbench.training import finished, new_run, score_function, train
 
 STEPS = {"max_steps": 4, "validate_every": 2, "log_every": 1, "batch_tokens": 128}
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench import view
+from workbench.app import url_state as view
+from workbench.app.url_state import ViewState, from_query
 from workbench.store.listing import Known
-from workbench.view import ViewState, from_query
 
 SHELF = [
     Known("demo/future-cost-1", {"test": 30, "dev": 12}),

@@ -20,7 +20,7 @@ def aligner(
 ) -> None:
     """Train a word aligner on parallel text and freeze it, for the measures of adequacy."""
     from core_models.text.parallel import read_parallel
-    from workbench.adequacy import train_aligner
+    from workbench.evaluation.adequacy import train_aligner
 
     if out.suffix != ".npz" or not out.parent.is_dir():
         refuse(f"--out {out}: name a .npz file in a folder that is there")
@@ -43,7 +43,7 @@ def adequacy(
     ] = "first",
 ) -> None:
     """How much of the source translations cover (CDR), leave out and say twice, by one frozen aligner for all runs."""
-    from workbench.adequacy import adequacy_table, aligner_of
+    from workbench.evaluation.adequacy import adequacy_table, aligner_of
     from workbench.store.runs import open_runs
 
     opened = open_runs(runs)

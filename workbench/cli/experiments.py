@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.cli.comparing import known_metrics
+from workbench.cli.evaluate import known_metrics
 from workbench.cli.shared import (
     Device,
     RunsRoot,
@@ -47,9 +47,9 @@ def experiment_run(
     job: Annotated[list[str] | None, typer.Option(help="submitit: key=value, e.g. slurm_account=mine")] = None,
 ) -> None:
     """Train, translate and trace every cell that is not done; can be stopped and started again at any time."""
-    from workbench.experiments import launching
+    from workbench.experiments import launcher as launching
     from workbench.experiments.grid import read_experiment
-    from workbench.experiments.running import run_experiment
+    from workbench.experiments.runner import run_experiment
 
     chosen = only or []
     if launcher == "submitit":
@@ -98,17 +98,17 @@ def experiment_table(
     csv: Annotated[Path | None, typer.Option(help="Folder for NAME.cells, .scores and .comparisons.csv")] = None,
 ) -> None:
     """Means over seeds with their intervals, differences to the baseline, and which cells are missing."""
-    from workbench.experiments import tables
+    from workbench.experiments import results
     from workbench.experiments.grid import read_experiment
 
     wanted, experiment = known_metrics(metrics), read_experiment(file)
-    scores, comparisons = tables.seed_tables(experiment, root, wanted, checkpoint or [], baseline, samples)
+    scores, comparisons = results.seed_tables(experiment, root, wanted, checkpoint or [], baseline, samples)
     if len(scores):
-        print_table(tables.readable(scores, comparisons, len(experiment.seeds)))
-    for remark in tables.remarks(experiment, root):
+        print_table(results.readable(scores, comparisons, len(experiment.seeds)))
+    for remark in results.remarks(experiment, root):
         say(remark, err=True)
     if csv is not None:
-        written = tables.write_csv(
-            experiment, root, csv, (tables.cell_table(experiment, root, wanted), scores, comparisons)
+        written = results.write_csv(
+            experiment, root, csv, (results.cell_table(experiment, root, wanted), scores, comparisons)
         )
         say("\n".join(map(str, written)))

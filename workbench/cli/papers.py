@@ -19,8 +19,8 @@ def papers(
     import pandas as pd
 
     from core_models.settings import ConfigError, nearest
-    from workbench.papers.checks import check_table
-    from workbench.papers.reading import library
+    from workbench.papers.arithmetic_checks import check_table
+    from workbench.papers.load import library
 
     known = library()
     if paper is not None and paper not in known:

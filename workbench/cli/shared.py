@@ -12,7 +12,7 @@ import typer
 
 from workbench.cli.numbers import App
 from workbench.cli.terminal import printable_cell, say
-from workbench.ranks import rank
+from workbench.evaluation.distributed import rank
 
 app = App(
     help="Look inside neural machine translation: train, translate, compare, draw.",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from workbench import ablation
+from workbench.experiments import ablation
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, short_names
@@ -38,9 +38,9 @@ def _option(request: Request) -> str:
 @drawing("ablation", without_runs=True, options=("option", "experiment", "metric"))
 def _ablation(request: Request) -> Figure:
     """Options besides: experiment (without runs), metric."""
+    from workbench.evaluation.scoring import METRIC_NAMES
     from workbench.figures.ablation import ablation as drawn
-    from workbench.papers.swept import printed_notes, printed_scores
-    from workbench.scoring import METRIC_NAMES
+    from workbench.papers.reported_ablations import printed_notes, printed_scores
 
     option, metric = _option(request), str(request.options.get("metric", "bleu"))
     if metric not in METRIC_NAMES:
@@ -89,7 +89,7 @@ def _ablation_cost(request: Request) -> Figure:
     """Options besides: bench, a table of `workbench bench` by name."""
     from workbench.figures.ablation import ablation_cost
     from workbench.length_costs import without_preset
-    from workbench.papers.swept import printed_costs
+    from workbench.papers.reported_ablations import printed_costs
 
     option, bench = _option(request), str(request.options.get("bench", BENCH))
     points, base, settings = ablation.cost_points(bench, option)

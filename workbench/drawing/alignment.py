@@ -12,17 +12,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.contexts import given, own_pieces
 from workbench.drawing.inside import gold_links
-from workbench.drawing.options import is_on
+from workbench.evaluation.document_context import given, own_pieces
+from workbench.evaluation.gold_alignments import has_truth
+from workbench.evaluation.live_trace import layers_and_heads, opened, stamp, standing_before
+from workbench.evaluation.result_cache import ALIGNMENT_ERROR, digests, keep
+from workbench.evaluation.scoring import by_seed, check_alike
+from workbench.evaluation.word_frequencies import unseen_of
+from workbench.figures.options import is_on
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
-from workbench.frequencies import unseen_of
-from workbench.inside import layers_and_heads, opened, stamp, standing_before
-from workbench.kept_results import ALIGNMENT_ERROR, digests, keep
-from workbench.scoring import by_seed, check_alike
 from workbench.store.runs import Run, RunError, short_names
-from workbench.true_links import has_truth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from analyses.alignment import ErrorStatistics, Link
     from analyses.pharaoh import GoldLinks
     from core_models.traces import Trace
-    from workbench.contexts import Before
+    from workbench.evaluation.document_context import Before
     from workbench.plotting.grammar import Figure
 
 TRUTH = "truth"  # in place of a file

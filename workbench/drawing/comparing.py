@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.drawing.options import choice
+from workbench.figures.options import choice
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, named, styles
 from workbench.store.runs import short_names
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @drawing("adequacy", options=("aligner", "towards"))
 def _adequacy(request: Request) -> Figure:
-    from workbench.adequacy import TOWARDS, adequacy_table, aligner_of, covered_by
+    from workbench.evaluation.adequacy import TOWARDS, adequacy_table, aligner_of, covered_by
     from workbench.figures.scores import score_dots
 
     aligner, origin = aligner_of(request.runs, request.test, request.options.get("aligner"))

@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench import content_states as states_of
-from workbench.drawing.options import forced, is_on, sentence_count, spoken, whole_number
 from workbench.drawing.past_future_measures import SENTENCES, target_of
+from workbench.evaluation.gold_alignments import has_truth, truths
+from workbench.evaluation.live_trace import Looked, look
+from workbench.figures.options import forced, is_on, sentence_count, spoken, whole_number
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request
-from workbench.inside import Looked, look
 from workbench.past_future import COVERAGE, CROSS, coverage_form, coverage_units
 from workbench.store.runs import Run, RunError, short_names
-from workbench.true_links import has_truth, truths
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.contexts import CAPSULES, routing_context
-from workbench.drawing.options import MOST_CELLS, choice, forced, is_on, limit, spoken, whole_number
+from workbench.evaluation.document_context import CAPSULES, routing_context
+from workbench.evaluation.live_trace import Looked, look
+from workbench.figures.options import MOST_CELLS, choice, forced, is_on, limit, spoken, whole_number
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
-from workbench.inside import Looked, look
 from workbench.store.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.contexts import attending, of_translations, reads_after
 from workbench.drawing.context import passes
-from workbench.drawing.options import MOST_CELLS, choice, limit, spoken, whole_number
+from workbench.evaluation.document_context import attending, of_translations, reads_after
+from workbench.figures.options import MOST_CELLS, choice, limit, spoken, whole_number
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError
@@ -15,7 +15,7 @@ from workbench.store.runs import Run, RunError
 if TYPE_CHECKING:
     import numpy as np
 
-    from workbench.inside import Looked
+    from workbench.evaluation.live_trace import Looked
     from workbench.plotting.grammar import Figure
 
 _POSITIONS = {"encoder": "source", "decoder": "target"}

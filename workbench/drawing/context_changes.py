@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.contexts import of_context
 from workbench.drawing.context import passes
-from workbench.drawing.options import forced, spoken
+from workbench.evaluation.document_context import of_context
+from workbench.figures.options import forced, spoken
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request
 from workbench.store.runs import RunError

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.contexts import routing_context
-from workbench.drawing.options import sentence_count
+from workbench.evaluation.document_context import routing_context
+from workbench.figures.options import sentence_count
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
 from workbench.store.runs import short_names

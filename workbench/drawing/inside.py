@@ -1,7 +1,8 @@
 """Drawings of what happens inside one sentence: attention, alignment, the words' probabilities, the layer lens.
 
-Each forces the sentence through the chosen runs (`workbench.inside`), hands the arrays to the analyses and their tables
-to a figure family. Options, all may be left out: `target` (own, reference, typed) and `text` say which translation.
+Each forces the sentence through the chosen runs (`workbench.evaluation.live_trace`), hands the arrays to the analyses
+and their tables to a figure family. Options, all may be left out: `target` (own, reference, typed) and `text` say which
+translation.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.drawing.options import MOST_CELLS, PARTS, forced, is_on, limit, spoken
+from workbench.evaluation.live_trace import Looked, look
+from workbench.figures.options import MOST_CELLS, PARTS, forced, is_on, limit, spoken
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
-from workbench.inside import Looked, look
 from workbench.store.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.drawing.options import is_on
+from workbench.figures.options import is_on
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
 from workbench.store.runs import RunError, short_names
@@ -18,8 +18,8 @@ from workbench.store.runs import RunError, short_names
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.papers.contents import Column, Row, Table
     from workbench.papers.presets import Preset
+    from workbench.papers.schema import Column, Row, Table
     from workbench.plotting.grammar import Figure
 
 # Units of the speeds that Zheng 2019 prints as such: what others print can be said in them too.
@@ -33,8 +33,8 @@ _TIMES: dict[str | None, str] = {
 def _paper_table(request: Request) -> Figure:
     from workbench.figures.papers import paper_table
     from workbench.papers import presets
-    from workbench.papers.ours import ours
-    from workbench.papers.reading import library
+    from workbench.papers.load import library
+    from workbench.papers.our_results import ours
 
     preset, table = _asked(request)
     columns = _columns(request, table)
@@ -56,7 +56,7 @@ def _paper_table(request: Request) -> Figure:
 def _asked(request: Request) -> tuple[Preset, Table]:
     from core_models.settings import nearest
     from workbench.papers import presets
-    from workbench.papers.reading import library
+    from workbench.papers.load import library
 
     known: dict[str, dict[str, Preset]] = presets.presets(library())
     paper, table = (str(request.options.get(name, "")) for name in ("paper", "table"))
@@ -72,8 +72,8 @@ def _asked(request: Request) -> tuple[Preset, Table]:
 
 def _columns(request: Request, table: Table) -> list[Column]:
     from core_models.settings import nearest
+    from workbench.evaluation.scoring import METRIC_NAMES
     from workbench.papers.presets import columns_with_values
-    from workbench.scoring import METRIC_NAMES
 
     known = {column.key: column for column in columns_with_values(table)}
     asked = request.options.get("columns") or ()
@@ -96,8 +96,8 @@ def _units(columns: list[Column], relative: bool) -> dict[str, str]:
     Speeds of ours are ratios to the baseline's, and stand nowhere beside numbers a second; proxies of what people
     counted have panels of their own.
     """
-    from workbench.papers.beside import MEASURE_NAMES
-    from workbench.papers.measured import PROXIES
+    from workbench.papers.comparison import MEASURE_NAMES
+    from workbench.papers.our_measurements import PROXIES
 
     return {
         column.measure: MEASURE_NAMES[column.measure] if column.measure in PROXIES else unit
@@ -113,10 +113,10 @@ def _unit(column: Column, relative: bool) -> str:
 
 
 def _value(table: Table, row: Row, column: Column, relative: bool) -> float | None:
-    from workbench.papers import beside
+    from workbench.papers import comparison
 
     as_ratio = relative and column.measure in _TIMES
-    return beside.relative(table, row, column) if as_ratio else float(row.values[column.key])
+    return comparison.relative(table, row, column) if as_ratio else float(row.values[column.key])
 
 
 def _printed(table: Table, columns: list[Column], relative: bool) -> pd.DataFrame:
@@ -135,8 +135,8 @@ def _printed(table: Table, columns: list[Column], relative: bool) -> pd.DataFram
 
 
 def _caption(source: str, table: Table, ours: pd.DataFrame) -> str:
-    from workbench.papers.beside import origins
-    from workbench.papers.measured import PROXIES
+    from workbench.papers.comparison import origins
+    from workbench.papers.our_measurements import PROXIES
 
     said = f"Hollow: printed in {source} ({table.data}). "
     if ours.empty:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from workbench.drawing.options import MOST_CELLS, forced, is_on, spoken, whole_number
+from workbench.evaluation.gold_alignments import has_truth, truths
+from workbench.evaluation.live_trace import Looked, look
+from workbench.figures.options import MOST_CELLS, forced, is_on, spoken, whole_number
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, of_the_first
-from workbench.inside import Looked, look
 from workbench.past_future import ASSIGNMENTS, CROSS, MASS, guided, require_guided
 from workbench.store.runs import Run, RunError, short_names
-from workbench.true_links import has_truth, truths
 
 if TYPE_CHECKING:
     import numpy as np

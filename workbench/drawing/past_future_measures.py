@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench import past_future as runs_of
-from workbench.drawing.options import choice, is_on, sentence_count
 from workbench.drawing.past_future import able
+from workbench.evaluation.forced_decoding import TARGETS, references_of
+from workbench.evaluation.gold_alignments import Truth, has_truth, truths
+from workbench.figures.options import choice, is_on, sentence_count
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, of_the_first, styles
-from workbench.forcing import TARGETS, references_of
 from workbench.past_future import Sentence
 from workbench.store.runs import Run, RunError, short_names
-from workbench.true_links import Truth, has_truth, truths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +116,7 @@ def _overlap(request: Request) -> Figure:
     from analyses.overlap import rates
     from analyses.past_future import along
     from workbench.figures.past_future_measures import overlap_rates
-    from workbench.papers.reading import library
+    from workbench.papers.load import library
 
     with_bags = [run for run in able(request) if runs_of.has_bags(run)]
     if not with_bags:
@@ -180,7 +180,7 @@ def remainder_table(request: Request) -> pd.DataFrame:
 def _beside_aligner(request: Request, run: Run, table: pd.DataFrame, by: str) -> str:
     """How well what is left finds the own translations that leave out a word by the frozen aligner, in a sentence."""
     from analyses.past_future_truth import area_under_curve
-    from workbench.adequacy import aligner_of, by_sentence
+    from workbench.evaluation.adequacy import aligner_of, by_sentence
 
     if str(request.options.get("target", "own")) != "own":
         raise RunError("aligned: the aligner is asked about a run's own translations; leave out target")

@@ -11,15 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from workbench.drawing.options import choice
 from workbench.drawing.past_future_measures import sentences_of
+from workbench.evaluation.gold_alignments import Truth, truths
+from workbench.evaluation.scoring import check_alike
+from workbench.figures.options import choice
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
 from workbench.past_future import Sentence, coverage_form, guided
 from workbench.past_future_probe import LESSONS, read_by_probe
-from workbench.scoring import check_alike
 from workbench.store.runs import Run, RunError, short_names
-from workbench.true_links import Truth, truths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.drawing.options import forced, is_on, number_of, whole_number
+from workbench.evaluation.live_trace import Looked, look
+from workbench.figures.options import forced, is_on, number_of, whole_number
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
-from workbench.inside import Looked, look
 from workbench.routing import kind_of, routed, routings
 from workbench.store.runs import Run, RunError, short_names
 
@@ -255,7 +255,7 @@ def printed_curve() -> pd.DataFrame:
     """What Dou 2019 prints for iterations 1 to 3."""
     import pandas as pd
 
-    from workbench.papers.reading import library
+    from workbench.papers.load import library
 
     rows = library()["dou-2019"].table("figure-4").rows
     return pd.DataFrame(

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench import routing
-from workbench.drawing.options import is_on, sentence_count
 from workbench.drawing.routing import layer_names, printed_curve, side_of
+from workbench.figures.options import is_on, sentence_count
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench import scoring
+from workbench.evaluation import scoring
+from workbench.evaluation.word_frequencies import COUNTED, of_training
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
-from workbench.frequencies import COUNTED, of_training
 from workbench.store.runs import RunError, short_names
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from pydantic import Field, model_validator
 
 from core_models.config import ModelConfig, RunConfig, SearchConfig, TrainingConfig, read_config
 from core_models.settings import ConfigError, Section, nearest, parse, read_yaml
+from workbench.experiments.train import finished
 from workbench.store.runs import Run, RunError, open_run
-from workbench.training import finished
 
 Pair = tuple[str, str]
 # Settings of training that change what is kept and said, not what comes out.

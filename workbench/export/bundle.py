@@ -19,13 +19,12 @@ from core_models.file_marks import is_marked, mark, unmarked
 from core_models.run_files import RESULT, read_json
 from core_models.whole_files import replacing, write_whole
 from core_models.whole_folders import others, refuse_foreign, replacing_folder
-from workbench import basket
-from workbench.export import files
+from workbench.export import collection, files
 from workbench.export.tex import document
+from workbench.figures.from_spec import Drawn
 from workbench.figures.spec import portable
 from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
 from workbench.plotting.grammar import Figure
-from workbench.recipe import Drawn
 from workbench.store.provenance import commit
 
 # Names of `theme.PAPER_WIDTHS` for a column and for the page; EMNLP and NAACL use the style of ACL.
@@ -111,7 +110,7 @@ def _foreign(folder: Path) -> str | None:
 def _manifest(drawn: Sequence[Drawn], written: Sequence[Sequence[Path]], venue: str) -> dict[str, object]:
     """What the bundle holds; in the form of a basket, so that it can be drawn again."""
     beside = {"venue": venue, "versions": files.versions(), **({"commit": commit()} if commit() else {})}
-    made = basket.content([portable(one.recipe) for one in drawn], **beside)
+    made = collection.content([portable(one.recipe) for one in drawn], **beside)
     for entry, one, paths in zip(made["figures"], drawn, written, strict=True):
         said = {name: value for name, value in one.figure.provenance.items() if name not in ("recipe", "commit")}
         entry |= {

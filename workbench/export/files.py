@@ -17,7 +17,7 @@ from core_models.file_marks import digest, is_marked, mark, unmarked
 from core_models.run_files import RESULT, read_json
 from core_models.whole_files import write_whole
 from core_models.whole_folders import others, refuse_foreign, replacing_folder
-from workbench.export import spec
+from workbench.export import figure_json
 from workbench.export.csv_cells import csv_text
 from workbench.export.tex import remarks, tex_text
 from workbench.plotting import theme
@@ -41,7 +41,7 @@ def save(figure: Figure, path: str | Path, width: str | float | None = None, gre
     if ending == ".csv":
         return write_whole(path, csv_text(figure.table))
     if ending == ".json":
-        made = {**spec.to_spec(figure), "table_sha256": table_digest(figure), "versions": versions()}
+        made = {**figure_json.to_spec(figure), "table_sha256": table_digest(figure), "versions": versions()}
         return write_whole(path, json.dumps(made, ensure_ascii=False, indent=1))
     if ending not in DRAWN:
         raise ValueError(f"{path.name}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}; choose one")
@@ -115,7 +115,7 @@ def tex_snippet(figure: Figure) -> str:
 def provenance(figure: Figure, width: str | float | None = None, grey: bool = False) -> dict[str, object]:
     """What every drawn file carries: specification, digest of the table, versions, how it was drawn on paper, and where
     the numbers come from."""
-    drawn = {name: part for name, part in spec.to_spec(figure, tables=False).items() if name != "provenance"}
+    drawn = {name: part for name, part in figure_json.to_spec(figure, tables=False).items() if name != "provenance"}
     return {
         "figure": drawn,
         "table_sha256": table_digest(figure),

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from analyses.sentences import REFERENCE, SOURCE, Difference, word_diff
+from workbench.evaluation.scoring import LOWER_IS_BETTER
 from workbench.export.tex import comment, remarks, tex_text
-from workbench.scoring import LOWER_IS_BETTER
 
 _DAGGER = r"\rlap{$^\dagger$}"  # without width, so that the digits of a column stay below each other
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from workbench import overview, scoring
+from workbench.evaluation import run_table, scoring
 from workbench.export.files import versions
 from workbench.figures import spec
+from workbench.figures.from_spec import Drawn
 from workbench.figures.request import Request
 from workbench.plotting.plotly_renderer import to_plotly
-from workbench.recipe import Drawn
 from workbench.store.provenance import commit
 from workbench.store.runs import Run, RunError, short_names
 
@@ -119,7 +119,7 @@ def _runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
     """The runs with their configuration in short."""
     import pandas as pd
 
-    table = overview.runs_table(runs, test).drop(columns=["problem", "tests", "bleu"])
+    table = run_table.runs_table(runs, test).drop(columns=["problem", "tests", "bleu"])
     table = table.rename(columns={"of": "planned", "dev_loss": "dev loss (nats/token)"})
     seeds = [None if run.outside else run.config.training.seed for run in runs]
     return table.assign(

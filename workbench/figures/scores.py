@@ -6,11 +6,11 @@ from collections.abc import Collection
 
 import pandas as pd
 
+from workbench.evaluation.scoring import LOWER_IS_BETTER
 from workbench.plotting import theme
 from workbench.plotting.axes import category_axis
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle, rule
-from workbench.scoring import LOWER_IS_BETTER
 
 MOST_BESIDE = 4  # panels in a row
 _COLUMNS = ("system", "metric", "score", "low", "high")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench import scoring
+from workbench.evaluation import scoring
 from workbench.figures.request import Request
 
 if TYPE_CHECKING:

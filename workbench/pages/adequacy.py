@@ -3,9 +3,10 @@
 import streamlit as st
 
 from analyses.counterparts import MEASURES
-from workbench import frame
-from workbench.true_links import has_truth
-from workbench.widgets import adequacy_tables, figure_view
+from workbench.app import frame
+from workbench.app.components import figure_view
+from workbench.evaluation.gold_alignments import has_truth
+from workbench.widgets import adequacy_tables
 
 frame.heading(
     "Adequacy",

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import figure_view, forced_decoding_controls, sentence_texts
 from workbench.drawing.alignment import TRUTH, has_truth
 from workbench.store.runs import short_names
-from workbench.widgets import figure_view, inside_controls, sentence_texts
 
 frame.heading(
     "Attention",
@@ -13,9 +13,9 @@ frame.heading(
 )
 here = frame.needs_runs()
 sentence_texts.show(here)
-able = inside_controls.with_models(here)
-translation = inside_controls.target()
-chosen = inside_controls.attention(able)
+able = forced_decoding_controls.with_models(here)
+translation = forced_decoding_controls.target()
+chosen = forced_decoding_controls.attention(able)
 names = short_names(here.tested)
 if "each" in (chosen.get("layer"), chosen.get("head")):
     for tab, run in zip(st.tabs([frame.as_typed(names[run.name]) for run in able]), able, strict=True):
@@ -25,7 +25,7 @@ else:
     figure_view.show("attention", here.request(able, **translation, **chosen))
 
 st.subheader("Alignment")
-links = inside_controls.links()
+links = forced_decoding_controls.links()
 single = {name: value for name, value in chosen.items() if name in ("layer", "head", "limit") and value != "each"}
 if links:
     figure_view.show("alignment", here.request(able, links=links, **single))

@@ -1,9 +1,10 @@
 """Attribution: what each source word and each word written before adds to the log-probability of an output word."""
 
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import figure_view, forced_decoding_controls, sentence_texts
 from workbench.attribution import shared_words
 from workbench.store.runs import short_names
-from workbench.widgets import attribution_controls, figure_view, inside_controls, sentence_texts
+from workbench.widgets import attribution_controls
 
 frame.heading(
     "Attribution",
@@ -11,8 +12,8 @@ frame.heading(
 )
 here = frame.needs_runs()
 sentence_texts.show(here)
-able = inside_controls.with_models(here)
-translation = inside_controls.target()
+able = forced_decoding_controls.with_models(here)
+translation = forced_decoding_controls.target()
 with frame.sentences_for_errors():
     shown, chosen = attribution_controls.options(
         shared_words(able, here.view.test, here.view.sentence, translation, short_names(here.tested))

@@ -1,6 +1,6 @@
 """Basket: the figures that were put aside, as they will look on paper, and all of them in one download."""
 
-from workbench import frame
+from workbench.app import frame
 from workbench.widgets import basket_view
 
 frame.heading("Basket", "Figures put aside on any page: how they look on paper, their order, all in one download.")

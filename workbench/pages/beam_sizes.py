@@ -4,9 +4,10 @@ import shlex
 
 import streamlit as st
 
-from workbench import beam_sizes, frame
+from workbench import beam_sizes
+from workbench.app import frame
+from workbench.app.components import figure_view, page_sections
 from workbench.drawing.beam_sizes import sizes_table
-from workbench.widgets import figure_view, page_parts
 
 Number = st.column_config.NumberColumn
 COLUMNS = {
@@ -27,7 +28,7 @@ frame.heading(
 here = frame.needs_runs()
 measured = [run for run in here.tested if beam_sizes.is_measured(run, here.view.test)]
 if not measured:
-    page_parts.offer_others(
+    page_sections.offer_others(
         here, "was decoded with several beam sizes", lambda run: beam_sizes.is_measured(run, here.view.test)
     )
 waiting = [run for run in here.tested if run not in measured and (run.trained or not measured)]

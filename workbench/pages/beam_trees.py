@@ -4,12 +4,13 @@ import shlex
 
 import streamlit as st
 
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import figure_view, page_sections, sentence_texts
 from workbench.figures.spec import figure_command, recipe_of
 from workbench.store.runs import short_names
 from workbench.views.beam_search import node_selection
 from workbench.views.beam_search.measure import has_trees, longest_search
-from workbench.widgets import beam_controls, figure_view, page_parts, sentence_texts
+from workbench.widgets import beam_controls
 
 VIEWS = {"both": "Side by side", "difference": "Difference", "one": "One system"}
 
@@ -21,7 +22,9 @@ sentence_texts.show(here)
 
 able = [run for run in here.tested if has_trees(run, here.view.test)]
 if not able:
-    page_parts.offer_others(here, "recorded a beam tree of this test set", lambda run: has_trees(run, here.view.test))
+    page_sections.offer_others(
+        here, "recorded a beam tree of this test set", lambda run: has_trees(run, here.view.test)
+    )
     frame.empty_runs(
         "No beam tree of this test set was recorded. Record them:",
         here.tested,

@@ -6,9 +6,10 @@ have the one never have the other.
 
 import streamlit as st
 
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import page_sections
 from workbench.content_states import layered, sides_of
-from workbench.widgets import content_sections, page_parts
+from workbench.widgets import content_sections
 
 PARTS = {"sentence": "One sentence", "corpus": "Test set", "coverage": "Coverage"}
 SECTIONS = {
@@ -24,9 +25,9 @@ frame.heading(
 )
 here = frame.needs_runs()
 able = layered(here.tested)
-part = page_parts.choose(st, PARTS, "content")
+part = page_sections.choose(st, PARTS, "content")
 if part != "coverage" and not able:
-    page_parts.none_able(
+    page_sections.none_able(
         here, "has PAST or FUTURE layers", lambda run: bool(sides_of(run)), "pfrnn-loss",
         settings="--init-from RNNSEARCH_RUN",
         reason="They hardly train from scratch, so a run begins from a trained run of rnnsearch (--init-from).",
@@ -34,4 +35,4 @@ if part != "coverage" and not able:
     st.stop()
 SECTIONS[part](here, able)
 if part != "coverage":
-    page_parts.left_out(here, able, "PAST and FUTURE layers")
+    page_sections.left_out(here, able, "PAST and FUTURE layers")

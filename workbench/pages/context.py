@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from workbench import frame
-from workbench.contexts import of_context, readers
-from workbench.widgets import ablation_section, context_sections, page_parts
+from workbench.app import frame
+from workbench.app.components import page_sections
+from workbench.evaluation.document_context import of_context, readers
+from workbench.widgets import ablation_section, context_sections
 
 PARTS = {
     "sentence": "One sentence",
@@ -26,15 +27,15 @@ frame.heading(
     "attention (Zhang 2018, Miculicich 2018, Maruf 2019).",
 )
 here = frame.needs_runs()
-part = page_parts.choose(st, PARTS, "context")
+part = page_sections.choose(st, PARTS, "context")
 if part == "scope":
     ablation_section.ablations(here, stacked=True)
     st.stop()
 able = of_context(here.tested)
 if not able:
     reads = "reads the sentences before, which takes document ids"
-    page_parts.none_able(here, reads, lambda run: bool(readers(run)), "qcn-reg")
+    page_sections.none_able(here, reads, lambda run: bool(readers(run)), "qcn-reg")
     st.stop()
 SECTIONS[part](here, able)
 if part != "pronouns":
-    page_parts.left_out(here, able, "context")
+    page_sections.left_out(here, able, "context")

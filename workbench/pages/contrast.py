@@ -2,8 +2,10 @@
 
 import streamlit as st
 
-from workbench import contrastive, frame
-from workbench.widgets import contrast_tables, figure_view, page_parts
+from workbench import contrastive
+from workbench.app import frame
+from workbench.app.components import figure_view, page_sections
+from workbench.widgets import contrast_tables
 
 WHOLE = "(all)"
 
@@ -15,7 +17,7 @@ here = frame.needs_runs(translated=False)
 able = [run for run in here.chosen if not run.outside]
 known = sorted({name for run in able for name in contrastive.names(run)})
 if not known:
-    page_parts.offer_others(
+    page_sections.offer_others(
         here, "has scored a contrastive test set", lambda run: not run.outside and bool(contrastive.names(run))
     )
     said = (

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import figure_view
 from workbench.views.training_curves.measure import logged_names
-from workbench.widgets import figure_view
 
 PLACES = {"step": "updates", "epoch": "epochs", "tokens": "target tokens", "seconds": "seconds"}
 

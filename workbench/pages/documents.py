@@ -3,8 +3,9 @@
 import streamlit as st
 
 from analyses.scores import METRICS
-from workbench import documents, frame
-from workbench.scoring import METRIC_NAMES
+from workbench import documents
+from workbench.app import frame
+from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.widgets import document_tables, score_tables, testset_tables
 
 frame.heading(

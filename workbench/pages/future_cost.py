@@ -4,10 +4,10 @@ import shlex
 
 import streamlit as st
 
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import figure_view, page_sections, sentence_texts
 from workbench.store.runs import short_names
 from workbench.views.future_cost.measure import agreement_table, estimates, is_traced
-from workbench.widgets import figure_view, page_parts, sentence_texts
 
 Number = st.column_config.NumberColumn
 COLUMNS = {
@@ -30,7 +30,7 @@ frame.heading(
 here = frame.needs_runs()
 able = list(filter(estimates, here.tested))
 if not able:
-    page_parts.none_able(here, "estimates a future cost", estimates, "future-cost-2")
+    page_sections.none_able(here, "estimates a future cost", estimates, "future-cost-2")
     st.stop()
 untraced = [run for run in able if not is_traced(run, here.view.test)]
 if untraced:

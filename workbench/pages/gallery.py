@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from workbench import frame
+from workbench.app import frame
 from workbench.papers import presets
-from workbench.papers.reading import library
+from workbench.papers.load import library
 from workbench.widgets import paper_tables
 
 frame.heading(

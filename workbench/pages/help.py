@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from workbench import frame, glossary
+from workbench.app import frame, glossary
 from workbench.widgets import help_tables
 
 frame.heading("Help", "What the terms mean here, the formulas behind the numbers, keys, files, and how to report.")

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from workbench import frame
+from workbench.app import frame
 from workbench.jobs import queue
 from workbench.store import read_only
 from workbench.widgets import job_table

@@ -2,10 +2,11 @@
 
 import streamlit as st
 
-from workbench import buckets, frame
-from workbench.frequencies import COUNTED
+from workbench.app import frame
+from workbench.app.components import figure_view
+from workbench.evaluation import bucketed_scores
+from workbench.evaluation.word_frequencies import COUNTED
 from workbench.store import segment_annotations
-from workbench.widgets import figure_view
 
 SCHEMES = {
     "gdr": "steps of ten to 50",
@@ -36,8 +37,8 @@ here = frame.needs_runs()
 columns = st.columns(3)
 metric = columns[0].selectbox(
     "Metric",
-    list(buckets.METRIC_NAMES),
-    format_func=buckets.METRIC_NAMES.__getitem__,
+    list(bucketed_scores.METRIC_NAMES),
+    format_func=bucketed_scores.METRIC_NAMES.__getitem__,
     key="metric",
     bind="query-params",
 )
@@ -48,19 +49,21 @@ options = {"metric": metric, "measure": measure}
 if measure == "label":
     first = here.tested[0].translations(here.view.test)
     choices = segment_annotations.columns(here.root, here.view.test, len(first))
-    known = [*choices, *([buckets.DOCUMENT] if first.test_set.documents is not None else [])]
+    known = [*choices, *([bucketed_scores.DOCUMENT] if first.test_set.documents is not None else [])]
     if not known:
         frame.empty("This test set has no labels and no documents yet: add a file with labels on the page Sentences.")
         st.stop()
     name = columns[2].selectbox("Label", known, key="label", bind="query-params")
-    options |= {"labels": str(choices[name]), "column": name} if name in choices else {"labels": buckets.DOCUMENT}
+    options |= (
+        {"labels": str(choices[name]), "column": name} if name in choices else {"labels": bucketed_scores.DOCUMENT}
+    )
 else:
-    schemes = FREQUENCY_SCHEMES if measure in buckets.FREQUENCIES else SCHEMES
-    key = "steps" if measure in buckets.FREQUENCIES else "scheme"
+    schemes = FREQUENCY_SCHEMES if measure in bucketed_scores.FREQUENCIES else SCHEMES
+    key = "steps" if measure in bucketed_scores.FREQUENCIES else "scheme"
     options["scheme"] = columns[2].selectbox(
         "Buckets", list(schemes), format_func=schemes.__getitem__, key=key, bind="query-params"
     )
-if measure in buckets.FREQUENCIES:
+if measure in bucketed_scores.FREQUENCIES:
     options["counts"] = columns[2].selectbox(
         "Frequencies counted in", list(COUNTED), format_func=COUNTED.__getitem__, key="counts", bind="query-params"
     )

@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import page_sections
 from workbench.past_future import guided, separates
-from workbench.widgets import ablation_section, page_parts, past_future_sections
+from workbench.widgets import ablation_section, past_future_sections
 
 PARTS = {
     "sentence": "One sentence",
@@ -27,7 +28,7 @@ frame.heading(
     "step by step (Zheng 2019).",
 )
 here = frame.needs_runs()
-part = page_parts.choose(st, PARTS, "past-future")
+part = page_sections.choose(st, PARTS, "past-future")
 if part == "ablation":
     ablation_section.ablations(here)
     st.stop()
@@ -36,8 +37,8 @@ if part == "truth":
     st.stop()
 able = guided(here.tested)
 if not able:
-    page_parts.none_able(here, "separates PAST and FUTURE", separates, "gdr-bow-bca")
+    page_sections.none_able(here, "separates PAST and FUTURE", separates, "gdr-bow-bca")
     st.stop()
 SECTIONS[part](here, able)
 if part != "lengths":
-    page_parts.left_out(here, able, "PAST and FUTURE")
+    page_sections.left_out(here, able, "PAST and FUTURE")

@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from workbench import frame, rating
+from workbench import rating
+from workbench.app import frame
 from workbench.store import read_only
 from workbench.widgets import rating_form, rating_results
 

@@ -5,9 +5,10 @@ import shlex
 import streamlit as st
 
 from analyses.rescoring import LENGTH, grid_of
-from workbench import frame, rescoring
+from workbench import rescoring
+from workbench.app import frame
+from workbench.app.components import figure_view, page_sections
 from workbench.drawing.rescoring import PARTS, free_parts, weights_table
-from workbench.widgets import figure_view, page_parts
 
 Number = st.column_config.NumberColumn
 COLUMNS = {
@@ -45,7 +46,7 @@ here = frame.needs_runs()
 test = here.view.test
 waiting = [run for run in here.tested if run.outside or not rescoring.is_measured(run, test)]
 if len(waiting) == len(here.tested):
-    page_parts.offer_others(
+    page_sections.offer_others(
         here, "has scored n-best lists", lambda run: not run.outside and rescoring.is_measured(run, test)
     )
 listed = [run for run in waiting if not run.outside and rescoring.has_lists(run, test)]

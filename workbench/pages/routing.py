@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import page_sections
 from workbench.routing import routed
-from workbench.widgets import ablation_section, page_parts, routing_sections
+from workbench.widgets import ablation_section, routing_sections
 
 SIDES = {"encoder": "Encoder", "decoder": "Decoder"}
 PARTS = {
@@ -24,7 +25,7 @@ SECTIONS = {
 frame.heading("Routing", "How the layers of a stack agree, iteration by iteration, on what leaves it (Dou 2019).")
 here = frame.needs_runs()
 left, right = st.columns([5, 2], vertical_alignment="bottom")
-part = page_parts.choose(left, PARTS, "routing")
+part = page_sections.choose(left, PARTS, "routing")
 if part == "ablation":
     ablation_section.ablations(here)
     st.stop()
@@ -34,10 +35,10 @@ side = right.segmented_control(
 )  # fmt: skip
 able = [run for run in here.tested if routed(run, side)]
 if not able:
-    page_parts.none_able(
+    page_sections.none_able(
         here, f"routes the layers of its {side}", lambda run: routed(run, side), "em-routing",
         ":preset=small,capsules=8", "--set keep_every=100",
     )  # fmt: skip
     st.stop()
 SECTIONS[part](here, able, side)
-page_parts.left_out(here, able, "routing of this stack")
+page_sections.left_out(here, able, "routing of this stack")

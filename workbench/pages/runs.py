@@ -2,7 +2,7 @@
 
 import shlex
 
-from workbench import frame
+from workbench.app import frame
 from workbench.widgets import run_table
 
 frame.heading(

@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from workbench import frame
-from workbench.scoring import METRIC_NAMES
-from workbench.widgets import figure_view, score_tables
+from workbench.app import frame
+from workbench.app.components import figure_view
+from workbench.evaluation.scoring import METRIC_NAMES
+from workbench.widgets import score_tables
 
 frame.heading("Scores", "Corpus scores with 95 % bootstrap intervals; every number carries its sacreBLEU signature.")
 here = frame.needs_runs()

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from analyses.sentences import REFERENCE, WORDS
-from workbench import frame
-from workbench.scoring import METRIC_NAMES
+from workbench.app import frame
+from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.widgets import sentence_table, translation_case
 
 INSIDE = {

@@ -5,9 +5,10 @@ from collections.abc import Collection
 
 import streamlit as st
 
-from workbench import demo, frame, plugins
-from workbench.app import health
-from workbench.widgets import job_view
+from workbench import plugins
+from workbench.app import frame, health
+from workbench.app.components import job_view
+from workbench.experiments import demo
 
 
 def add_to_demo(chosen: str, there: Collection[str]) -> None:

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from analyses.scores import METRICS
-from workbench import frame
-from workbench.scoring import METRIC_NAMES
+from workbench.app import frame
+from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.widgets import score_tables, testset_tables
 
 frame.heading("Test sets", "What the runs were tested on, what is odd about its lines, and the score of each document.")

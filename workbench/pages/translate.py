@@ -2,11 +2,12 @@
 
 import streamlit as st
 
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import document_context_input, figure_view
 from workbench.store.runs import short_names
 from workbench.views.beam_search import node_selection
 from workbench.views.interactive.tokens_table import token_table
-from workbench.widgets import beam_controls, figure_view, live, sentences_before
+from workbench.widgets import beam_controls, live
 
 Number = st.column_config.NumberColumn
 N_BEST = {
@@ -40,7 +41,7 @@ name = narrow.selectbox(
     "Run", [run.name for run in here.chosen], format_func=names.__getitem__, key="with", bind="query-params"
 )
 run = next(run for run in here.chosen if run.name == name)
-before = sentences_before.field(here, here.chosen, typed)
+before = document_context_input.field(here, here.chosen, typed)
 losses = live.has_test_losses(run)
 columns = st.columns([4, 2, 2, 2, *([2] if losses else [])])
 prefix = columns[0].text_input(
@@ -56,12 +57,12 @@ if not source:
     frame.empty("Type a sentence above.")
     st.stop()
 with frame.sentences_for_errors():
-    read = live.completed(run, sentences_before.read_by(here, run, typed, before))
+    read = live.completed(run, document_context_input.read_by(here, run, typed, before))
     search = int(beam), float(penalty), int(n_best)
     asked = live.Asked(source, prefix.strip(), *search, read, test_loss)
     found = live.translate(run, asked)
     with st.container(border=True):
-        sentences_before.say({names[run.name]: read})
+        document_context_input.say({names[run.name]: read})
         st.text(source)
         st.text(found.text or "(empty)")
     st.subheader("n-best")
@@ -88,4 +89,4 @@ with frame.sentences_for_errors():
     figure = live.tree(found, **beam_controls.options(live.steps(found)))
     points = figure_view.show_figure(figure, live.command(run, asked), key="live", selectable=True)
     own = {"source": source} if source != line else {}
-    node_selection.from_node(figure, points, "live", **own, **({sentences_before.KEY: before} if before else {}))
+    node_selection.from_node(figure, points, "live", **own, **({document_context_input.KEY: before} if before else {}))

@@ -2,11 +2,14 @@
 
 import streamlit as st
 
-from workbench import adequacy, frame, what_if
-from workbench.contexts import of_context
+from workbench import what_if
+from workbench.app import frame
+from workbench.app.components import document_context_input, page_sections
+from workbench.app.url_state import PREFIX
+from workbench.evaluation import adequacy
+from workbench.evaluation.document_context import of_context
 from workbench.store.runs import short_names
-from workbench.view import PREFIX
-from workbench.widgets import live, page_parts, sentences_before, what_if_view
+from workbench.widgets import live, what_if_view
 
 COVERED = {"attention": "Attention", "aligner": "Frozen aligner"}
 SAID = {
@@ -21,7 +24,7 @@ frame.heading(
 here = frame.needs_runs(translated=False)
 runs = what_if_view.able_runs(here.chosen)
 if not runs:
-    if not page_parts.offer_others(here, "is trained", lambda run: bool(what_if_view.able_runs([run]))):
+    if not page_sections.offer_others(here, "is trained", lambda run: bool(what_if_view.able_runs([run]))):
         frame.empty_runs("None of the runs here is trained; train one:", here.chosen, "workbench resume {}")
     st.stop()
 names = short_names(here.chosen)
@@ -32,7 +35,7 @@ typed = st.text_area(
     "Source", placeholder=line, height=80, key="source", bind="query-params",
     help="Tokenised as in the training data. Left empty: the sentence chosen in the sidebar.",
 )  # fmt: skip
-before = sentences_before.field(here, runs, typed)
+before = document_context_input.field(here, runs, typed)
 losses = any(map(live.has_test_losses, runs))
 columns = st.columns([4, 2, 2, 4, *([2] if losses else [])], vertical_alignment="bottom")
 prefix = (
@@ -57,14 +60,14 @@ continued = []
 able = of_context(runs)
 for run in runs:
     with frame.sentences_for_errors():
-        read = live.completed(run, sentences_before.read_by(here, run, typed, before)) if run in able else None
+        read = live.completed(run, document_context_input.read_by(here, run, typed, before)) if run in able else None
         search = (int(beam), float(penalty), 1, read, test_loss if live.has_test_losses(run) else None)
         free = live.translate(run, live.Asked(source, "", *search))
         forced = live.translate(run, live.Asked(source, prefix, *search)) if prefix else free
         continued.append(what_if.Continued(run, source, free, forced, read))
 if not continued:
     st.stop()
-sentences_before.say({names[one.run.name]: one.before for one in continued})
+document_context_input.say({names[one.run.name]: one.before for one in continued})
 with frame.sentences_for_errors():
     aligner, origin = adequacy.aligner_of(runs, here.view.test) if by == "aligner" else (None, "")
     what_if_view.results(what_if.table(continued, names, aligner))

@@ -2,9 +2,11 @@
 
 import streamlit as st
 
-from workbench import frame, frequencies
+from workbench.app import frame
+from workbench.app.components import figure_view, sentence_texts
+from workbench.evaluation import word_frequencies
 from workbench.store.runs import short_names
-from workbench.widgets import figure_view, ngram_tables, sentence_texts
+from workbench.widgets import ngram_tables
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 
@@ -14,8 +16,8 @@ here = frame.needs_runs()
 columns = st.columns([3, 2, 2], vertical_alignment="bottom")
 counts = columns[0].selectbox(
     "Frequencies counted in",
-    list(frequencies.COUNTED),
-    format_func=frequencies.COUNTED.__getitem__,
+    list(word_frequencies.COUNTED),
+    format_func=word_frequencies.COUNTED.__getitem__,
     key="counts",
     bind="query-params",
 )

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from core_models.settings import settings_in
-from workbench.papers.checks import check_table
-from workbench.papers.contents import Case, Check, Column, Paper, Row, Table, resolve
+from workbench.papers.arithmetic_checks import check_table
+from workbench.papers.schema import Case, Check, Column, Paper, Row, Table, resolve
 from workbench.store.runs import Run
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from workbench import ablation, frame
+from workbench.app import frame
+from workbench.app.components import figure_view
+from workbench.evaluation.scoring import METRIC_NAMES
+from workbench.experiments import ablation
 from workbench.length_costs import length_benches
-from workbench.scoring import METRIC_NAMES
 from workbench.store.runs import Run
-from workbench.widgets import figure_view
 
 HERE, SCOPE = "runs", "context_sentences"
 

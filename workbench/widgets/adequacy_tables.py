@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from workbench import adequacy
-from workbench.frame import Frame
+from workbench.app.components import sentence_texts
+from workbench.app.components.figure_view import Stamps, stamps
+from workbench.app.components.row_selection import look_at
+from workbench.app.frame import Frame
+from workbench.evaluation import adequacy
 from workbench.store.runs import Run, short_names
-from workbench.widgets import sentence_texts
-from workbench.widgets.figure_view import Stamps, stamps
-from workbench.widgets.picked import look_at
 
 MOST_SENTENCES = 500  # shown
 _COLUMNS = {

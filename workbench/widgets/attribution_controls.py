@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from workbench.app.components import forced_decoding_controls
 from workbench.attribution import BASELINES, METHODS, WHOLE
 from workbench.drawing.attribution import sums_table
 from workbench.figures.request import Request
-from workbench.widgets import inside_controls
 
 Number = st.column_config.NumberColumn
 NATS = {
@@ -40,7 +40,7 @@ def options(words: Sequence[str]) -> tuple[str, dict[str, object]]:
     if shown == "matrix":
         return shown, chosen
     names = {str(number): f"{number} {word}" for number, word in enumerate(words, 1)}
-    inside_controls.by_number("word", names)
+    forced_decoding_controls.by_number("word", names)
     if st.session_state.get("word") not in (None, WHOLE, *names):
         st.session_state["word"] = WHOLE
     word = columns[3].selectbox(

@@ -15,29 +15,29 @@ from typing import Literal
 
 import streamlit as st
 
-from workbench import basket
+from workbench.app.components import figure_view
+from workbench.app.frame import Frame, as_typed, empty, sentences_for_errors
+from workbench.export import collection
 from workbench.export.bundle import VENUES, width_at, write_bundle
 from workbench.export.files import provenance
 from workbench.export.preview import View, previews
 from workbench.export.report import report, runs_of
+from workbench.figures.from_spec import Drawn, on_paper, request_of
 from workbench.figures.registry import of_a_sentence
 from workbench.figures.spec import Recipe
-from workbench.frame import Frame, as_typed, empty, sentences_for_errors
 from workbench.plotting import theme
 from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
 from workbench.plotting.grammar import Figure
-from workbench.recipe import Drawn, on_paper, request_of
 from workbench.store import read_only
 from workbench.store.runs import Run
-from workbench.widgets import figure_view
 
 SEEN = {"paper": "On paper", "grey": "Printed in grey", "deuteranopia": "Without green (deuteranopia)"}
 
 
 def show(frame: Frame) -> None:
     """What is in the basket, or how figures get into it."""
-    path = basket.file_of(frame.root)
-    recipes = basket.read(path)
+    path = collection.file_of(frame.root)
+    recipes = collection.read(path)
     if not recipes:
         empty('The basket is empty. "Add to basket" stands below every figure.')
         return
@@ -53,7 +53,7 @@ def show(frame: Frame) -> None:
         with st.popover("Command"):
             command = ["workbench", "bundle", "figures.zip", "--runs", str(frame.root), "--venue", venue]
             st.code(shlex.join(command), language="bash", wrap_lines=True)
-        st.button("Empty the basket", on_click=_changed, args=(basket.clear, path), icon=":material/delete:",
+        st.button("Empty the basket", on_click=_changed, args=(collection.clear, path), icon=":material/delete:",
                   disabled=read_only.active())  # fmt: skip
 
 
@@ -114,11 +114,11 @@ def _buttons(path: Path, recipe: Recipe, place: int, count: int, drawn: Drawn | 
             label,
             key=f"{label}-{key}",
             on_click=_changed,
-            args=(basket.move, path, recipe, by),
+            args=(collection.move, path, recipe, by),
             disabled=ends or read_only.active(),
             icon=f":material/{icon}:",
         )
-    st.button("Remove", key=f"remove-{key}", on_click=_changed, args=(basket.remove, path, recipe),
+    st.button("Remove", key=f"remove-{key}", on_click=_changed, args=(collection.remove, path, recipe),
               icon=":material/close:", disabled=read_only.active())  # fmt: skip
     if drawn is not None:
         with st.popover("Command"):
@@ -127,7 +127,7 @@ def _buttons(path: Path, recipe: Recipe, place: int, count: int, drawn: Drawn | 
 
 def _set_width(path: Path, recipe: Recipe, key: str) -> None:
     width: Literal["column", "page"] = st.session_state[key]
-    _changed(basket.replace, path, recipe, recipe.model_copy(update={"width": width}))
+    _changed(collection.replace, path, recipe, recipe.model_copy(update={"width": width}))
 
 
 def _changed(change: Callable[..., None], path: Path, *arguments: object) -> None:

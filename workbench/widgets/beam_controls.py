@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from workbench.app.frame import as_typed
 from workbench.drawing.beams import USUAL, usual_steps
 from workbench.figures.request import Request
-from workbench.frame import as_typed
 from workbench.views.beam_search.measure import beam_difference
 
 

@@ -6,32 +6,32 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import figure_view, forced_decoding_controls, sentence_texts
 from workbench.drawing.past_future_measures import SENTENCES
 from workbench.past_future import coverage_units
 from workbench.store.runs import Run
-from workbench.widgets import figure_view, inside_controls, sentence_texts
 
 
 def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
     """The states at every step of one sentence."""
     sentence_texts.show(here)
-    figure_view.show("content-states", here.request(able, **inside_controls.target()))
+    figure_view.show("content-states", here.request(able, **forced_decoding_controls.target()))
 
 
 def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
     """Their means over the relative position."""
     left, right = st.columns([3, 3], vertical_alignment="bottom")
-    options = inside_controls.sentence_count(left, "content-sentences", SENTENCES)
-    options |= inside_controls.whose(right, "content-forced", here, able[0])
+    options = forced_decoding_controls.sentence_count(left, "content-sentences", SENTENCES)
+    options |= forced_decoding_controls.whose(right, "content-forced", here, able[0])
     figure_view.show("content-course", here.request(able, **options))
 
 
 def coverage(here: frame.Frame, able: Sequence[Run]) -> None:
     """How far each source word is covered after each step, of all runs with a model."""
-    with_models = inside_controls.with_models(here)
+    with_models = forced_decoding_controls.with_models(here)
     sentence_texts.show(here)
-    translation = inside_controls.target()
+    translation = forced_decoding_controls.target()
     options: dict[str, object] = {}
     if st.toggle("Pieces", False, key="content-pieces", bind="query-params", help="Not joined to words"):
         options["pieces"] = True

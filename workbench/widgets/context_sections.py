@@ -10,15 +10,22 @@ from dataclasses import replace
 import streamlit as st
 
 from analyses.documents import how_far
-from workbench import contrastive, frame
-from workbench.contexts import CAPSULES, Before, attending, readers
+from workbench import contrastive
+from workbench.app import frame
+from workbench.app.components import (
+    document_context_input,
+    figure_view,
+    forced_decoding_controls,
+    page_sections,
+    sentence_texts,
+)
 from workbench.drawing.context import CORRELATIONS, SHOWN, array
 from workbench.drawing.context_attention import sides
 from workbench.drawing.context_measures import SENTENCES
+from workbench.evaluation.document_context import CAPSULES, Before, attending, readers
+from workbench.evaluation.live_trace import Looked
 from workbench.figures.request import Request
-from workbench.inside import Looked
 from workbench.store.runs import Run, short_names
-from workbench.widgets import figure_view, inside_controls, page_parts, sentence_texts, sentences_before
 
 FIGURES = {
     "own": "As chosen below",
@@ -33,8 +40,8 @@ def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
     """The context's texts, then maps of capsules by iteration, then attention to the context."""
     sentence_texts.show(here)
     with frame.sentences_for_errors():
-        translation = inside_controls.target()
-        looked = inside_controls.looked_into(here, able, translation)
+        translation = forced_decoding_controls.target()
+        looked = forced_decoding_controls.looked_into(here, able, translation)
         show_context(here, looked)
         if not any(one.before is not None and one.before.there for one in looked):
             return
@@ -54,7 +61,7 @@ def show_context(here: frame.Frame, looked: Sequence[Looked]) -> None:
     """The sentences around this one, as far as any run reads, and what runs read as their translations."""
     names = short_names(here.tested)
     read = {names[one.run.name]: one.before for one in looked if one.before is not None}
-    lines = sentences_before.around(read.values())
+    lines = document_context_input.around(read.values())
     if not lines:
         st.text("This sentence begins its document, or no document is known: there is no context.")
         return
@@ -123,8 +130,8 @@ def change(here: frame.Frame, able: Sequence[Run]) -> None:
     """What leaving words and sentences of the context out does to the translation, forced live."""
     sentence_texts.show(here)
     with frame.sentences_for_errors():
-        translation = inside_controls.target()
-        looked = inside_controls.looked_into(here, able, translation)
+        translation = forced_decoding_controls.target()
+        looked = forced_decoding_controls.looked_into(here, able, translation)
         show_context(here, looked)
         there = [one.run for one in looked if one.before is not None and one.before.there]
         if there:
@@ -135,9 +142,9 @@ def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
     """How the context is routed over the test set."""
     routed = list(filter(_routes_context, able))
     if not routed:
-        page_parts.none_able(here, "routes its context to capsules", _routes_context, "qcn-reg")
+        page_sections.none_able(here, "routes its context to capsules", _routes_context, "qcn-reg")
         return
-    options = inside_controls.sentence_count(st, "context-sentences", SENTENCES)
+    options = forced_decoding_controls.sentence_count(st, "context-sentences", SENTENCES)
     figure_view.show("context-corpus", here.request(routed, **options))
     figure_view.show("context-distances", here.request(routed, **options))
 
@@ -174,7 +181,7 @@ def pronouns(here: frame.Frame, able: Sequence[Run]) -> None:
 def _scrub(request: Request, options: dict[str, object], count: int, free: bool) -> None:
     """The iteration is a slider: the three rows of one iteration, or those of all."""
     steps = [*map(str, range(count)), "all"]
-    chosen = inside_controls.slider(st, "Iteration", "iteration", steps, str(count - 1)) if free else "all"
+    chosen = forced_decoding_controls.slider(st, "Iteration", "iteration", steps, str(count - 1)) if free else "all"
     figure_view.show(
         "context-routing",
         replace(

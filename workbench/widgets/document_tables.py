@@ -9,14 +9,14 @@ import pandas as pd
 import streamlit as st
 
 from workbench import documents
-from workbench.contexts import of_context, reads_after, reads_translations
-from workbench.frame import Frame, as_typed, page_file
-from workbench.scoring import METRIC_NAMES, Counting
+from workbench.app.components import stepper
+from workbench.app.components.figure_view import Stamps, stamps
+from workbench.app.components.row_selection import look_at
+from workbench.app.components.stepper import put
+from workbench.app.frame import Frame, as_typed, page_file
+from workbench.evaluation.document_context import of_context, reads_after, reads_translations
+from workbench.evaluation.scoring import METRIC_NAMES, Counting
 from workbench.store.runs import Run, short_names
-from workbench.widgets import stepper
-from workbench.widgets.figure_view import Stamps, stamps
-from workbench.widgets.picked import look_at
-from workbench.widgets.stepper import put
 
 Number = st.column_config.NumberColumn
 

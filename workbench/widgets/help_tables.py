@@ -8,9 +8,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from workbench import frame
-from workbench.app import health
-from workbench.glossary import Formula, Term
+from workbench.app import frame, health
+from workbench.app.glossary import Formula, Term
 from workbench.jobs import queue
 
 KEYS = {

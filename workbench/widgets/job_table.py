@@ -10,10 +10,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from workbench.frame import as_typed, sentences_for_errors
+from workbench.app.components import job_view
+from workbench.app.frame import as_typed, sentences_for_errors
 from workbench.jobs import queue as jobs
 from workbench.jobs.queue import Job
-from workbench.widgets import job_view
 
 _CHOSEN = "job"
 _COLUMNS = {

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from workbench.contexts import Before, given, own_outputs
-from workbench.inside import opened, stamp
+from workbench.evaluation.document_context import Before, given, own_outputs
+from workbench.evaluation.live_trace import opened, stamp
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ import json
 import pandas as pd
 import streamlit as st
 
+from workbench.app.components import figure_view
+from workbench.app.components.stepper import put
+from workbench.app.frame import as_typed
 from workbench.drawing import words
 from workbench.figures.request import Request
-from workbench.frame import as_typed
-from workbench.widgets import figure_view
-from workbench.widgets.stepper import put
 
 _MOST = 200
 _COLUMNS = {

@@ -9,18 +9,19 @@ import pandas as pd
 import streamlit as st
 
 from analyses.sentences import REFERENCE, SOURCE
-from workbench import ablation
-from workbench import frame as frames
+from workbench.app import frame as frames
+from workbench.app.components import figure_view, sentence_texts
+from workbench.app.frame import Frame, as_typed, empty, empty_runs, sentences_for_errors
+from workbench.evaluation.result_cache import paths
+from workbench.evaluation.scoring import METRIC_NAMES
+from workbench.experiments import ablation
 from workbench.export.latex import beside_latex
-from workbench.frame import Frame, as_typed, empty, empty_runs, sentences_for_errors
-from workbench.kept_results import paths
-from workbench.papers import beside, presets
-from workbench.papers.contents import Paper, Table
-from workbench.papers.ours import OURS, SPEEDS, ours, to_make
+from workbench.papers import comparison, presets
+from workbench.papers.our_results import OURS, SPEEDS, ours, to_make
 from workbench.papers.presets import Preset
-from workbench.scoring import METRIC_NAMES
+from workbench.papers.schema import Paper, Table
 from workbench.store.runs import Run
-from workbench.widgets import figure_view, sentence_texts, translation_case
+from workbench.widgets import translation_case
 
 Text = st.column_config.TextColumn
 Number = st.column_config.NumberColumn
@@ -88,7 +89,7 @@ def show_table(preset: Preset, table: Table, here: Frame) -> None:
     found = pd.DataFrame(columns=OURS)
     with sentences_for_errors():
         found = _ours(_stamps(runs, test), f"{preset.paper}/{table.id}", test, table, runs)
-    rows = beside.printed(table, found)
+    rows = comparison.printed(table, found)
     printed = {
         column.label: Text(column.label, alignment="right", help=column.unit or None) for column in table.columns
     }
@@ -112,7 +113,7 @@ def show_table(preset: Preset, table: Table, here: Frame) -> None:
     )
     notes = [f"{row.label}: {row.note}." for row in table.rows if row.note]
     if len(found):
-        notes.insert(0, f"Ours is of other data than the paper's and no reproduction: {beside.origins(found)}.")
+        notes.insert(0, f"Ours is of other data than the paper's and no reproduction: {comparison.origins(found)}.")
     if notes:
         st.caption(as_typed(" ".join(notes)))
     if len(found):
@@ -124,14 +125,14 @@ def show_table(preset: Preset, table: Table, here: Frame) -> None:
 def _show_ours(preset: Preset, table: Table, found: pd.DataFrame) -> None:
     """Each number of ours with the printed ones of its measure, where it is from and what is not as printed."""
     st.subheader("Ours beside printed")
-    lines = beside.beside(table, found)
+    lines = comparison.beside(table, found)
     order = [name for name in _OURS if _filled(lines[name])]
     st.dataframe(
         lines, hide_index=True, column_config=_OURS, column_order=order, placeholder="",
         key=f"ours-{preset.paper}-{table.id}", alt=f"{preset.title}: ours beside what is printed",
     )  # fmt: skip
     with st.expander("LaTeX table"):
-        st.code(beside_latex(lines, beside.origins(found)), language="latex", wrap_lines=True)
+        st.code(beside_latex(lines, comparison.origins(found)), language="latex", wrap_lines=True)
 
 
 def _stamps(runs: Sequence[Run], test: str) -> figure_view.Stamps:

@@ -12,15 +12,15 @@ import pandas as pd
 import streamlit as st
 
 from analyses.attention import joined
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import figure_view, forced_decoding_controls, page_sections, sentence_texts
+from workbench.app.components.row_selection import look_at
 from workbench.drawing.past_future import iterations
 from workbench.drawing.past_future_measures import RANKED, SENTENCES, remainder_table
+from workbench.evaluation.gold_alignments import has_truth
 from workbench.figures.request import Request
 from workbench.past_future import guided, has_bags, options_of
 from workbench.store.runs import Run
-from workbench.true_links import has_truth
-from workbench.widgets import figure_view, inside_controls, page_parts, sentence_texts
-from workbench.widgets.picked import look_at
 
 PRESENT = {"out": "Left out", "future": "FUTURE"}
 MOST_SENTENCES = 500  # shown
@@ -40,7 +40,7 @@ _COLUMNS = {
 def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
     """Maps, a strip and life lines of one sentence; iteration and step are sliders that all figures follow."""
     sentence_texts.show(here)
-    translation = inside_controls.target()
+    translation = forced_decoding_controls.target()
     columns = st.columns(3, vertical_alignment="bottom")
     pieces = columns[0].toggle("Pieces", False, key="pieces", bind="query-params", help="Not joined to words")
     signed = columns[1].toggle("PAST − FUTURE", False, key="signed", bind="query-params")
@@ -50,7 +50,7 @@ def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
         help="Instead of their groups; of runs that route to as many",
     )  # fmt: skip
     with frame.sentences_for_errors():
-        looked = inside_controls.looked_into(here, able, translation)
+        looked = forced_decoding_controls.looked_into(here, able, translation)
         sides = [list(looked[0].source), list(looked[0].target)]
         sources, targets = sides if pieces else map(joined, sides)
         request = here.request(able, **translation, **({"pieces": True} if pieces else {}))
@@ -66,10 +66,10 @@ def _scrub(
     iteration = "last"
     if count > 1:
         steps = [*map(str, range(1, count)), "last"]
-        iteration = inside_controls.slider(left, "Iteration r", "iteration", steps, "last")
-    step = inside_controls.slider(right, "Step t", "step", ["all", *map(str, range(len(targets)))])
+        iteration = forced_decoding_controls.slider(left, "Iteration r", "iteration", steps, "last")
+    step = forced_decoding_controls.slider(right, "Step t", "step", ["all", *map(str, range(len(targets)))])
     if step != "all":
-        inside_controls.marked(targets, int(step), True)
+        forced_decoding_controls.marked(targets, int(step), True)
     chosen = {name: value for name, value in (("iteration", iteration), ("step", step)) if value not in ("all", "last")}
     whole = replace(request, options={**request.options, **chosen})
     figure_view.show("past-future", replace(whole, options={**whole.options, **maps}))
@@ -92,8 +92,8 @@ def _places(option: str, label: str, tokens: Sequence[str], key: str, otherwise:
 def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
     """When words flip, and what the bags of words foretell."""
     left, right = st.columns([3, 3], vertical_alignment="bottom")
-    options = inside_controls.sentence_count(left, "forced-sentences", SENTENCES)
-    options |= inside_controls.whose(right, "forced", here, able[0])
+    options = forced_decoding_controls.sentence_count(left, "forced-sentences", SENTENCES)
+    options |= forced_decoding_controls.whose(right, "forced", here, able[0])
     figure_view.show("past-future-course", here.request(able, **options))
     figure_view.show("flip-times", here.request(able, **options))
     with_bags = [run for run in able if has_bags(run)]
@@ -101,12 +101,12 @@ def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
         figure_view.show("overlap", here.request(with_bags, **options))
     else:
         said = "predicts bags of words, of which overlap rates are made"
-        page_parts.none_able(here, said, has_bags, "gdr-bow-bca")
+        page_sections.none_able(here, said, has_bags, "gdr-bow-bca")
 
 
 def truth(here: frame.Frame) -> None:
     """Against true links, beside rules that need no model: masses, coverage, attention."""
-    able = inside_controls.with_models(here)
+    able = forced_decoding_controls.with_models(here)
     if not has_truth(able[0], here.view.test):
         frame.empty(
             f"The test set {here.view.test!r} does not say which words belong together; the controlled corpus does. "
@@ -115,7 +115,7 @@ def truth(here: frame.Frame) -> None:
         )
         return
     left, right, last = st.columns([3, 3, 2], vertical_alignment="bottom")
-    options = inside_controls.sentence_count(left, "forced-sentences", SENTENCES)
+    options = forced_decoding_controls.sentence_count(left, "forced-sentences", SENTENCES)
     probe = last.toggle(
         "Ask a probe", False, key="probe", bind="query-params",
         help="What a small network that is taught the truth can read in each run's states; a minute a run",
@@ -139,7 +139,7 @@ def _remainders(key: tuple[object, ...], _request: Request) -> pd.DataFrame:
 def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
     """Sentences with FUTURE left at the end; a click on one looks at it."""
     left, right, last = st.columns([3, 3, 2], vertical_alignment="bottom")
-    options = inside_controls.sentence_count(left, "forced-sentences", SENTENCES)
+    options = forced_decoding_controls.sentence_count(left, "forced-sentences", SENTENCES)
     by = right.segmented_control(
         "Rank by", list(RANKED), format_func=lambda name: RANKED[name].capitalize(), default="left", required=True,
         key="ranked", bind="query-params",

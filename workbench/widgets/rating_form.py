@@ -13,10 +13,10 @@ import streamlit as st
 
 from analyses.ratings import QUALITIES
 from workbench import rating
-from workbench.frame import as_typed
+from workbench.app.components import stepper, word_diff
+from workbench.app.frame import as_typed
 from workbench.rating import Item, Mark, Study
 from workbench.store.runs import RunError
-from workbench.widgets import stepper, word_diff
 
 _WORDS = {"over": "Over-translated: translated more often than it stands there", "under": "Under-translated: left out"}
 _NOTICE = "rating-notice"

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from workbench import frame, rating, rating_tables
+from workbench import rating, rating_tables
+from workbench.app import frame
+from workbench.app.components import figure_view, upload
 from workbench.export.csv_cells import csv_text
 from workbench.figures.request import Request
 from workbench.rating import Study
-from workbench.widgets import figure_view, uploads
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -71,7 +72,7 @@ def show(here: frame.Frame, study: Study) -> None:
     left.text(f"{len(study.items)} sentences of {study.test}; " + (_said(rows) or "nobody has begun."))
     with right.popover("Bring in ratings"):
         st.caption("A CSV file: a form that was filled in, or an export. A row a rater, sentence and translation.")
-        uploads.take_in(["csv"], f"ratings-{study.name}", lambda file: _brought(study, file))
+        upload.take_in(["csv"], f"ratings-{study.name}", lambda file: _brought(study, file))
     if st.toggle("Unblind: say which system is which", False, key="unblind"):
         _unblinded(here, rating.open_study(here.root, study.name))
 

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import streamlit as st
 
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import figure_view, forced_decoding_controls, sentence_texts
 from workbench.drawing.routing import assignments
 from workbench.drawing.routing_measures import MOST_CHECKPOINTS, OVER_TRAINING, SENTENCES, corpus_table
 from workbench.figures.request import Request
 from workbench.routing import checkpoints
 from workbench.store.runs import Run
-from workbench.widgets import figure_view, inside_controls, sentence_texts
 
 ORDERS = {"natural": "By number", "sorted": "Sorted by layer"}
 FORMULAS = {"corrected": "Corrected", "printed": "As printed"}
@@ -45,9 +45,9 @@ def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
         "Growth", False, key="growth", bind="query-params", help="Of the maps: since the iteration before"
     )
     layers = columns[2].toggle("Each layer by itself", False, key="layers", bind="query-params")
-    translation = inside_controls.target()
+    translation = forced_decoding_controls.target()
     with frame.sentences_for_errors():
-        looked = inside_controls.looked_into(here, able, translation)
+        looked = forced_decoding_controls.looked_into(here, able, translation)
         tokens = list(looked[0].source if side == "encoder" else looked[0].target)
         iterations = min(len(assignments(run, one, side)) for run, one in zip(able, looked, strict=True))
         shown = {**translation, **({"side": side} if side != "encoder" else {})}
@@ -62,11 +62,11 @@ def _scrub(
     left, right = st.columns([2, 5])
     first = 2 if maps.get("difference") else 1
     steps = ["all", *map(str, range(first, iterations + 1))]
-    iteration = inside_controls.slider(left, "Iteration r", "iteration", steps)
+    iteration = forced_decoding_controls.slider(left, "Iteration r", "iteration", steps)
     places = map(str, range(len(tokens)))
-    position = inside_controls.slider(right, "Position t (mean: over all)", "position", ["mean", *places])
+    position = forced_decoding_controls.slider(right, "Position t (mean: over all)", "position", ["mean", *places])
     if position != "mean":
-        inside_controls.marked(tokens, int(position), request.options.get("side", "encoder") == "decoder")
+        forced_decoding_controls.marked(tokens, int(position), request.options.get("side", "encoder") == "decoder")
     chosen = {name: value for name, value in (("iteration", iteration), ("position", position))
               if value not in ("all", "mean")}  # fmt: skip
     for name, others in (("routing-maps", maps), ("routing-curves", curves), ("routing-along", {})):
@@ -76,7 +76,7 @@ def _scrub(
 def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     """The measures over a test set, with intervals, and their table."""
     columns = st.columns([3, 3, 2, 2], vertical_alignment="bottom")
-    sentences = inside_controls.sentence_count(columns[0], "routed-sentences", SENTENCES)
+    sentences = forced_decoding_controls.sentence_count(columns[0], "routed-sentences", SENTENCES)
     formula = columns[1].segmented_control(
         "Equations 17 and 18", list(FORMULAS), format_func=FORMULAS.__getitem__, default="corrected", required=True,
         key="formula", bind="query-params",
@@ -100,7 +100,7 @@ def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
 
 def learned(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     """The trained run beside its own beginning and beside votes that cannot agree."""
-    sentences = inside_controls.sentence_count(st, "routed-sentences", SENTENCES)
+    sentences = forced_decoding_controls.sentence_count(st, "routed-sentences", SENTENCES)
     figure_view.show("routing-learned", here.request(able, **_side(side), **sentences))
 
 
@@ -114,7 +114,7 @@ def health(here: frame.Frame, able: Sequence[Run], side: str) -> None:
             f"workbench train em-routing --data DATA --out {shlex.quote(str(here.root))}/NAME --set keep_every=100",
         )
     if kept:
-        sentences = inside_controls.sentence_count(st, "routed-checkpoints", OVER_TRAINING)
+        sentences = forced_decoding_controls.sentence_count(st, "routed-checkpoints", OVER_TRAINING)
         figure_view.show("routing-health", here.request(kept, **_side(side), **sentences))
 
 

@@ -6,9 +6,10 @@ import shlex
 
 import streamlit as st
 
-from workbench import overview, view
+from workbench.app import url_state
+from workbench.app.frame import Frame, as_typed, empty
+from workbench.evaluation import run_table
 from workbench.figures.request import looks
-from workbench.frame import Frame, as_typed, empty
 from workbench.plotting import theme
 
 _COLUMNS = {
@@ -28,7 +29,7 @@ _COLUMNS = {
 def show(frame: Frame) -> None:
     """The table, the broken runs with their reasons."""
     with st.spinner("Reading the runs"):
-        table = overview.runs_table(frame.runs, frame.view.test)
+        table = run_table.runs_table(frame.runs, frame.view.test)
     usable = table[table["problem"] == ""].reset_index(drop=True)
     styles = looks(frame.chosen)
     usable.insert(0, "line", [_swatch(styles[name]) if name in styles else None for name in usable["run"]])
@@ -62,7 +63,7 @@ def show(frame: Frame) -> None:
 
 def _offer_to_score(frame: Frame, without: set[str]) -> None:
     """The command that counts the scores which a page should not wait for."""
-    runs = overview.unscored([run for run in frame.runs if run.name in without], frame.view.test)
+    runs = run_table.unscored([run for run in frame.runs if run.name in without], frame.view.test)
     if runs:
         command = ["workbench", "evaluate", *(run.reference for run in runs), "--test", frame.view.test]
         empty(
@@ -74,9 +75,9 @@ def _offer_to_score(frame: Frame, without: set[str]) -> None:
 def select(key: str, names: list[str]) -> None:
     """Choose the runs of the selected rows."""
     rows = st.session_state[key]["selection"]["rows"]
-    if len(rows) > view.MOST_RUNS:
-        st.toast(f"At most {view.MOST_RUNS} runs are shown at once; the first {view.MOST_RUNS} are taken.")
-    st.session_state["runs"] = [names[row] for row in sorted(rows)[: view.MOST_RUNS]]
+    if len(rows) > url_state.MOST_RUNS:
+        st.toast(f"At most {url_state.MOST_RUNS} runs are shown at once; the first {url_state.MOST_RUNS} are taken.")
+    st.session_state["runs"] = [names[row] for row in sorted(rows)[: url_state.MOST_RUNS]]
 
 
 def _swatch(style: theme.SeriesStyle) -> str:

@@ -10,13 +10,14 @@ import pandas as pd
 import streamlit as st
 
 from analyses.scores import PRESETS
-from workbench import across_tests, scoring
+from workbench import across_tests
+from workbench.app.components import figure_view
+from workbench.app.components.figure_view import Stamps, stamps
+from workbench.app.frame import Frame, as_typed
+from workbench.evaluation import scoring
+from workbench.evaluation.scoring import METRIC_NAMES, Counting
 from workbench.export.latex import score_table_latex
-from workbench.frame import Frame, as_typed
-from workbench.scoring import METRIC_NAMES, Counting
 from workbench.store.runs import Run, short_names
-from workbench.widgets import figure_view
-from workbench.widgets.figure_view import Stamps, stamps
 
 METHOD_NAMES = {
     "bootstrap": "Bootstrap",

@@ -16,11 +16,11 @@ import streamlit as st
 
 from analyses.sentences import REFERENCE, SENTENCE, SOURCE, Sentences, select
 from workbench import segments
+from workbench.app.components import figure_view, upload
+from workbench.app.components.row_selection import look_at
+from workbench.app.frame import whole_number_bind
 from workbench.figures.request import Request
-from workbench.frame import whole_number_bind
 from workbench.store import segment_annotations
-from workbench.widgets import figure_view, uploads
-from workbench.widgets.picked import look_at
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -55,7 +55,7 @@ def add_annotations(root: Path, test: str, segments: int) -> None:
     def keep(given: UploadedFile) -> str:
         return f"Kept as {segment_annotations.save(root, test, given.name, given.getvalue(), segments)}."
 
-    uploads.take_in([ending[1:] for ending in segment_annotations.ENDINGS], f"annotations-{test}", keep)
+    upload.take_in([ending[1:] for ending in segment_annotations.ENDINGS], f"annotations-{test}", keep)
 
 
 def chosen_rows(sentences: Sentences) -> np.ndarray:

@@ -6,11 +6,11 @@ import pandas as pd
 import streamlit as st
 
 from workbench import testsets
-from workbench.frame import Frame
-from workbench.scoring import METRIC_NAMES, Counting
+from workbench.app.components.figure_view import Stamps, stamps
+from workbench.app.components.row_selection import look_at
+from workbench.app.frame import Frame
+from workbench.evaluation.scoring import METRIC_NAMES, Counting
 from workbench.store.runs import Run, short_names
-from workbench.widgets.figure_view import Stamps, stamps
-from workbench.widgets.picked import look_at
 
 Number = st.column_config.NumberColumn
 MOST_LINES = 500  # shown; a test set with more of them is not a matter of single lines

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import streamlit as st
 
 from analyses.sentences import REFERENCE, SOURCE, word_diff
+from workbench.app.components import word_diff as diff_view
+from workbench.app.frame import as_typed
 from workbench.export.latex import case_latex
-from workbench.frame import as_typed
-from workbench.widgets import word_diff as diff_view
 
 
 def show(texts: Mapping[str, str], base: str, notes: Mapping[str, str] | None = None) -> None:

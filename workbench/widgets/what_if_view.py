@@ -12,11 +12,11 @@ import streamlit as st
 
 from analyses.sentences import word_diff
 from workbench import what_if
-from workbench.frame import as_typed
+from workbench.app.components import word_diff as diff_view
+from workbench.app.frame import as_typed
+from workbench.app.url_state import PREFIX
 from workbench.store.runs import Run
-from workbench.view import PREFIX
 from workbench.what_if import Continued
-from workbench.widgets import word_diff as diff_view
 
 Number = st.column_config.NumberColumn
 _COLUMNS = {

@@ -4,7 +4,8 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from tests.workbench.papers.written_runs import written_run
-from workbench import cli, scoring
+from workbench import cli
+from workbench.evaluation import scoring
 from workbench.export.latex import case_latex, score_table_latex
 
 NAMES = {"a_b": 12, "better": 1}  # runs, and how many of their sentences are spoiled

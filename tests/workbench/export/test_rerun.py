@@ -14,12 +14,12 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from workbench import cli, recipe
+from workbench import cli
 from workbench.export.bundle import write_bundle
 from workbench.export.files import save, table_digest
+from workbench.export.redraw import draw_again, read_made
 from workbench.export.report import report
-from workbench.export.rerun import draw_again, read_made
-from workbench.figures import spec
+from workbench.figures import from_spec, spec
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.plotting.grammar import Figure
@@ -173,7 +173,7 @@ def test_a_path_in_a_file_of_somebody_else_is_not_read(labelled, demo_runs, tmp_
 
 def test_commands_take_the_file_by_its_option(labelled, demo_runs, tmp_path):
     path, request = labelled
-    one = recipe.Drawn(spec.recipe_of("length-scores", request), request, draw("length-scores", request))
+    one = from_spec.Drawn(spec.recipe_of("length-scores", request), request, draw("length-scores", request))
     file = save(one.figure, tmp_path / "old.json")
     write_bundle([one], tmp_path / "paper")
     manifest = tmp_path / "paper" / "manifest.json"

@@ -14,12 +14,12 @@ from tests.workbench.papers.written_runs import written_run
 from workbench.export.bundle import write_bundle
 from workbench.export.latex import beside_latex, case_latex, score_table_latex
 from workbench.export.tex import comment, document, packages, remarks, tex_text
+from workbench.figures.from_spec import Drawn
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe
-from workbench.papers.beside import beside, origins
-from workbench.papers.ours import ours
-from workbench.papers.reading import library
-from workbench.recipe import Drawn
+from workbench.papers.comparison import beside, origins
+from workbench.papers.load import library
+from workbench.papers.our_results import ours
 
 NAMES = [r"a_b%c&d#e", r"$x^2$~\y", "{gdr--bow}", "<s>|</s>", "``l'' ?`!`", "λ→0.5 ≥ Δ−1 ∗"]
 ACCENTS = "Čeština für ąłß…"  # set in fonts that pdftotext cannot always read back

@@ -13,10 +13,10 @@ from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_pag
 from tests.workbench.papers.written_runs import seeded, written_run
 from workbench import notebook
 from workbench.drawing.alignment import compared_table
-from workbench.evaluation import prepared_of
+from workbench.evaluation.result_cache import ALIGNMENT_ERROR, kept
+from workbench.evaluation.translate import prepared_of
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.kept_results import ALIGNMENT_ERROR, kept
 from workbench.store.runs import RunError, open_run
 
 NAMES = ("transformer", "future-cost-2")

@@ -8,8 +8,8 @@ import pytest
 import core_models
 from core_models.attribution import attribute
 from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, texts, traces
-from workbench import evaluation
 from workbench.attribution import explain, sums
+from workbench.evaluation import translate
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
@@ -68,7 +68,7 @@ def test_the_matrix_has_a_row_for_each_word_on_one_scale(pair):
 
 def test_a_taught_run_is_complete_for_every_word_of_its_own_output(taught_run, tmp_path):
     run = open_run(shutil.copytree(taught_run.folder, tmp_path / "taught"))
-    evaluation.translate_test(run, evaluation.test_set(taught_run, "test")[0])
+    translate.translate_test(run, translate.test_set(taught_run, "test")[0])
     found = explain(run, "test", 0, {}, every_word=True)
     table = sums([found], {run.name: "taught"})
     detail = run.translations("test").details[0]

@@ -7,13 +7,13 @@ import shutil
 import pytest
 
 from tests.workbench.pages.app_pages import codes, open_page, texts
-from workbench import basket
+from workbench.app.frame import Frame, as_typed
+from workbench.app.url_state import ViewState
+from workbench.export import collection
 from workbench.figures.drawing import draw
+from workbench.figures.from_spec import Drawn, request_of
 from workbench.figures.spec import Recipe
-from workbench.frame import Frame, as_typed
-from workbench.recipe import Drawn, request_of
 from workbench.store.runs import list_runs
-from workbench.view import ViewState
 from workbench.widgets.basket_view import reported
 
 BLEU = Recipe(drawing="scores", runs=("demo/transformer",), options={"metrics": ["bleu"]})
@@ -22,7 +22,7 @@ TER = Recipe(drawing="scores", runs=("demo/future-cost-1",), options={"metrics":
 
 @pytest.fixture
 def path(with_demo):
-    return basket.file_of(with_demo)
+    return collection.file_of(with_demo)
 
 
 def _metrics(at) -> list[str]:
@@ -46,22 +46,22 @@ def test_every_figure_can_be_put_in_as_it_is_shown(path):
     wanted = {"runs": ["demo/transformer", "demo/future-cost-2"], "sentence": "5"}
     at = open_page("beam_trees", **wanted)
     at.button(key="basket-beam-trees-").click().run()
-    (found,) = basket.read(path)
+    (found,) = collection.read(path)
     assert (found.drawing, found.runs, found.sentence, found.width) == ("beam-trees", tuple(wanted["runs"]), 5, "")
     at.segmented_control(key="width-beam-trees--page").set_value("column").run()
     at.button(key="basket-beam-trees-").click().run()
-    assert [one.width for one in basket.read(path)] == ["", "column"]
+    assert [one.width for one in collection.read(path)] == ["", "column"]
     at = open_page("scores", runs=wanted["runs"], metrics=["TER"])
     at.button(key="basket-scores-").click().run()
     at.button(key="basket-scores-").click().run()
-    (*_, last) = basket.read(path)
-    assert len(basket.read(path)) == 3, "the same figure again is no other"
+    (*_, last) = collection.read(path)
+    assert len(collection.read(path)) == 3, "the same figure again is no other"
     assert last.options == {"metrics": ["ter"]}
 
 
 def test_figures_are_shown_as_on_paper_in_their_order(path):
     for recipe in (TER, BLEU):
-        basket.add(path, recipe)
+        collection.add(path, recipe)
     at = open_page("basket")
     assert _metrics(at) == ["ter", "bleu"]
     assert len(at.image) == 6
@@ -70,12 +70,12 @@ def test_figures_are_shown_as_on_paper_in_their_order(path):
     assert _downloads(at) == {"Download bundle": True, "Download report": True}
     assert at.button(key=f"Up-{TER.key}").disabled
     at.button(key=f"Down-{TER.key}").click().run()
-    assert basket.read(path) == [BLEU, TER]
+    assert collection.read(path) == [BLEU, TER]
     assert _metrics(at) == ["bleu", "ter"]
     at.button(key=f"remove-{BLEU.key}").click().run()
-    assert basket.read(path) == [TER]
+    assert collection.read(path) == [TER]
     at.segmented_control(key=f"width-{TER.key}").set_value("column").run()
-    assert [one.width for one in basket.read(path)] == ["column"]
+    assert [one.width for one in collection.read(path)] == ["column"]
     assert not at.exception
 
 
@@ -93,7 +93,7 @@ def test_the_report_is_of_the_figures_where_no_chosen_run_has_translated_anythin
 
 def test_a_figure_that_cannot_be_drawn_any_more_says_why_and_keeps_the_bundle_back(path, with_demo):
     for recipe in (TER, BLEU):
-        basket.add(path, recipe)
+        collection.add(path, recipe)
     shutil.rmtree(with_demo / "demo" / "future-cost-1")
     at = open_page("basket")
     assert any(as_typed("there is no run 'demo/future-cost-1' below") in error.value for error in at.error)

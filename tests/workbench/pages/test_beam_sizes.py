@@ -10,8 +10,9 @@ from sacrebleu.metrics import BLEU
 
 import core_models
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, traces
-from workbench import beam_sizes, evaluation
+from workbench import beam_sizes
 from workbench.drawing.beam_sizes import sizes_table
+from workbench.evaluation import translate
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
@@ -25,8 +26,8 @@ def measured(taught_run, tmp_path_factory):
     """A copy of a run that ends its sentences, translated and measured."""
     folder = tmp_path_factory.mktemp("runs") / "taught" / "transformer"
     run = open_run(shutil.copytree(taught_run.folder, folder))
-    test, _ = evaluation.test_set(taught_run, "test")
-    evaluation.translate_test(run, test)
+    test, _ = translate.test_set(taught_run, "test")
+    translate.translate_test(run, test)
     beam_sizes.measure(run, test, SIZES, short_words=7, most_short=4, most_nodes=300)
     return run
 

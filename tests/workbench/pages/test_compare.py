@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
-from workbench import buckets, cli, scoring
+from workbench import cli
+from workbench.evaluation import bucketed_scores, scoring
 from workbench.store import segment_annotations
 from workbench.store.runs import training_table
 from workbench.widgets.score_tables import METHOD_NAMES
@@ -79,8 +80,8 @@ def test_one_run_has_scores_but_no_test(with_demo):
 
 
 def test_lengths_draw_scores_differences_and_output_lengths(runs):
-    grouping = buckets.Grouping("reference", "quantiles:4")
-    scores, differences, _ = buckets.tables(runs, "test", grouping, "chrf", "demo/transformer")
+    grouping = bucketed_scores.Grouping("reference", "quantiles:4")
+    scores, differences, _ = bucketed_scores.tables(runs, "test", grouping, "chrf", "demo/transformer")
     asked = {"scheme": "4 quantiles", "metric": "chrF", "measure": "reference length"}
     at = open_page("lengths", **asked)
     (by_score,) = charts(at)
@@ -109,8 +110,8 @@ def test_buckets_by_label_take_the_files_beside_the_runs(runs, with_demo):
     first = charts(at)[0]
     assert "domain" in axis_titles(first)
     assert any(code.endswith("length-scores.pdf") and "domain.txt" in code for code in codes(at))
-    scores, _, _ = buckets.tables(
-        runs, "test", buckets.Grouping(labels=str(with_demo / "annotations/test/domain.txt")), "bleu"
+    scores, _, _ = bucketed_scores.tables(
+        runs, "test", bucketed_scores.Grouping(labels=str(with_demo / "annotations/test/domain.txt")), "bleu"
     )
     rows = scores[scores["system"] == "demo/transformer"]
     assert rows["n"].tolist() == [20, 10]

@@ -8,11 +8,11 @@ from analyses import context_routing
 from tests.workbench.test_drawing_files import check_printed_command
 from workbench.attribution import explain
 from workbench.context_routing import measured
-from workbench.contexts import before, of_another_document, rows_before
 from workbench.drawing.context_measures import measures_table
+from workbench.evaluation.document_context import before, of_another_document, rows_before
+from workbench.evaluation.live_trace import look
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.inside import look
 from workbench.store.runs import RunError, open_run
 from workbench.store.translations import TestSet
 

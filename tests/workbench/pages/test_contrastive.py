@@ -17,8 +17,9 @@ from analyses.contrastive import majority as contrastive_majority
 from analyses.proportions import wilson
 from tests.bad_input.test_fuzzing import bounded, sentences
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, texts, traces
-from workbench import cli, contrastive, evaluation
+from workbench import cli, contrastive
 from workbench.contrastive_items import controlled_items
+from workbench.evaluation import translate
 from workbench.figures.contrastive import contrastive_accuracy
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
@@ -248,7 +249,7 @@ def test_offline_an_item_is_scored_as_in_its_document(offline_run, tmp_path):
     run = open_run(shutil.copytree(offline_run.folder, tmp_path / "san"))
     items = [item for item in controlled_items(offline_run) if item.context_after][:3]
     contrastive.measure(run, items, "some", "chosen")
-    (text, _), translator = evaluation.test_set(offline_run, "test"), core_models.load(run.folder)
+    (text, _), translator = translate.test_set(offline_run, "test"), core_models.load(run.folder)
     inside = translator.score(text.sources, text.references, text.documents)
     for item, one in zip(items, contrastive.read(run, "some").scored, strict=True):
         (alone,) = translator.score([item.source], [item.right], contexts=[list(item.context[:-3:-1])])

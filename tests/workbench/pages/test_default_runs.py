@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, texts
-from workbench import view
-from workbench.frame import as_typed
+from workbench.app import url_state
+from workbench.app.frame import as_typed
 from workbench.store.runs import Run, open_run
 
 
-def shown(at) -> view.ViewState:
+def shown(at) -> url_state.ViewState:
     return at.session_state["_frame"].view
 
 
@@ -70,7 +70,7 @@ def test_a_run_that_ends_while_the_app_is_open_counts_as_finished(unfinished, wi
 @pytest.fixture
 def many(with_demo) -> Path:
     """More finished runs than are shown at once, in the folder of the demo."""
-    for number in range(view.MOST_RUNS):
+    for number in range(url_state.MOST_RUNS):
         copied = with_demo / "demo" / f"copy-{number}"
         shutil.copytree(with_demo / "demo" / "future-cost-1", copied, copy_function=os.link)
     return with_demo
@@ -88,7 +88,7 @@ def test_a_page_offers_the_run_of_the_folder_that_has_what_the_chosen_ones_lack(
     run = request.getfixturevalue(fixture)
     shutil.copytree(run.folder, many / "demo" / system)
     name, test = f"demo/{system}", {"test": "test"}
-    shown_first = ["demo/transformer", *(f"demo/copy-{number}" for number in range(view.MOST_RUNS - 1))]
+    shown_first = ["demo/transformer", *(f"demo/copy-{number}" for number in range(url_state.MOST_RUNS - 1))]
     at = open_page(page, runs=shown_first, **test)
     assert any(name in text for text in texts(at))
     assert not any("train" in code for code in codes(at)), "what is there needs no training"

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from core_models.translator import Translation
 from tests.workbench.pages.app_pages import APP, charts, codes, open_page, read_as_markdown, runs_of, texts
-from workbench.frame import as_typed
+from workbench.app.frame import as_typed
 from workbench.store.runs import open_run
 from workbench.store.translation_writer import write_translations
 from workbench.store.translations import TestSet as TestedOn

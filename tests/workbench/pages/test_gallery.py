@@ -8,15 +8,15 @@ import pytest
 
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, heat_maps, open_page, texts, traces
 from tests.workbench.papers.written_runs import written_run
-from workbench.contexts import rows_before
+from workbench.app.components import figure_view
+from workbench.evaluation.document_context import rows_before
+from workbench.evaluation.live_trace import look
+from workbench.evaluation.result_cache import ALIGNMENT_ERROR, digests, keep
 from workbench.figures.request import Request
-from workbench.inside import look
-from workbench.kept_results import ALIGNMENT_ERROR, digests, keep
-from workbench.papers import beside, presets
-from workbench.papers.ours import ours
-from workbench.papers.reading import library
+from workbench.papers import comparison, presets
+from workbench.papers.load import library
+from workbench.papers.our_results import ours
 from workbench.store import external
-from workbench.widgets import figure_view
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_ours_stands_beside_with_run_data_test_set_and_metric(with_runs):
         assert row["ours"] == wanted.loc[key, "score"]
         assert row[["measure", "test", "data"]].tolist() == ["BLEU", "test", wanted.loc[key, "data"]]
     assert shown.loc["+Model II", "where"] == "run second"
-    assert _printed(at).set_index("row").loc["+BIARN", "ours"] == beside.NOT_HERE
+    assert _printed(at).set_index("row").loc["+BIARN", "ours"] == comparison.NOT_HERE
     captions = " ".join(element.value for element in at.caption).replace("\\", "")
     assert f"no reproduction: run plain, run second (data {row['data']}, test set test)" in captions
     assert "preset=tiny" not in captions  # the line names runs; the table below says what each ran as

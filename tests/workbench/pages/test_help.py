@@ -6,7 +6,7 @@ import pytest
 
 import workbench.pages
 from tests.workbench.pages.app_pages import codes, open_page, texts
-from workbench import frame, glossary
+from workbench.app import frame, glossary
 from workbench.widgets import help_tables
 
 ASKED_FOR = (

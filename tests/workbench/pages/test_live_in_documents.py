@@ -14,11 +14,12 @@ from analyses.attention import END
 from core_models.translator import TranslatorError
 from tests.workbench.pages.app_pages import codes, open_page, texts
 from workbench import cli, what_if
-from workbench.contexts import given, rows_before, typed_before
-from workbench.frame import Frame
+from workbench.app.components import document_context_input
+from workbench.app.frame import Frame
+from workbench.app.url_state import ViewState
+from workbench.evaluation.document_context import given, rows_before, typed_before
 from workbench.store.runs import Run, RunError, list_runs
-from workbench.view import ViewState
-from workbench.widgets import live, sentences_before
+from workbench.widgets import live
 
 SOURCE, LINES = "it sleeps .", ["the dog sees the cat .", "the cat is old ."]
 SEARCH = {"beam": 2, "length_penalty": 0.6}
@@ -94,10 +95,10 @@ def test_a_run_of_another_version_reads_what_stands_before_the_shown_sentence(co
     here, alike = (Frame(tmp_path, (shown, run), (), view) for run in (known, context_runs[1]))
     assert here.tested == (shown, known)
     test = shown.translations("test").test_set
-    read = sentences_before.read_by(here, known, "", "")
+    read = document_context_input.read_by(here, known, "", "")
     assert read.sources[:2] == (test.sources[row - 1], test.sources[row - 2])
     assert read.outputs is None  # its own translations are of other sentences
-    assert sentences_before.read_by(alike, context_runs[1], "", "").outputs is not None
+    assert document_context_input.read_by(alike, context_runs[1], "", "").outputs is not None
 
 
 def test_what_if_hands_each_run_what_it_reads(here):

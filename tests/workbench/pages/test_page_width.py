@@ -2,8 +2,8 @@
 
 import pytest
 
+from workbench.app.components.page_width import WIDTHS, remembered
 from workbench.plotting.screen_layout import USUAL_WIDTH
-from workbench.widgets.page_width import WIDTHS, remembered
 
 
 @pytest.mark.parametrize("cookie", ["", "761", "1e3", "-280", "0", "760; path=/", "９６０"])

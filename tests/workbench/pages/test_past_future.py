@@ -10,10 +10,10 @@ from analyses import past_future
 from analyses.attention import joined
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
 from workbench.drawing.past_future_measures import remainder_table
+from workbench.evaluation.gold_alignments import truths
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError, open_run
-from workbench.true_links import truths
 
 
 @pytest.fixture

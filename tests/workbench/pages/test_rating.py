@@ -7,10 +7,10 @@ import pytest
 import workbench.pages
 from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, texts
 from workbench import rating, rating_tables
+from workbench.app.components import figure_view
+from workbench.figures.from_spec import request_of
 from workbench.figures.spec import Recipe
 from workbench.rating import Mark
-from workbench.recipe import request_of
-from workbench.widgets import figure_view
 from workbench.widgets.rating_form import word_labels
 
 PAGES = Path(workbench.pages.__path__[0])

@@ -4,7 +4,8 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from tests.workbench.pages.app_pages import codes, open_page, runs_of
-from workbench import known_scores, overview, scoring
+from workbench.evaluation import bleu_cache, scoring
+from workbench.evaluation import run_table as overview
 from workbench.widgets import run_table
 
 
@@ -25,7 +26,7 @@ def test_scores_of_a_large_test_set_are_shown_as_far_as_they_are_known(with_demo
     monkeypatch.setattr(overview, "MOST_SEGMENTS", 59)
     runs = runs_of(with_demo, "transformer", "future-cost-1", "future-cost-2")
     for run in runs:
-        known_scores.file_of(run, "test").unlink()
+        bleu_cache.file_of(run, "test").unlink()
     at = open_page("runs")
     assert at.dataframe[0].value["bleu"].isna().all()
     folders = " ".join(sorted(str(run.folder) for run in runs))
@@ -35,7 +36,7 @@ def test_scores_of_a_large_test_set_are_shown_as_far_as_they_are_known(with_demo
         run.name: score for run, score in zip(runs, scores, strict=True)
     }
     for run in runs[1:]:
-        known_scores.file_of(run, "test").unlink()
+        bleu_cache.file_of(run, "test").unlink()
     table = open_page("runs").dataframe[0].value.set_index("run")["bleu"]
     assert (table[runs[0].name], table.isna().sum()) == (scores[0], 2)
     scoring.statistics(runs[1], runs[1].translations("test"), "bleu")
@@ -46,16 +47,16 @@ def test_scores_of_a_large_test_set_are_shown_as_far_as_they_are_known(with_demo
 
 def test_a_known_score_is_of_the_texts_as_they_are(copied_runs):
     (run,) = runs_of(copied_runs, "transformer")
-    score = known_scores.known(run, "test")
+    score = bleu_cache.known(run, "test")
     assert score == scoring.statistics(run, run.translations("test"), "bleu").total
     hypotheses = run.folder / "translations" / "test" / "hypotheses.txt"
     hypotheses.write_bytes((run.folder / "translations" / "test" / "references.txt").read_bytes())
-    assert known_scores.known(run, "test") is None
+    assert bleu_cache.known(run, "test") is None
     assert scoring.statistics(run, run.translations("test"), "bleu").total == pytest.approx(100)
-    assert known_scores.known(run, "test") == pytest.approx(100)
-    known_scores.file_of(run, "test").write_text('{"bleu": "x"')
-    assert known_scores.known(run, "test") is None
-    assert known_scores.known(run, "another") is None
+    assert bleu_cache.known(run, "test") == pytest.approx(100)
+    bleu_cache.file_of(run, "test").write_text('{"bleu": "x"')
+    assert bleu_cache.known(run, "test") is None
+    assert bleu_cache.known(run, "another") is None
 
 
 def test_chosen_runs_have_a_line_of_their_own_colour(with_demo):

@@ -7,11 +7,12 @@ import pytest
 from sacrebleu.metrics import CHRF
 
 from tests.workbench.pages.app_pages import open_page, runs_of, texts
-from workbench import frame
+from workbench.app import frame
+from workbench.app.components import word_diff
 from workbench.store import segment_annotations
 from workbench.store.external import bring_in, read_test_set
 from workbench.store.runs import RunError
-from workbench.widgets import sentence_table, word_diff
+from workbench.widgets import sentence_table
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 

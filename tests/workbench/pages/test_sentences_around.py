@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from tests.workbench.pages.app_pages import open_page, texts
-from workbench.contexts import rows_before
+from workbench.evaluation.document_context import rows_before
 from workbench.store.runs import list_runs
 
 

@@ -6,7 +6,7 @@ import time
 from importlib.metadata import version
 
 from tests.workbench.pages.app_pages import APP, codes, open_page, texts
-from workbench import demo
+from workbench.experiments import demo
 from workbench.jobs import queue
 
 

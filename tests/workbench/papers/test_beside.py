@@ -9,11 +9,11 @@ from sacrebleu.metrics import BLEU
 
 from core_models.traces import TraceArray, write_traces
 from tests.workbench.papers.written_runs import written_run
-from workbench import adequacy
-from workbench.kept_results import ADEQUACY, ALIGNMENT_ERROR, digests, keep, kept
-from workbench.papers.beside import NOT_HERE, SEE_OWN, beside, printed, relative
-from workbench.papers.ours import ours, to_make
-from workbench.papers.reading import library
+from workbench.evaluation import adequacy
+from workbench.evaluation.result_cache import ADEQUACY, ALIGNMENT_ERROR, digests, keep, kept
+from workbench.papers.comparison import NOT_HERE, SEE_OWN, beside, printed, relative
+from workbench.papers.load import library
+from workbench.papers.our_results import ours, to_make
 from workbench.store.runs import RunError
 
 SCORES = "system,metric,score,low,high,signature,n,seeds,spread,test\n"

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core_models.settings import ConfigError
-from workbench.papers.checks import check_table, evaluate
-from workbench.papers.contents import Paper
-from workbench.papers.reading import library
+from workbench.papers.arithmetic_checks import check_table, evaluate
+from workbench.papers.load import library
+from workbench.papers.schema import Paper
 
 # The section of the paper's specification (A to E) and the file that holds what is labelled so.
 SECTIONS = {"A": "zheng-2019", "B": "dou-2019", "C": "duan-2020", "D": "zheng-2018", "E": "yang-2019"}

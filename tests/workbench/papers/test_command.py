@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from workbench import cli
 from workbench.cli.shared import print_table
-from workbench.papers.reading import library
+from workbench.papers.load import library
 
 
 def _printed(*arguments: str) -> list[str]:

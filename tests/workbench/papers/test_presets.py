@@ -8,12 +8,13 @@ from typer.testing import CliRunner
 from core_models.descriptions import describe
 from core_models.settings import ConfigError
 from tests.workbench.papers.written_runs import written_run
-from workbench import adequacy, cli
+from workbench import cli
+from workbench.evaluation import adequacy
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.papers import presets
-from workbench.papers.ours import ours
-from workbench.papers.reading import library
+from workbench.papers.load import library
+from workbench.papers.our_results import ours
 from workbench.store.runs import RunError
 
 

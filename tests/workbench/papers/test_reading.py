@@ -7,7 +7,7 @@ import pytest
 from core_models.resources import data_folder
 from core_models.settings import ConfigError
 from workbench.figures.registry import load as drawings
-from workbench.papers.reading import library, load
+from workbench.papers.load import library, load
 
 FOLDER = data_folder() / "papers"
 PAPERS = {"dou-2019": "DLA", "duan-2020": "FC", "yang-2019": "QCN", "zheng-2018": "PFRNN", "zheng-2019": "GDR"}

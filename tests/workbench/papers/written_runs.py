@@ -5,10 +5,10 @@ from pathlib import Path
 
 from core_models.settings import read_yaml, write_yaml
 from core_models.text.binary import Prepared
+from workbench.experiments.train import new_run
 from workbench.store.runs import Run, open_run
 from workbench.store.translation_writer import write_hypotheses
 from workbench.store.translations import TestSet as TestedOn
-from workbench.training import new_run
 
 SPOILED = "falsch"
 

@@ -8,9 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from workbench import what_if
-from workbench.frame import page_file
+from workbench.app.frame import page_file
+from workbench.app.url_state import PREFIX
 from workbench.plotting.grammar import Figure, Points
-from workbench.view import PREFIX
 
 
 def nodes(figure: Figure) -> pd.DataFrame:

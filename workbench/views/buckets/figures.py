@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def _lengths(request: Request) -> tuple[pd.DataFrame, pd.DataFrame | None, str, str]:
-    from workbench import buckets
+    from workbench.evaluation import bucketed_scores
 
     options = dict(request.options)
     metric = options.pop("metric", "bleu")
-    grouping = buckets.Grouping(**options)
-    scores, differences, said = buckets.tables(request.runs, request.test, grouping, metric, request.base)
-    return scores, differences, buckets.METRIC_NAMES.get(metric, metric), said
+    grouping = bucketed_scores.Grouping(**options)
+    scores, differences, said = bucketed_scores.tables(request.runs, request.test, grouping, metric, request.base)
+    return scores, differences, bucketed_scores.METRIC_NAMES.get(metric, metric), said
 
 
 @drawing("length-scores")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench import scoring
+from workbench.evaluation import scoring
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, named, styles
 from workbench.figures.signatures import with_signatures
@@ -34,8 +34,8 @@ def _scores(request: Request) -> Figure:
 def _scores_by_test(request: Request) -> Figure:
     """A panel a test set, of one metric; runs that have not translated one are not in its panel."""
     from workbench import across_tests
+    from workbench.evaluation.scoring import LOWER_IS_BETTER
     from workbench.figures.scores import score_dots
-    from workbench.scoring import LOWER_IS_BETTER
 
     metric = request.options.get("metric", "bleu")
     counting = scoring.Counting(request.options.get("preset", "default"), request.options.get("reference", 0))

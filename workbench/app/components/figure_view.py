@@ -1,0 +1,216 @@
+"""One figure on a page: the chart, its summary in words, its table, its files for a paper, the command that draws it,
+and a button that puts it into the basket.
+
+Files are drawn when they are asked for. It computes nothing: `drawing.draw` makes the figure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from core_models.resources import data_folder
+from workbench.app.components.page_width import page_width
+from workbench.app.frame import as_typed, current, sentences_for_errors
+from workbench.evaluation.result_cache import paths
+from workbench.export import collection
+from workbench.export.files import save
+from workbench.figures.drawing import draw
+from workbench.figures.registry import WITHOUT_RUNS, load
+from workbench.figures.request import Request
+from workbench.figures.spec import Recipe, figure_command, recipe_of
+from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
+from workbench.plotting.grammar import Figure
+from workbench.plotting.plotly_renderer import to_plotly
+from workbench.plotting.screen_layout import least_width
+from workbench.store import read_only
+from workbench.store.runs import Run
+
+Stamps = tuple[tuple[object, ...], ...]  # a part of a cache's key
+FILES = {
+    "PDF": ("pdf", "application/pdf"),
+    "SVG": ("svg", "image/svg+xml"),
+    "PNG": ("png", "image/png"),
+    "CSV": ("csv", "text/csv"),
+}
+WIDTHS = {"column": "Column", "page": "Page"}  # of a paper
+_MATPLOTLIB = threading.Lock()  # downloads are drawn on threads of their own; Matplotlib is not made for that
+_SELECTED, _SELECTED_SIZE = "#D55E00", 15
+_CHARTS: WeakKeyDictionary[Figure, dict[tuple[bool, int, bool], go.Figure]] = WeakKeyDictionary()
+
+
+def show(name: str, request: Request, key: str = "") -> None:
+    """Draw one of the drawings with all that stands below it, or say why it cannot be drawn."""
+    with sentences_for_errors():
+        show_figure(drawn(name, request), figure_command(name, request), key, recipe_of(name, request))
+
+
+def show_figure(
+    figure: Figure, command: str, key: str = "", recipe: Recipe | None = None, selectable: bool = False
+) -> list[dict[str, Any]]:
+    """A figure that is there already; `key` tells two of one kind on one page apart. With its recipe it can go into the
+    basket. selectable: a click selects a point; answers with those selected (curve_number, point_index, …)."""
+    key = f"{figure.name}-{key}"
+    chart = _chart(figure, st.context.theme.type == "dark", page_width(), selectable)
+    config = {"displaylogo": False, "responsive": True}
+    points: list[dict[str, Any]] = []
+    with _scrolled(figure, key):
+        if selectable:  # what is selected is forgotten where other points are drawn
+            of_these = f"chart-{key}-{zlib.crc32(figure.table.to_csv().encode()):08x}"
+            event = st.plotly_chart(
+                chart, theme=None, key=of_these, config=config, alt=figure.summary, on_select="rerun",
+                selection_mode="points",
+            )  # fmt: skip
+            points = event["selection"]["points"]
+        else:
+            st.plotly_chart(chart, theme=None, key=f"chart-{key}", config=config, alt=figure.summary)
+    st.text(figure.summary)
+    if figure.caption:
+        st.caption(as_typed(figure.caption))
+    _files(figure, command, key, recipe)
+    return points
+
+
+def _chart(figure: Figure, dark: bool, width: int, selectable: bool) -> go.Figure:
+    """The chart of a figure, made once for as long as the figure stays in the cache: it takes longer than the rest."""
+    made = _CHARTS.setdefault(figure, {})
+    if (dark, width, selectable) not in made:
+        chart = to_plotly(figure, dark, width)
+        if selectable:
+            _mark_selected(chart)
+        made[dark, width, selectable] = chart
+    return made[dark, width, selectable]
+
+
+@contextmanager
+def _scrolled(figure: Figure, key: str) -> Iterator[None]:
+    """Around a chart: on a page too narrow for its texts it keeps the width they need, and moves sideways."""
+    place = "scrolled-" + re.sub(r"\W", "-", key)
+    with st.container(key=place):
+        wide = least_width(figure)
+        if wide > page_width():
+            st.html(f"<style>.st-key-{place} {{overflow-x: auto}} .st-key-{place} > * {{min-width: {wide}px}}</style>")
+        yield
+
+
+def _mark_selected(chart: go.Figure) -> None:
+    """A selected point grows and takes a colour of its own; the others stay as they are: Plotly would fade them."""
+    for trace in chart.data:
+        if trace.type != "scatter" or trace.mode == "lines":
+            continue
+        trace.unselected = {"marker": {"opacity": trace.marker.opacity}}
+        trace.selected = {"marker": {"opacity": trace.marker.opacity, "color": _SELECTED, "size": _SELECTED_SIZE}}
+        if "text" in trace.mode:  # with a colour for selected words the others keep theirs
+            trace.selected.textfont = {"color": trace.textfont.color}
+
+
+def drawn(name: str, request: Request) -> Figure:
+    """The figure, from the cache where runs and request are the same."""
+    options, among = json.dumps(request.options, sort_keys=True), tuple(run.name for run in request.among)
+    asked = (request.test, request.sentence, request.baseline, among, options, *_files_read(name, request))
+    return _drawn(name, stamps(request.runs, *request.tests), asked, request)
+
+
+def _files_read(name: str, request: Request) -> list[tuple[str, int, int]]:
+    """Changes whenever a file does that a drawing reads besides what its runs wrote: those that options name (labels,
+    gold links, an aligner), ratings of a study, results kept beside runs, tables of experiments and benches."""
+    read = [Path(value) for value in request.options.values() if isinstance(value, str) and os.path.isfile(value)]
+    if name == "human-rating" and request.runs and "study" in request.options:
+        from workbench.rating import find_study  # which takes pandas
+
+        read += sorted(find_study(request.runs, str(request.options["study"]))[1].folder.glob("*.csv"))
+    if name == "paper-table":
+        read += [path for run in request.runs for path in paths(run, request.test)]
+    if name in load() and name in WITHOUT_RUNS:
+        read += sorted((data_folder() / "experiments" / "results").glob("*.csv"))
+    return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in read if path.is_file()]
+
+
+def stamps(runs: Sequence[Run], *tests: str) -> Stamps:
+    """What a cache keeps a table or a figure of runs under: changes whenever what one says about a test set does."""
+    return tuple((run.reference, run.name, *(_stamp(run, test) for test in tests)) for run in runs)
+
+
+def _stamp(run: Run, test: str) -> tuple[float, ...]:
+    names = (f"translations/{test}/meta.json", f"traces/{test}/index.json", f"beam_sizes/{test}.json")
+    others = (path for pattern in ("contrast/*.json", "rescoring/*.npz") for path in sorted(run.results.glob(pattern)))
+    results = [*(run.results / name for name in names), *others]
+    written = (run.folder / "training.jsonl", run.weights)
+    return tuple(path.stat().st_mtime if path.is_file() else 0.0 for path in (*results, *written))
+
+
+@st.cache_resource(max_entries=64, show_spinner="Drawing")
+def _drawn(name: str, runs: Stamps, asked: tuple[object, ...], _request: Request) -> Figure:
+    return draw(name, _request)
+
+
+def file_of(figure: Figure, ending: str, width: str) -> bytes:
+    """The figure as the bytes of a file."""
+    with _MATPLOTLIB, tempfile.TemporaryDirectory() as folder:
+        return save(figure, Path(folder) / f"{figure.name}.{ending}", width).read_bytes()
+
+
+def _files(figure: Figure, command: str, key: str, recipe: Recipe | None) -> None:
+    missing = missing_glyphs(figure)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        width = st.segmented_control(
+            "Width on paper",
+            list(WIDTHS),
+            format_func=WIDTHS.__getitem__,
+            default=figure.width,
+            required=True,
+            key=f"width-{key}-{figure.width}",  # another figure that is wider begins with its own width
+            label_visibility="collapsed",
+            help="Width of PDF, SVG and PNG: a column or a page of a paper",
+        )
+        for label, (ending, mime) in FILES.items():
+            st.download_button(
+                label,
+                _deferred(figure, ending, width),
+                f"{figure.name}.{ending}",
+                mime,
+                key=f"{ending}-{key}",
+                on_click="ignore",
+                disabled=bool(missing) and ending != "csv",
+                help=f"Download as {label}",
+            )
+        with st.popover("Table"):
+            st.dataframe(figure.table, hide_index=True, placeholder="–", key=f"table-{key}", alt=figure.summary)
+        with st.popover("Command"):
+            st.code(command, language="bash", wrap_lines=True)
+        if recipe is not None:
+            chosen = recipe if width == figure.width else recipe.model_copy(update={"width": width})
+            st.button(
+                "Add to basket",
+                key=f"basket-{key}",
+                on_click=_add,
+                args=(chosen,),
+                icon=":material/shopping_basket:",
+                disabled=read_only.active(),
+                help=read_only.WHY if read_only.active() else None,
+            )
+    if missing:
+        st.warning(as_typed(str(MissingGlyphs(missing))))
+
+
+def _add(recipe: Recipe) -> None:
+    with sentences_for_errors():
+        path = collection.file_of(current().root)
+        collection.add(path, recipe)
+        st.toast(f"In the basket: {len(collection.read(path))}", icon=":material/shopping_basket:")
+
+
+def _deferred(figure: Figure, ending: str, width: str) -> Callable[[], bytes]:
+    return lambda: file_of(figure, ending, width)

@@ -1,0 +1,135 @@
+"""Controls of the pages that force translations: which one is looked into, where in it, and which attention; of a test
+set, how many sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import streamlit as st
+
+from analyses.sentences import Difference
+from workbench.app import frame
+from workbench.app.components import page_sections, word_diff
+from workbench.evaluation.live_trace import TARGETS, Looked, layers_and_heads, look
+from workbench.figures.options import PARTS as MAPS
+from workbench.figures.options import forced
+from workbench.store.runs import Run
+
+PARTS = {"cross": "Target → source", "encoder": "Source → source", "decoder": "Target → target"}
+LAYERS = {"mean": "Mean", "rollout": "Rollout", "each": "Each"}
+FORCED = {"reference": "References", "own": "Own outputs"}
+
+
+def with_models(here: frame.Frame) -> list[Run]:
+    """The runs that can be looked into; where there is none the page says so and ends."""
+    able = [run for run in here.tested if not run.outside]
+    if not able:
+        frame.empty_runs("", here.tested, "")
+        page_sections.offer_others(here, "has a model", lambda run: not run.outside)
+        st.stop()
+    return able
+
+
+def target() -> dict[str, object]:
+    """Which translation is forced through the runs, as options of a drawing."""
+    columns = st.columns([2, 3], vertical_alignment="bottom")
+    chosen = columns[0].segmented_control(
+        "Translation", list(TARGETS), format_func=TARGETS.__getitem__, default="own", required=True,
+        key="translation", bind="query-params", help="What is forced through each run, word by word",
+    )  # fmt: skip
+    if chosen != "typed":
+        return {} if chosen == "own" else {"target": chosen}
+    text = columns[1].text_input("Typed translation", key="typed", bind="query-params", placeholder="as in the data")
+    return {"target": "typed", "text": text.strip()}
+
+
+def looked_into(here: frame.Frame, runs: Sequence[Run], translation: dict[str, object]) -> list[Looked]:
+    """A forced pass of each run along the translation that was chosen by `target`."""
+    request = here.request(runs, **translation)
+    return [look(run, request.test, request.sentence, *forced(request)) for run in runs]
+
+
+def sentence_count(place, key: str, usual: int) -> dict[str, object]:
+    """Of how many sentences of the test set figures are, as an option of drawings; nothing where it is as usual."""
+    found = place.select_slider(
+        "Sentences", [20, 50, 100, 200, 500, "all"], usual, key=key, bind="query-params",
+        help="The first so many of the test set; what is computed is kept beside the run",
+    )  # fmt: skip
+    return {"sentences": found} if found != usual else {}
+
+
+def whose(place, key: str, here: frame.Frame, run: Run) -> dict[str, object]:
+    """Whether references or own outputs of the test set are forced, as an option; nothing where there is no choice."""
+    if run.translations(here.view.test).test_set.references is None:
+        return {}
+    chosen = place.segmented_control(
+        "Forced", list(FORCED), format_func=FORCED.__getitem__, default="reference", required=True, key=key,
+        bind="query-params",
+    )  # fmt: skip
+    return {} if chosen == "reference" else {"target": chosen}
+
+
+def slider(place, label: str, key: str, options: list[str], usual: str | None = None) -> str:
+    """A slider over names that stand in the URL as they are; one that the sentence before left outside of them goes
+    back to the usual one, the first unless told."""
+    usual = options[0] if usual is None else usual
+    by_number(key, options)
+    if st.session_state.get(key) not in (None, *options):
+        st.session_state[key] = usual
+    return place.select_slider(label, options, usual, key=key, bind="query-params")
+
+
+def by_number(key: str, options: Collection[str]) -> None:
+    """Choose the place that a URL names by its number alone, or before its word as older links do: `12  the`."""
+    asked = st.query_params.get(key, "").split()
+    if key not in st.session_state and asked and asked[0] in options:
+        st.session_state[key] = asked[0]
+
+
+def marked(tokens: Sequence[str], place: int, decoder: bool) -> None:
+    """The sentence with the position marked; in the decoder only the prefix, for the rest is not written yet."""
+    before, after = " ".join(tokens[:place]), "" if decoder else " ".join(tokens[place + 1 :])
+    pieces = [Difference(True, f"{before} ", f"{before} ")] if before else []
+    pieces.append(Difference(False, "", tokens[place]))
+    pieces += [Difference(True, f" {after}", f" {after}")] if after else []
+    label, note = ("target prefix", "marked: predicted next") if decoder else ("source", "marked: position t")
+    word_diff.show([word_diff.html_line(label, pieces, note)])
+
+
+def attention(runs: Sequence[Run]) -> dict[str, object]:
+    """Which attention, of which layers and heads, over pieces or words, as options of the drawing `attention`."""
+    part = st.segmented_control(
+        "Attention", list(PARTS), format_func=PARTS.__getitem__, default="cross", required=True,
+        key="part", bind="query-params",
+    )  # fmt: skip
+    columns = st.columns([2, 2, 3, 2], vertical_alignment="bottom")
+    layers, heads = layers_and_heads(runs, MAPS[part][0])
+    layer = _choice(columns[0], "Layer", "layer", list(LAYERS), layers, "Rollout follows attention through the layers")
+    head = _choice(columns[1], "Head", "head", ["mean", "each"], heads, "") if layer != "rollout" else "mean"
+    limit = columns[2].select_slider(
+        "Shade up to", [1.0, 0.5, 0.25, 0.1], 1.0, key="limit", bind="query-params", help="The weight of the last shade"
+    )
+    words = columns[3].toggle("Words", False, key="words", bind="query-params", help="Join pieces to words")
+    found: dict[str, object] = {"part": part, "layer": layer, "head": head, "words": words, "limit": limit}
+    usual = {"part": "cross", "layer": "mean", "head": "mean", "words": False, "limit": 1.0}
+    return {name: value for name, value in found.items() if value != usual[name]}
+
+
+def _choice(place, label: str, key: str, named: list[str], count: int, said: str) -> str:
+    options = [*named, *map(str, range(1, count + 1))]
+    if st.session_state.get(key) not in (None, *options):
+        st.session_state[key] = options[0]
+    return place.selectbox(
+        label, options, format_func=lambda name: LAYERS.get(name, name), key=key, bind="query-params", help=said or None
+    )
+
+
+def links() -> str:
+    """The path of a file of gold links, from this machine; never from the URL, which somebody else may have written."""
+    return st.text_input(
+        "Gold links",
+        key="links",
+        persist_state="session",
+        placeholder="a file of links such as 0-0 1-2 2?3, a line a sentence",
+        help="Pharaoh format: source word-target word, ? for a possible link; counted from 0 or from 1",
+    ).strip()

@@ -1,0 +1,74 @@
+"""The sentence that is looked at, above every page inside it: its texts, and a search box for another one."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from analyses.sentences import REFERENCE, SOURCE
+from workbench.app.components.row_selection import look_at
+from workbench.app.frame import Frame, as_typed
+from workbench.store.runs import short_names
+from workbench.store.translations import Translations
+
+MOST_FOUND = 50
+
+
+def texts(frame: Frame) -> dict[str, str | None]:
+    """Source, reference (where there is one) and translations of the sentence by name; None of a run whose test set has
+    another sentence there."""
+    opened = {run.name: run.translations(frame.view.test) for run in frame.tested}
+    test = next(iter(opened.values())).test_set
+    names, number = short_names(frame.tested), frame.view.sentence
+    found: dict[str, str | None] = {SOURCE: test.sources[number]}
+    if test.references is not None:
+        found[REFERENCE] = test.references[number]
+    for name, own in opened.items():
+        found[names[name]] = own.hypotheses[number] if own.test_set.sources[number] == found[SOURCE] else None
+    return found
+
+
+def show(frame: Frame) -> None:
+    """Source, reference and translations of the sentence, and a search box for another one."""
+    with st.container(border=True):
+        for label, text in texts(frame).items():
+            side, wide = st.columns([1, 6], gap="small")
+            side.caption(as_typed(label))
+            other = f"(another sentence: its test set {frame.view.test} differs)"
+            wide.text(other if text is None else text or "(empty)")
+        _search(frame.tested[0].translations(frame.view.test))
+
+
+def _search(translations: Translations) -> None:
+    wanted = (
+        st.text_input(
+            "Find a sentence", placeholder="a word of the source or the reference", key="find", persist_state="session"
+        )
+        .strip()
+        .lower()
+    )
+    if not wanted:
+        return
+    test = translations.test_set
+    sides = [test.sources, test.references or []]
+    lines = [
+        number for number in range(len(test.sources)) if any(wanted in side[number].lower() for side in sides if side)
+    ]
+    if not lines:
+        st.text(f"No sentence has {wanted!r}.")
+        return
+    shown = lines[:MOST_FOUND]
+    st.dataframe(
+        {"sentence": shown, "source": [test.sources[number] for number in shown]},
+        hide_index=True,
+        placeholder="–",
+        height=180,
+        key="found",
+        on_select=lambda: look_at("found", shown),
+        selection_mode="single-row",
+        alt="Sentences found; select one to look at it",
+    )
+    st.caption(
+        f"{len(lines)} found"
+        + (f", the first {MOST_FOUND} shown" if len(lines) > MOST_FOUND else "")
+        + "; select a row to look at it."
+    )

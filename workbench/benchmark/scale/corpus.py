@@ -1,0 +1,80 @@
+"""A corpus of millions of sentence pairs: opening it, planning an epoch, iterating, seeking.
+
+The files are those of `core_models.text.arrays` with a real index (lengths and offsets) on token files that are holes:
+they have their true size but take no room on the disk. Knows nothing of models.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core_models.resources import allocator_settings
+from core_models.text.arrays import SIDES, BinaryText
+from core_models.text.batches import BatchLoader
+from workbench.benchmark.scale.stages import Stages, measure_apart
+
+_LONGEST = 256  # pieces, the default of `prepare`
+_SETTLING = 100  # batches until the caches of libraries are filled
+
+
+def write_corpus(folder: Path, pairs: int, seed: int = 1) -> None:
+    """Write so many pairs of 1 to 256 pieces, 29 in the mean: 10 bytes a sentence of index, and holes for tokens."""
+    draw = np.random.default_rng(seed)
+    means = 14 * draw.standard_gamma(2.0, pairs, dtype=np.float32)
+    for side in SIDES:
+        varied = means * draw.normal(1, 0.1, pairs).astype(np.float32)
+        lengths = np.clip(1 + varied, 1, _LONGEST).astype(np.uint16)
+        offsets = np.zeros(pairs + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        np.save(folder / f"{side}.lengths.npy", lengths)
+        np.save(folder / f"{side}.token_offsets.npy", offsets)
+        tokens = folder / f"{side}.tokens.npy"
+        np.lib.format.open_memmap(tokens, mode="w+", dtype=np.uint16, shape=(int(offsets[-1]),))
+
+
+def measure(folder: str, token_budget: int, batches: int) -> list[dict[str, Any]]:
+    """A row for each stage of working with the corpus in `folder`, in this process."""
+    stages = Stages()
+    with stages.stage("open, read one pair"):
+        text = BinaryText(folder)
+        text.source(0), text.target(len(text) - 1)
+    loader = BatchLoader(text, token_budget)
+    with stages.stage(f"plan an epoch of {len(text):,} pairs"):
+        number = len(loader.plan(0))
+    settling = min(_SETTLING, number // 2)
+    iterated = loader.epoch(0)
+    for _ in islice(iterated, settling):
+        pass
+    measured = min(batches, number - settling)
+    for part in (1, 2):
+        with stages.stage(f"iterate, half {part} of {measured:,} of {number:,} batches"):
+            for _ in islice(iterated, measured // 2):
+                pass
+    for start in (0, number // 2, number - 1):
+        with stages.stage(f"seek batch {start:,} and read it"):
+            next(loader.epoch(0, start))
+    return stages.rows
+
+
+def measure_corpus(
+    pairs: int, token_budget: int = 4096, batches: int = 3000, folder: Path | None = None, threads: int = 1
+) -> list[dict[str, Any]]:
+    """Write a corpus below `folder` (the system's place for temporary files if None), measure, and remove it again.
+
+    It is measured in a process that has the memory settings of a training.
+    """
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        write_corpus(Path(place), pairs)
+        arguments = {"folder": place, "token_budget": token_budget, "batches": batches}
+        return measure_apart(__name__, allocator_settings(), threads, **arguments)
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(**json.loads(sys.argv[1]))))

@@ -1,0 +1,67 @@
+"""About how long a measurement will take, from the sizes of the system and a short probe of the machine.
+
+A guess within a factor of two or three: the first measurements put it right.
+"""
+
+from __future__ import annotations
+
+import platform
+
+from core_models.config import ModelConfig
+from core_models.resources import processors
+from workbench.benchmark.workload import Shape
+
+START_SECONDS = 8.0  # of a process: PyTorch, the system, its multiply-adds
+TRAINING_SHARE, DECODING_SHARE = 0.4, 0.15  # of the multiply-adds that one large product reaches
+DECODED = 2 * 3  # times that all sentences are decoded: plainly and recorded, each warmed up and twice
+
+
+def guessed_seconds(model: ModelConfig, shape: Shape, precision: str, rate: float, step_seconds: float = 2e-3) -> float:
+    """rate: multiply-adds a second of one large product; step_seconds: the least that a layer's step takes."""
+    d, f = model.width, model.feed_forward
+    encoder, decoder = model.encoder_layers * (4 * d * d + 2 * d * f), model.decoder_layers * (8 * d * d + 2 * d * f)
+    output = d * shape.vocabulary
+    words = (shape.warmup + shape.steps) * shape.batch_tokens
+    training = 0.0 if precision == "int8" else 3 * words * (encoder + decoder + output) / (TRAINING_SHARE * rate)
+    written = shape.sentences * shape.forced_length
+    batches = -(-shape.sentences // shape.batch_sentences)
+    decoding = max(
+        written * shape.beam * (decoder + output) / (DECODING_SHARE * rate),
+        batches * shape.forced_length * model.decoder_layers * step_seconds,
+    )
+    return START_SECONDS + training + DECODED * decoding
+
+
+def seconds_of(system: str, steps: int, precision: str, rate: float) -> float:
+    """`guessed_seconds` of a system of the catalogue on the shape of `workbench bench`."""
+    from core_models.descriptions import describe
+
+    return guessed_seconds(describe(system), Shape(steps=steps), precision, rate)
+
+
+def machine(device: str) -> str:
+    """What measures: measurements of several machines do not belong into one table."""
+    import torch
+
+    if device.startswith("cuda"):
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()}, {processors()} cores"
+
+
+def probe(device: str, threads: int) -> float:
+    """Multiply-adds a second of one large product, measured in about a second."""
+    import torch
+
+    from workbench.benchmark.speed import matrix_rate
+
+    if threads:
+        torch.set_num_threads(threads)
+    return matrix_rate(device)
+
+
+def spoken(seconds: float) -> str:
+    """A time as it is said: 40 s, 12 min, 3 h 20 min."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,48 @@
+"""workbench beam-sizes: what a run's translations become as the beam widens."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from workbench.cli.shared import Device, RunPaths, TestName, app, bar, print_table, refuse
+from workbench.cli.terminal import say
+from workbench.evaluation.distributed import rank
+
+
+@app.command("beam-sizes")
+def beam_sizes(
+    runs: RunPaths,
+    test: TestName = "test",
+    sizes: Annotated[str, typer.Option(help="With commas between")] = "1,2,4,8,16,32,64",
+    short_words: Annotated[int, typer.Option(help="Longest source that is searched exactly too", min=1)] = 8,
+    most_short: Annotated[int, typer.Option(help="So many of them, the first ones", min=0)] = 50,
+    most_nodes: Annotated[int, typer.Option(help="What one exact search may expand", min=1)] = 5000,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="Of the whole test set; the run's own by default")
+    ] = None,
+    device: Device = "cpu",
+) -> None:
+    """Measure BLEU, output length, empty outputs and search errors by beam size; the page Beam sizes shows them."""
+    from workbench.beam_sizes import measure
+    from workbench.drawing.beam_sizes import sizes_table
+    from workbench.evaluation.translate import test_set
+    from workbench.figures.request import Request
+    from workbench.store.runs import open_runs
+
+    if rank() != 0:
+        return  # one process does it all
+    parts = sizes.split(",")
+    if not all(part.isdecimal() and int(part) for part in parts):
+        refuse(f"--sizes {sizes!r}: write numbers from 1 with commas between, such as 1,2,4,8")
+    opened = open_runs(runs)
+    for run in opened:
+        wanted, _ = test_set(run, test)
+        with bar(f"beams of {run.name}") as show:
+            path = measure(
+                run, wanted, [int(part) for part in parts], short_words, most_short, most_nodes, length_penalty, device,
+                step=lambda done, total: show(done, total, ""),
+            )  # fmt: skip
+        say(str(path), err=True)
+    print_table(sizes_table(Request(tuple(opened), test)).drop(columns="signature"))

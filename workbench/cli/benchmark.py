@@ -1,0 +1,247 @@
+"""workbench bench, bench-run: speed, beside other engines and what multiply-adds allow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from core_models.whole_files import write_whole
+from workbench.cli.shared import Device, RunPath, app, need_folder, print_table, refuse
+from workbench.cli.terminal import say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.benchmark.measurements import Key, Measurements
+    from workbench.benchmark.rounds import Engine, Step
+
+    Planned = Sequence[tuple[Key, Engine]]
+
+Threads = Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice", min=0, max=1024)]
+_BY_LENGTH = (
+    *("length", "engine", "train_tokens_per_second", "train_ratio", "train_ceiling"),
+    *("decode_sentences_per_second", "decode_ratio", "decode_ceiling"),
+)
+
+
+_FIGURES = (
+    ("training", "train_tokens_per_second", "tokens"),
+    ("decoding", "decode_sentences_per_second", "sentences"),
+)
+
+
+@app.command()
+def bench(
+    systems: Annotated[
+        list[str] | None, typer.Argument(help="Systems of the catalogue, or NAME+NAME, the baseline first")
+    ] = None,
+    precision: Annotated[
+        list[str] | None, typer.Option(help="float32, bfloat16, int8 (decoding); may be repeated")
+    ] = None,
+    device: Device = "cpu",
+    threads: Threads = 0,
+    steps: Annotated[int, typer.Option(help="Training steps that are timed", min=1)] = 12,
+    rounds: Annotated[int, typer.Option(help="How often everything is measured; the table has medians", min=1)] = 1,
+    preset: Annotated[
+        str, typer.Option(help="Of systems that name none, and of the other engines: small or base")
+    ] = "small",
+    peers: Annotated[
+        str | None, typer.Option(help="A Python that has transformers and ctranslate2: measure these engines too")
+    ] = None,
+    lengths: Annotated[
+        str | None, typer.Option(help="Of all sentences, in words, such as 10,20,50,100: a table for each length")
+    ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(help="Write the table here after each measurement; the same command again goes on from there"),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON record for each, measured once and in this process, without ratios")
+    ] = False,
+) -> None:
+    """Measure systems on one shape: parameters, multiply-adds, speed, memory; ratios beside their ceilings.
+
+    Each is measured in a process of its own, one after the other, and printed at once. With --csv what was measured is
+    kept beside the table: stopped, the same command goes on from there. Speeds hold for a quiet machine.
+    """
+    names = [_in_preset(name, preset) for name in systems or ["transformer", "future-cost-1", "future-cost-2"]]
+    precisions, each = precision or ["float32"], _lengths(lengths)
+    _check(names, precisions, preset, device)
+    if peers is not None and lengths is not None:
+        refuse("--lengths: other engines are measured on one mix of lengths; leave out --peers")
+    need_folder(csv, "--csv")
+    if as_json:
+        if peers is not None or csv is not None or rounds > 1:
+            refuse("--json measures once, in this process, and prints; leave out --peers, --csv and --rounds")
+        for one, length, name in product(precisions, each, names):
+            _print_record(name, one, device, threads, steps, length)
+        return
+    from workbench.benchmark import rounds as in_rounds
+    from workbench.benchmark import time_estimate
+    from workbench.benchmark.measurements import Measurements
+    from workbench.export.csv_cells import csv_text
+
+    settings = {
+        "device": device,
+        "threads": threads,
+        "steps": steps,
+        "preset": preset,
+        "machine": time_estimate.machine(device),
+    }
+    found = Measurements(csv, settings)
+    rate = time_estimate.probe(device, threads)
+    engines = [
+        in_rounds.ours(name, one, device, threads, steps, time_estimate.seconds_of(name, steps, one, rate))
+        for one in precisions
+        for name in names
+    ]
+    if peers is not None:
+        alike = time_estimate.seconds_of(_in_preset("transformer", preset), steps, "float32", rate)
+        engines += in_rounds.others(peers, threads, device, preset, alike)
+    planned = in_rounds.plan(each, rounds, engines)
+    _announce(planned, found)
+    for step in in_rounds.measured(planned, found):
+        if not step.kept:
+            say(_said(step), err=True)
+            if csv is not None:
+                write_whole(csv, csv_text(_table(planned, found)))
+    table = _table(planned, found)
+    if csv is not None:
+        write_whole(csv, csv_text(table))
+    if lengths is None:
+        print_table(table.set_index("engine").T.reset_index(names="what"))
+    else:
+        print_table(table[[name for name in _BY_LENGTH if name in table]])
+
+
+def _announce(planned: Planned, found: Measurements) -> None:
+    """How much there is to measure, and about how long that will take."""
+    from workbench.benchmark.rounds import seconds_left
+    from workbench.benchmark.time_estimate import spoken
+
+    kept = sum(found.get(key) is not None for key, _ in planned)
+    known = f"{kept} of {len(planned)} measurements are kept in {found.path}" if kept else ""
+    if kept == len(planned):
+        say(f"all {known}; remove it to measure again", err=True)
+        return
+    left = spoken(seconds_left(planned, found))
+    said = f"the others take about {left}" if kept else f"{len(planned)} measurements, which take about {left}"
+    say("; ".join(part for part in (known, said) if part) + "; guessed anew after each", err=True)
+
+
+def _said(step: Step) -> str:
+    """A measurement as a line."""
+    from workbench.benchmark.time_estimate import spoken
+
+    length = "" if step.key.length is None else f"{step.key.length} words, "
+    figures = [f"{what} {step.record[name]:,.1f} {unit}/s" for what, name, unit in _FIGURES if name in step.record]
+    left = f"; about {spoken(step.seconds_left)} left" if step.seconds_left else ""
+    where = f"[{step.number}/{step.of}] round {step.key.round}, {length}{step.key.engine}"
+    return f"{where}: {', '.join(figures)} ({spoken(step.seconds)}){left}"
+
+
+def _table(planned: Planned, found: Measurements) -> pd.DataFrame:
+    """What is known so far, the lengths below one another."""
+    import pandas as pd
+
+    from analyses import efficiency
+    from workbench.benchmark.rounds import rounds_so_far
+
+    lengths = dict.fromkeys(key.length for key, _ in planned)
+    rounds = [rounds_so_far(planned, found, length) for length in lengths]
+    return pd.concat([efficiency.table(one) for one in rounds if one], ignore_index=True)
+
+
+def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device: str) -> None:
+    """Refuses what cannot be measured, before anything is."""
+    from core_models.descriptions import describe
+    from core_models.devices import check_device
+    from workbench.benchmark.workload import SHAPES
+
+    if preset not in SHAPES:
+        refuse(f"--preset {preset}: choose {' or '.join(SHAPES)}")
+    for name in names:
+        describe(name)
+    check_device(device)
+    for twice in (one for given in (names, precisions) for one in given if given.count(one) > 1):
+        refuse(f"{twice} is named twice; name each once")
+    for one in precisions:
+        if one not in ("float32", "bfloat16", "int8"):
+            refuse(f"--precision {one}: choose float32, bfloat16 or int8")
+
+
+def _print_record(name: str, precision: str, device: str, threads: int, steps: int, length: int | None) -> None:
+    from workbench.benchmark.speed import measure
+    from workbench.benchmark.workload import Shape, of_length
+
+    mixed = Shape(steps=steps)
+    shape = mixed if length is None else of_length(mixed, length)
+    say(json.dumps(measure(name, shape, precision, device, threads=threads)))
+
+
+def _lengths(said: str | None) -> list[int | None]:
+    """The lengths that are asked for; without any, one mix of lengths."""
+    if said is None:
+        return [None]
+    parts = [part.strip() for part in said.split(",")]
+    if not all(part.isdecimal() and int(part) for part in parts):
+        refuse(f"--lengths {said}: write numbers of words from 1, with commas between")
+    return list(dict.fromkeys(int(part) for part in parts))
+
+
+def _in_preset(name: str, preset: str) -> str:
+    """A system's description, with a preset unless it names one."""
+    return name if "preset=" in name else f"{name}{',' if ':' in name else ':'}preset={preset}"
+
+
+@app.command("bench-profile")
+def bench_profile(
+    system: Annotated[str, typer.Argument(help="A system of the catalogue")] = "transformer",
+    precision: Annotated[str, typer.Option(help="float32 or bfloat16")] = "float32",
+    device: Device = "cpu",
+    threads: Threads = 0,
+) -> None:
+    """Which operators the time of training steps and of beam search goes to, on the shape of `workbench bench`."""
+    import pandas as pd
+
+    from core_models.devices import check_device
+    from workbench.benchmark.profiling import profile
+    from workbench.benchmark.workload import Shape
+
+    check_device(device)
+    if precision not in ("float32", "bfloat16"):
+        refuse(f"--precision {precision}: choose float32 or bfloat16")
+    few = Shape(steps=4, warmup=1, sentences=40, repeats=1)
+    found = profile(_in_preset(system, "small"), few, precision, device, threads)
+    print_table(pd.DataFrame(found.operators))
+    if found.recurrence:
+        say(f"recurrence, forward and backward: {100 * found.recurrence:.0f} % of training")
+
+
+@app.command("bench-run")
+def bench_run(
+    run: RunPath,
+    test: Annotated[str, typer.Option(help="A test set of the run's text")],
+    threads: Threads = 1,
+    quantization: Annotated[list[str] | None, typer.Option(help="Of CTranslate2; may be repeated")] = None,
+    rounds: Annotated[int, typer.Option(help="How often everything is measured", min=1)] = 3,
+    csv: Annotated[Path | None, typer.Option(help="Write the table here too")] = None,
+) -> None:
+    """Translate a test set with a trained Transformer and with the same weights in CTranslate2: time and BLEU."""
+    import pandas as pd
+
+    from core_models.whole_files import write_whole
+    from workbench.benchmark.end_to_end import measure_trained
+    from workbench.export.csv_cells import csv_text
+    from workbench.store.runs import open_run
+
+    need_folder(csv, "--csv")
+    found = measure_trained(open_run(run), test, threads, tuple(quantization or ("float32", "int8")), rounds)
+    if csv is not None:
+        write_whole(csv, csv_text(pd.DataFrame(found)))
+    print_table(pd.DataFrame(found))

@@ -1,0 +1,89 @@
+"""workbench bundle and report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workbench.cli.shared import RunsRoot, TestName, app, need_folder, pairs, refuse
+from workbench.cli.terminal import say
+
+if TYPE_CHECKING:
+    from workbench.figures.from_spec import Drawn
+
+BasketFile = Annotated[
+    Path | None, typer.Option(help="A basket, or the manifest.json of a bundle; that of the runs folder by default")
+]
+
+Files = Annotated[
+    list[str] | None, typer.Option("--set", "-s", help="A file that figures were drawn with, by option: links=FILE")
+]
+
+
+@app.command()
+def bundle(
+    out: Annotated[Path, typer.Argument(help="A folder, or a .zip")],
+    basket: BasketFile = None,
+    root: RunsRoot = Path("runs"),
+    venue: Annotated[str, typer.Option(help="Whose column and page widths: ACL, TACL, AAAI or IJCAI")] = "ACL",
+    settings: Files = None,
+) -> None:
+    """Write every figure of the basket for a paper: PDF, SVG, PNG, CSV, JSON, a TeX snippet, a manifest."""
+    from core_models.settings import nearest
+    from workbench.export.bundle import VENUES, check_folder, write_bundle
+
+    if venue.upper() not in VENUES:
+        refuse(f"--venue {venue}: there is none of this name; {nearest(venue, list(VENUES))}")
+    need_folder(out)
+    check_folder(out)
+    written = write_bundle(_drawn(basket, root, settings), out, venue.upper())
+    say("\n".join(map(str, written)))
+
+
+@app.command()
+def report(
+    out: Annotated[Path, typer.Argument(help="The .html file to write")],
+    run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
+    test: TestName = "test",
+    sentence: Annotated[int, typer.Option(help="Whose beam trees are shown, counting from 0", min=0)] = 0,
+    basket: BasketFile = None,
+    root: RunsRoot = Path("runs"),
+    title: Annotated[str, typer.Option(help="What stands above")] = "NMT workbench report",
+    settings: Files = None,
+) -> None:
+    """Write one HTML file on runs: configuration, scores with tests, figures. It opens without any network.
+
+    The figures are those of --basket, else scores, length buckets, training curves and the beam trees of one sentence.
+    """
+    from core_models.whole_files import write_whole
+    from workbench.export import report as reports
+    from workbench.figures.request import Request
+    from workbench.store.runs import open_runs
+
+    if out.suffix.lower() not in (".html", ".htm"):
+        refuse(f"{out}: a report is an .html file; give it this ending")
+    need_folder(out)
+    drawn = _drawn(basket, root, settings) if basket else []
+    opened = open_runs(run) if run else reports.runs_of(drawn)
+    if not opened:
+        refuse("no run is chosen; name at least one (--run), or a basket (--basket)")
+    left_out: list[str] = []
+    if not basket:
+        drawn, left_out = reports.usual_figures(Request(tuple(opened), test, sentence))
+    say("".join(f"left out: {said}\n" for said in left_out), nl=False, err=True)
+    say(write_whole(out, reports.report(title, opened, test, drawn, left_out)))
+
+
+def _drawn(basket: Path | None, root: Path, settings: list[str] | None) -> list[Drawn]:
+    from workbench.export.collection import file_of, read
+    from workbench.figures import from_spec
+
+    path = basket or file_of(root)
+    found = read(path)
+    if not found:
+        refuse(f"{path}: there is no figure in it; add figures on their pages, or name another file (--basket)")
+    files = pairs(settings)
+    from_spec.check_files(found, files)
+    return [from_spec.draw(one, root, files=files) for one in found]

@@ -1,0 +1,42 @@
+"""workbench rescore: stored n-best lists, scored by every head of a run and chosen from anew."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from workbench.cli.shared import Device, RunPaths, TestName, app, bar, print_table
+from workbench.cli.terminal import say
+from workbench.evaluation.distributed import rank
+
+
+@app.command()
+def rescore(
+    runs: RunPaths,
+    test: TestName = "test",
+    dev: Annotated[str | None, typer.Option(help="Another test set, whose lists the weights are tuned on")] = None,
+    weights: Annotated[str, typer.Option(help="PART=NUMBER with commas between; 1 each unless told, length 0")] = "",
+    device: Device = "cpu",
+) -> None:
+    """Score stored n-best lists (translate --n-best) with PAST, FUTURE and other heads; BLEU by weights, no decoding.
+
+    The page Rescoring shows what is kept.
+    """
+    from workbench import rescoring
+    from workbench.drawing.rescoring import weights_table
+    from workbench.figures.request import Request
+    from workbench.store.runs import open_runs
+
+    if rank() != 0:
+        return  # one process does it all
+    opened = open_runs(runs)
+    for run in opened:
+        for name in filter(None, (test, dev)):
+            if rescoring.is_measured(run, name):
+                continue
+            with bar(f"scoring the lists of {run.name}, {name}") as show:
+                path = rescoring.measure(run, name, device, lambda done, total: show(done, total, ""))
+            say(str(path), err=True)
+    options = {name: value for name, value in (("dev", dev), ("weights", weights)) if value}
+    print_table(weights_table(Request(tuple(opened), test, options=options)))

@@ -1,0 +1,161 @@
+"""workbench scale: what large data costs in time and memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli.numbers import App
+from workbench.cli.shared import app, need_folder, print_table
+
+scale_app = App(help="Measure what large data costs in time and memory.", no_args_is_help=True)
+app.add_typer(scale_app, name="scale")
+
+Threads = Annotated[int, typer.Option(help="Threads for matrices", min=1, max=1024)]
+
+
+@scale_app.command("corpus")
+def scale_corpus(
+    pairs: Annotated[
+        int, typer.Option(help="Sentence pairs; WMT14 English-French has 36 million", min=1000)
+    ] = 36_000_000,
+    token_budget: Annotated[int, typer.Option(help="Of a batch", min=1)] = 4096,
+    batches: Annotated[int, typer.Option(help="How many are iterated", min=2)] = 3000,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where to write, for as long as it takes: 20 bytes a pair")
+    ] = None,
+    threads: Threads = 1,
+) -> None:
+    """Open a corpus of many pairs, plan an epoch, iterate, seek. Its tokens are holes in files, its index is real."""
+    import pandas as pd
+
+    from workbench.benchmark.scale.corpus import measure_corpus
+
+    print_table(pd.DataFrame(measure_corpus(pairs, token_budget, batches, folder, threads)))
+
+
+@scale_app.command("testset")
+def scale_testset(
+    segments: Annotated[int, typer.Option(min=10)] = 100_000,
+    systems: Annotated[int, typer.Option(min=2)] = 10,
+    metrics: Annotated[str, typer.Option(help="bleu, chrf, chrf++, ter, with commas between")] = "bleu,chrf",
+    samples: Annotated[int, typer.Option(help="Bootstrap resamples", min=1, max=1_000_000)] = 1000,
+    processes: Annotated[
+        int, typer.Option(help="That extract statistics; their memory is not in the table", min=1)
+    ] = 1,
+    threads: Threads = 1,
+) -> None:
+    """Score made-up systems on a large test set: statistics, intervals, bands and differences in length buckets."""
+    import pandas as pd
+
+    from workbench.benchmark.scale.test_set import measure_testset
+    from workbench.cli.evaluate import known_metrics
+
+    print_table(pd.DataFrame(measure_testset(segments, systems, known_metrics(metrics), samples, processes, threads)))
+
+
+@scale_app.command("significance")
+def scale_significance(
+    segments: Annotated[str, typer.Option(help="Sizes of test sets, with commas between")] = "3003,20000,100000",
+    samples: Annotated[int, typer.Option(help="Bootstrap resamples", min=1, max=1_000_000)] = 1000,
+    trials: Annotated[int, typer.Option(help="Trials of the randomisation", min=1)] = 10_000,
+    threads: Threads = 1,
+) -> None:
+    """Paired bootstrap, approximate randomisation and sign test of two made-up systems, beside sacreBLEU's own."""
+    import pandas as pd
+
+    from workbench.benchmark.scale.significance import measure_significance
+
+    sizes = segments.split(",")
+    if not all(size.isdecimal() and int(size) >= 10 for size in sizes):
+        raise typer.BadParameter(f"{segments!r}: write whole numbers from 10, with commas between")
+    print_table(pd.DataFrame(measure_significance([int(size) for size in sizes], samples, trials, threads)))
+
+
+@scale_app.command("app")
+def scale_app_command(
+    segments: Annotated[int, typer.Option(min=10)] = 100_000,
+    systems: Annotated[int, typer.Option(help="On disk; the app shows six of them", min=2)] = 10,
+    rounds: Annotated[int, typer.Option(help="Of which the median is taken", min=1)] = 10,
+    processes: Annotated[
+        int, typer.Option(help="That extract statistics, before anything is measured", min=1, max=1024)
+    ] = 1,
+    threads: Threads = 1,
+) -> None:
+    """Open the app on a large test set in a browser: the first page, changes of page, order and filter of Sentences."""
+    import pandas as pd
+
+    from workbench.benchmark.scale.app import measure_app
+
+    print_table(pd.DataFrame(measure_app(segments, systems, rounds, processes, threads)))
+
+
+@scale_app.command("null-rates")
+def scale_null_rates(
+    reference: Annotated[Path, typer.Argument(help="Reference translations, a line a segment, plain or .gz")],
+    outputs: Annotated[list[Path], typer.Argument(help="Outputs of two systems or more on the same segments")],
+    metrics: Annotated[str, typer.Option(help="With commas between")] = "bleu,chrf",
+    trials: Annotated[int, typer.Option(help="Data sets in which two systems are equally good", min=1)] = 2000,
+    segments: Annotated[int, typer.Option(help="Of a data set, drawn anew each time", min=2)] = 300,
+    samples: Annotated[int, typer.Option(help="Resamples of the bootstrap, trials of randomization", min=40)] = 1000,
+    csv: Annotated[Path | None, typer.Option(help="Also write the table to this file")] = None,
+) -> None:
+    """How often each significance test tells two systems apart whose outputs were exchanged at random."""
+    import itertools
+
+    import pandas as pd
+
+    from analyses import calibration, scores
+    from core_models.text.parallel import read_lines
+    from workbench.cli.evaluate import known_metrics
+
+    if len(outputs) < 2:
+        raise typer.BadParameter(f"{outputs[0]} alone: two outputs are exchanged; name another one")
+    need_folder(csv, "--csv")
+    wanted, texts = known_metrics(metrics), {str(path): read_lines(path) for path in outputs}
+    references = read_lines(reference)
+    tables = []
+    for metric in wanted:
+        found = scores.extract_all(texts, [references], metric)
+        pairs = list(itertools.combinations(found.values(), 2))
+        tables.append(calibration.null_rates(pairs, trials, segments, samples))
+        print_table(tables[-1])
+    if csv is not None:
+        pd.concat(tables).to_csv(csv, index=False, float_format="%.4f")
+
+
+@scale_app.command("seed-intervals")
+def scale_seed_intervals(
+    seeds: Annotated[int, typer.Option(help="Trainings of a system", min=2)] = 3,
+    deviations: Annotated[str, typer.Option(help="Of a training's true score, in points, with commas between")] = (
+        "0,0.05,0.1,0.15,0.2,0.3,0.4"
+    ),
+    sentence_error: Annotated[float, typer.Option(help="Standard error that sentences give a score, in points")] = 0.08,
+    trials: Annotated[int, typer.Option(help="Simulated systems of each deviation", min=1)] = 4000,
+    csv: Annotated[Path | None, typer.Option(help="Also write the table to this file")] = None,
+) -> None:
+    """How often 95 % intervals over seeds hold a known truth, and their width over one that knew the spreads."""
+    import pandas as pd
+
+    from analyses.calibration import seed_coverage
+
+    need_folder(csv, "--csv")
+    numbers = [float(one) for one in deviations.split(",")]
+    table = pd.DataFrame([seed_coverage(one, sentence_error, seeds, trials) for one in numbers])
+    print_table(table)
+    if csv is not None:
+        table.to_csv(csv, index=False, float_format="%.4f")
+
+
+@scale_app.command("runs")
+def scale_runs(
+    runs: Annotated[int, typer.Option(help="That are made, for as long as it takes: 50 kB each", min=1)] = 10_000,
+) -> None:
+    """List many made-up runs: for the first time, again, and once one of them has changed."""
+    import pandas as pd
+
+    from workbench.benchmark.scale.runs import measure_runs
+
+    print_table(pd.DataFrame(measure_runs(runs)))

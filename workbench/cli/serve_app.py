@@ -1,0 +1,88 @@
+"""workbench demo and app."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli.shared import (
+    Device,
+    RunsRoot,
+    app,
+    bar,
+    refuse,
+)
+from workbench.cli.terminal import say
+
+
+@app.command()
+def demo(
+    systems: Annotated[
+        list[str] | None,
+        typer.Argument(help="Others by its recipe, such as em-routing or coverage:form=neural; none: its own three"),
+    ] = None,
+    root: RunsRoot = Path("runs"),
+    device: Device = "cpu",
+    processes: Annotated[int, typer.Option(min=1, max=1024, help="They share its systems, and a CPU's processors")] = 1,
+) -> None:
+    """Train, translate and trace the demo's systems on the controlled corpus; what is there already stays."""
+    from workbench.experiments.demo import build, grids_of
+
+    for file in grids_of(systems, root) if systems else [None]:
+        with bar("demo") as show:
+            build(root, say=say, show=show, device=device, processes=processes, file=file)
+
+
+@app.command("app")
+def app_command(
+    root: RunsRoot = Path("runs"),
+    port: Annotated[int, typer.Option(help="Of this machine", min=1, max=65_535)] = 8501,
+    host: Annotated[
+        str, typer.Option(help="Where it listens; beyond the loopback address it asks for a token, printed at start")
+    ] = "127.0.0.1",
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME, NAME:PORT or, of a proxy, https://NAME: another address under which it is opened"),
+    ] = None,
+    login: Annotated[bool, typer.Option("--login", help="Ask for Streamlit's own login instead of a token")] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", envvar="WORKBENCH_READ_ONLY", help="No jobs, uploads, ratings or baskets")
+    ] = False,
+    demo: Annotated[bool, typer.Option(help="Build the demo first where there is no run yet")] = False,
+    at_once: Annotated[
+        int, typer.Option("--jobs", envvar="WORKBENCH_JOBS", help="Jobs of pages that run at once; more wait", min=1)
+    ] = 1,
+) -> None:
+    """Open the workbench in the browser."""
+    from workbench.experiments.demo import build
+    from workbench.jobs import queue
+    from workbench.store.runs import list_runs
+
+    if demo and read_only:
+        refuse("--demo writes runs, and --read-only writes nothing: leave one of them out")
+    if demo and not list_runs(root):
+        with bar("demo") as show:
+            build(root, say=say, show=show)
+    os.environ |= {"WORKBENCH_RUNS": str(root.resolve()), queue.AT_ONCE: str(at_once)}
+    os.environ["WORKBENCH_READ_ONLY"] = "1" if read_only else ""
+    from workbench.app import server  # takes Streamlit
+
+    here = server.server(host, port, allow or (), login)
+    queue.go_on(root)
+    server.serve(app_file(), here, _has_display(), login)
+
+
+def _has_display() -> bool:
+    """Is there a desktop on which a browser can be opened?"""
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+def app_file() -> Path:
+    """app.py: beside this package in the wheel, at the top of a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    inside = package / "app.py"
+    return inside if inside.is_file() else package.parent / "app.py"

@@ -1,0 +1,145 @@
+"""workbench train, resume and average."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from workbench.cli.shared import (
+    Device,
+    RunPath,
+    Settings,
+    app,
+    bar,
+    pairs,
+    refuse,
+    train_report,
+)
+from workbench.cli.terminal import say
+from workbench.evaluation.distributed import rank, world
+
+
+@app.command()
+def train(
+    system: Annotated[
+        str,
+        typer.Argument(
+            help="A system of the catalogue, e.g. future-cost-2:preset=small,weight=0.7, or several joined by +, e.g. "
+            "pfrnn-loss+future-cost-2"
+        ),
+    ],
+    data: Annotated[Path, typer.Option(help="Folder written by `workbench data prepare`")],
+    out: Annotated[Path, typer.Option(help="The run folder to make")],
+    settings: Settings = None,
+    search: Annotated[list[str] | None, typer.Option(help="key=value of the search, e.g. beam=5")] = None,
+    init_from: Annotated[str | None, typer.Option(help="A run, or RUN@step, to begin from")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes; resume later")] = None,
+    device: Device = "auto",
+) -> None:
+    """Train a system into a new run folder.
+
+    Towards adequacy (aol; Kong 2019, not a faithful reproduction), of any system that is trained already: --init-from
+    RUN --set adequacy.weight=10 --set early_stopping.metric=adequacy. The reward is what of the source is covered.
+    """
+    if world() > 1:
+        refuse("one process begins a run: workbench train with --minutes 0.1, then torchrun with workbench resume OUT")
+    from core_models.devices import check_device
+    from workbench.experiments.train import new_run
+    from workbench.experiments.train import train as train_run
+
+    training = {"max_epochs": 10, **pairs(settings)}
+    if "max_steps" in training and "max_epochs" not in pairs(settings):
+        del training["max_epochs"]
+    if init_from:
+        training["init_from"] = init_from
+    if device != "auto":
+        check_device(device)
+    run = new_run(out, system, data, training, pairs(search, "--search"))
+    with _ending_well(out), bar(f"training {run.name}") as show:
+        _say_end(train_run(run, train_report(show), device, minutes), out)
+
+
+@app.command()
+def resume(
+    run: RunPath,
+    minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes")] = None,
+    device: Device = "auto",
+) -> None:
+    """Go on training a run from its last state; one that had ended, where its config.yaml by now asks for more."""
+    from workbench.experiments.train import finished
+    from workbench.experiments.train import train as train_run
+    from workbench.store.runs import open_run
+
+    opened = open_run(run)
+    nothing_left = finished(run)
+    with _ending_well(run), bar(f"training {opened.name}") as show:
+        _say_end(train_run(opened, train_report(show), device, minutes), run)
+    if nothing_left and rank() == 0:
+        say(
+            f"{run} had ended before: raise max_steps or max_epochs in its config.yaml to train on, or the patience of "
+            "early_stopping where that ended it"
+        )
+
+
+@contextmanager
+def _ending_well(run: Path) -> Iterator[None]:
+    """Being stopped, by Ctrl-C or by being asked to end, says from where training can go on."""
+    from workbench.experiments.train import interrupted_by_terminate
+
+    try:
+        with interrupted_by_terminate():
+            yield
+    except KeyboardInterrupt:
+        from core_models.training.progress import read_progress
+
+        if rank() == 0:
+            saved = read_progress(run / "state")
+            step = f"step {saved.step} was saved last" if saved else "no step was saved yet"
+            say(f"{run}: {step}; go on with it: {_resuming(run)}", err=True)
+        raise
+
+
+def _say_end(progress: Any, run: Path) -> None:
+    if rank() != 0:  # of several processes one speaks
+        return
+    say(
+        f"step {progress.step}, epoch {progress.epoch}, {progress.seconds:.0f} s, best at step {progress.best_step}"
+        + (f" ({progress.reason})" if progress.finished else f"; not finished: {_resuming(run)}")
+    )
+    if progress.unmatched:
+        say(f"not matched by init_from, freshly initialised: {', '.join(progress.unmatched)}")
+
+
+def _resuming(run: Path) -> str:
+    return shlex.join(["workbench", "resume", str(run)])
+
+
+@app.command()
+def average(
+    run: RunPath,
+    last: Annotated[int, typer.Option(help="How many of the latest checkpoints")] = 5,
+    use: Annotated[bool, typer.Option(help="Make the average the run's weights")] = False,
+) -> None:
+    """Average the last checkpoints of a run into RUN@average-N."""
+    import shutil
+
+    from core_models.checkpoint import average as average_checkpoints
+    from core_models.config import WEIGHTS
+    from core_models.training.progress import is_step
+    from core_models.whole_files import replacing
+
+    if last < 1:
+        refuse(f"--last {last}: at least one checkpoint makes an average")
+    steps = {path: path.stem.removeprefix("step-") for path in (run / "checkpoints").glob("step-*.safetensors")}
+    found = sorted((path for path in steps if is_step(steps[path])), key=lambda path: int(steps[path]))[-last:]
+    path = run / "checkpoints" / f"average-{len(found)}.safetensors"
+    average_checkpoints(found, path)
+    if use:
+        with replacing(run / WEIGHTS) as unfinished:
+            shutil.copyfile(path, unfinished)
+    say(f"{path}: mean of {', '.join(one.stem for one in found)}")

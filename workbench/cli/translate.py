@@ -1,0 +1,314 @@
+"""workbench translate, score and trace."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from workbench.cli.numbers import Seed
+from workbench.cli.shared import (
+    Device,
+    RunPath,
+    RunPaths,
+    TestName,
+    app,
+    bar,
+    pairs,
+    refuse,
+)
+from workbench.cli.terminal import say
+from workbench.evaluation.distributed import own_device, rank, world
+
+if TYPE_CHECKING:
+    from core_models.translator import Translation, Translator
+    from workbench.store.translations import Translations
+
+    Lists = list[list[Translation]]
+
+_DIGITS = 19  # of a number of the command line; longer ones count nothing that could be there
+
+DocIds = Annotated[
+    Path | None, typer.Option(help="The document of each line, an id a line; else NAME.docids beside the file")
+]
+
+Search = Annotated[
+    list[str] | None,
+    typer.Option(help="key=value of the search, e.g. penalty=power, batch_tokens=16384 or test_loss=none"),
+]
+
+
+@app.command()
+def translate(
+    runs: RunPaths,
+    test: Annotated[str | None, typer.Option(help="A test set of the prepared data")] = None,
+    input: Annotated[
+        Path | None, typer.Option("--input", "-i", help="A file of sentences; - for standard input")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where translations of --input go")] = None,
+    prefix: Annotated[str | None, typer.Option(help="What every translation must begin with")] = None,
+    docids: DocIds = None,
+    context: Annotated[
+        list[str] | None, typer.Option(help="A sentence before every line of --input, the farthest first; repeat it")
+    ] = None,
+    context_output: Annotated[
+        list[str] | None, typer.Option(help="The translation of each --context, where these are read; else the run's")
+    ] = None,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+    n_best: int | None = None,
+    samples: Annotated[
+        int, typer.Option(help="Draw so many translations of each sentence instead of searching", max=10_000)
+    ] = 0,
+    temperature: Annotated[float, typer.Option(help="Of the draws")] = 1.0,
+    seed: Seed = 1,
+    trees: Annotated[bool, typer.Option(help="Record beam-search trees (with --test)")] = False,
+    ensemble: Annotated[bool, typer.Option(help="Decode --input with all the runs together")] = False,
+    search: Search = None,
+    device: Device = "cpu",
+) -> None:
+    """Translate a test set into each run's folder, or a file of sentences; under torchrun the processes share it.
+
+    With --samples, or an n-best of more than one (--n-best, or the run's own), each line of a file's output is NUMBER,
+    SCORE and TEXT, the sentences numbered from 0.
+    """
+    if (test is None) == (input is None):
+        refuse("give either --test NAME or --input FILE")
+    if samples < 0:
+        refuse(f"--samples {samples}: draw at least one")
+    changes = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, **search_changes(search)}
+    if test is not None:
+        ahead = {"docids": docids, "context": context, "context_output": context_output}
+        _refuse_beside("--test", output=output, prefix=prefix, samples=samples, ensemble=ensemble, **ahead)
+        translate_test_set(runs, test, trees, device, **changes)
+        return
+    _refuse_beside("--input", trees=trees)
+    if samples:
+        narrowed = {name: changes[name] is not None for name in ("beam", "length_penalty", "n_best")}
+        _refuse_beside("--samples", prefix=prefix, search=search, **narrowed)
+    assert input is not None  # there is no --test
+    _check_file(runs, input, output, samples, ensemble)
+    if docids is not None and (context or str(input) == "-"):
+        refuse("--docids is for a file, whose lines are what stands before each; --context for any line: leave one out")
+    lines, translator = _lines(input), _loaded(runs, device)
+    _check_docids(translator, runs[0], docids)
+    documents = _documents(input, docids) if translator.context.sentences and not context else None
+    beside = _standing_before(translator, len(lines), documents, context, context_output)
+    if samples:
+        lists: Lists | None = translator.sample(lines, samples, temperature, seed=seed, **beside)
+    else:
+        lists = _searched(translator, lines, prefix, {**changes, **beside})
+    if lists is not None:
+        one_each = (samples or changes["n_best"] or translator.search.n_best) == 1
+        _write(_texts(lists, one_each), output)
+
+
+def _check_file(runs: list[Path], input: Path, output: Path | None, samples: int, ensemble: bool) -> None:
+    """Refuses what could not be read, translated or written, before anything is translated."""
+    if world() > 1 and (samples or str(input) == "-"):
+        refuse("--samples and standard input are for one process: start it without torchrun")
+    if output is not None and (output.is_dir() or not output.parent.is_dir()):
+        refuse(f"--output {output}: name a file in a folder that is there; nothing was translated yet")
+    if len(runs) > 1 and not ensemble:
+        refuse("several runs translate one file only as an --ensemble")
+    _require_models(runs)
+
+
+def _lines(input: Path) -> list[str]:
+    """The sentences of a file or of standard input."""
+    from core_models.text.parallel import read_lines
+
+    return _standard_input() if str(input) == "-" else read_lines(input)
+
+
+def _documents(input: Path, docids: Path | None) -> list[str] | None:
+    """The document of each sentence of a file, where it is known; None of standard input."""
+    from core_models.text.parallel import read_parallel
+
+    return None if str(input) == "-" else read_parallel(input, documents=docids).documents
+
+
+def _standing_before(
+    translator: Translator,
+    lines: int,
+    documents: list[str] | None,
+    context: list[str] | None,
+    outputs: list[str] | None,
+) -> dict[str, Any]:
+    """What stands before the lines, as a translator takes it; says so where it reads some and nothing is known."""
+    from workbench.evaluation.document_context import own_outputs
+
+    if outputs and not context:
+        refuse("--context-output goes with --context: give the sentences themselves too")
+    if context:
+        written: list[list[str | None]] | None = [[*reversed(outputs)]] if outputs else None
+        if translator.context.outputs and written is None:
+            written = own_outputs(translator, [context[::-1]])
+        return {"contexts": [context[::-1]] * lines, "context_outputs": None if written is None else written * lines}
+    if documents is None:
+        _say_alone(translator, "--docids or --context")
+    return {"documents": documents} if translator.context.sentences else {}
+
+
+def _check_docids(translator: Translator, run: Path, docids: Path | None) -> None:
+    """Refuses documents that are asked for of a run that reads none."""
+    if docids is not None and not translator.context.sentences:
+        refuse(f"--docids {docids}: {run} was trained without context and reads single sentences; leave it out")
+
+
+def _say_alone(translator: Translator, options: str) -> None:
+    """Say that sentences are read without those before them by a system that would read these."""
+    reach = translator.context.sentences
+    if reach:
+        said = f"This system reads up to {reach} sentences before each: here every line stands alone. Give {options}."
+        say(said, err=True)
+
+
+def _loaded(runs: list[Path], device: str) -> Translator:
+    import core_models
+
+    return core_models.load(runs[0] if len(runs) == 1 else list(runs), own_device(device))
+
+
+def _searched(translator: Translator, lines: list[str], prefix: str | None, changes: dict[str, Any]) -> Lists | None:
+    """The best of each sentence, with the others that were asked for; None on all processes but the first."""
+    from workbench.evaluation.translate import translate_lines
+
+    found = translate_lines(translator, lines, prefix=prefix, **changes)
+    return None if found is None else [[one, *one.n_best] for one in found]
+
+
+def _texts(lists: Lists, one_each: bool) -> list[str]:
+    if one_each:
+        return [one.text for (one,) in lists]
+    # A search may find fewer than asked for, so each line says whose it is.
+    return [f"{number}\t{one.score:.4f}\t{one.text}" for number, several in enumerate(lists) for one in several]
+
+
+def _write(texts: list[str], output: Path | None) -> None:
+    from core_models.text.parallel import write_lines
+
+    if output is None:
+        say("\n".join(texts))
+    else:
+        write_lines(output, texts)
+
+
+def _refuse_beside(option: str, **given: object) -> None:
+    """Refuses what is given and means nothing beside an option."""
+    idle = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+    if idle:
+        refuse(f"{', '.join(idle)} would change nothing beside {option}; leave one of the two out")
+
+
+def _require_models(references: list[Path]) -> None:
+    """Refuses runs that were translated elsewhere; what else may be wrong with one, loading it says."""
+    from core_models.config import split_reference
+    from workbench.store.runs import Run
+
+    for reference in references:
+        folder, _ = split_reference(reference)
+        Run(folder, folder.name).require_model()
+
+
+def search_changes(settings: list[str] | None) -> dict[str, Any]:
+    """What --search changes, by the search's own names; refuses others."""
+    from core_models.config import SearchConfig
+    from core_models.settings import nearest
+
+    changes, known = pairs(settings, "--search"), list(SearchConfig.model_fields)
+    for key in changes:
+        if key not in known:
+            refuse(f"--search {key}: the search has no such setting; {nearest(key, known)}")
+    return changes
+
+
+def _standard_input() -> list[str]:
+    """Lines of standard input, UTF-8 whatever the locale; an empty last line counts as one, as in a file."""
+    from core_models.text.parallel import split_lines
+
+    content = sys.stdin.buffer.read()
+    if not content:
+        refuse("standard input is empty; write a sentence a line to it")
+    return split_lines(content, "standard input")
+
+
+def translate_test_set(runs: list[Path], test: str, trees: bool, device: str, **search: Any) -> None:
+    from workbench.evaluation.translate import test_set, translate_test
+    from workbench.store.runs import open_run
+
+    for path in runs:
+        run = open_run(path)
+        wanted, truth = test_set(run, test)
+        with bar(f"translating {test} with {run.name}") as show:
+            done = translate_test(
+                run, wanted, truth, trees, device, step=lambda done, total: show(done, total, ""), **search
+            )
+        if rank() == 0:
+            say(f"{done.folder}: {len(done)} sentences in {done.meta['seconds']} s", err=True)
+
+
+@app.command()
+def score(
+    run: RunPath,
+    source: Annotated[Path, typer.Option(help="Source sentences")],
+    target: Annotated[Path, typer.Option(help="Translations to score")],
+    docids: DocIds = None,
+    device: Device = "cpu",
+) -> None:
+    """Force-decode given translations: one line each with its log-probability (nats) and its number of tokens."""
+    import core_models
+    from core_models.text.parallel import read_parallel
+
+    if rank() != 0:
+        return  # one process does it all
+    _require_models([run])
+    text, translator = read_parallel(source, target, docids), core_models.load(run, device)
+    _check_docids(translator, run, docids)
+    if text.documents is None:
+        _say_alone(translator, "--docids")
+    for one in translator.score(text.sources, text.targets or [], text.documents):
+        say(f"{one.log_prob:.4f}\t{len(one.tokens)}")
+
+
+@app.command()
+def trace(
+    run: RunPath,
+    test: TestName = "test",
+    names: Annotated[str, typer.Option(help="Arrays or patterns, with commas between")] = "*",
+    sentences: Annotated[str, typer.Option(help="e.g. 0-9,17; all when missing")] = "",
+    device: Device = "cpu",
+) -> None:
+    """Force a run's own translations of a test set and keep what happened inside (attention, gates, costs, ...)."""
+    from workbench.evaluation.translate import trace_test
+    from workbench.store.runs import open_run
+
+    opened = open_run(run)
+    translations = opened.translations(test)
+    ranges = [_range(part, translations) for part in filter(None, sentences.split(","))]
+    rows = list(dict.fromkeys(itertools.chain(*ranges))) or None
+    with bar(f"tracing {test}") as show:
+        folder = trace_test(
+            opened,
+            translations,
+            names.split(","),
+            rows,
+            device,
+            step=lambda done, total: show(done, total, ""),
+        )
+    if rank() == 0:
+        say(str(folder))
+
+
+def _range(part: str, translations: Translations) -> range:
+    """The sentences that are asked for; they are counted only once it is known that there are as many."""
+    first, _, last = part.partition("-")
+    numbers = [int(number) for number in (first, last or first) if number.isdecimal() and len(number) < _DIGITS]
+    if len(numbers) < 2 or numbers[0] > numbers[1]:
+        refuse(f"--sentences {part[:_DIGITS]!r}: write numbers from 0 such as 3 or 0-9")
+    if numbers[1] >= len(translations):
+        refuse(f"--sentences {part!r}: {translations.test} has sentences 0 to {len(translations) - 1}")
+    return range(numbers[0], numbers[1] + 1)

@@ -1,0 +1,188 @@
+"""Adequacy of runs by one frozen aligner: where it is kept, what it says of each sentence and of the test set, and
+what it rewards in training.
+
+The aligner is trained on the training text of the first run that has some, else on the test set and its references,
+and kept beside the runs; a file of one may be named instead. Never imports torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.evaluation.result_cache import ADEQUACY, digests, keep
+from workbench.evaluation.scoring import references
+from workbench.evaluation.translate import prepared_of
+from workbench.store.runs import Run, RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analyses.aligner import Aligner
+    from core_models.training.reinforcement import Reward
+
+FOLDER = "aligners"  # beside the runs
+TOWARDS = ("first", "union")  # of several references: the first alone, or what any of them covers
+MOST_SENTENCES = 50_000  # of a training text: the first ones
+
+
+@dataclass(frozen=True)
+class _Text:
+    """What an aligner is trained on: a name for its file, its origin in words, and both sides, read when needed."""
+
+    key: str
+    origin: str
+    read: Callable[[], tuple[list[str], list[str]]]
+
+
+def aligner_of(runs: Sequence[Run], test: str, file: str | Path | None = None) -> tuple[Aligner, str]:
+    """The frozen aligner for runs and a sentence on its origin; trained and kept where there is none yet."""
+    from analyses import aligner
+
+    if file is not None:
+        if not Path(file).is_file():
+            raise RunError(f"{file}: there is no such file; train an aligner: workbench aligner --out {file}")
+        try:
+            return aligner.load(file), f"read from {Path(file).name}"
+        except ValueError as error:
+            raise RunError(str(error)) from None
+    text = _training_text(runs, test)
+    path = runs[0].folder.parent / FOLDER / f"{text.key}.npz"
+    if path.is_file():
+        with contextlib.suppress(ValueError):  # damaged: trained and written again
+            return aligner.load(path), text.origin
+    found = train_aligner(*text.read())
+    with contextlib.suppress(OSError):  # runs that are for reading only: it is trained again the next time
+        path.parent.mkdir(exist_ok=True)
+        found.save(path)
+    return found, text.origin
+
+
+def train_aligner(sources: Sequence[str], targets: Sequence[str], iterations: int = 5) -> Aligner:
+    """An aligner from parallel text, a line a sentence; raises RunError where no sentence has words on both sides."""
+    from analyses import aligner
+
+    source, target = (list(map(aligner.words, lines)) for lines in (sources, targets))
+    try:
+        return aligner.train(source, target, iterations)
+    except ValueError as error:
+        raise RunError(str(error)) from None
+
+
+def _training_text(runs: Sequence[Run], test: str) -> _Text:
+    """The training text of the first run that has some, else the test set with its references."""
+    for run in runs:
+        with contextlib.suppress(RunError):
+            return _prepared_text(run)
+    from analyses.lines import digest
+
+    opened = {run.name: run.translations(test) for run in runs}
+    towards = references(opened)
+    sources = next(iter(opened.values())).test_set.sources * len(towards)
+    targets = [line for lines in towards for line in lines]
+    return _Text(
+        digest(sources, targets), f"trained on {len(targets)} references of the test set", lambda: (sources, targets)
+    )
+
+
+def _prepared_text(run: Run) -> _Text:
+    prepared = prepared_of(run)
+    text = prepared.split("train")
+    rows = range(min(len(text), MOST_SENTENCES))
+
+    def read() -> tuple[list[str], list[str]]:
+        return [text.source_text(row) for row in rows], [text.target_text(row) for row in rows]
+
+    return _Text(prepared.digest[:12], f"trained on {len(rows)} sentences of the training text", read)
+
+
+def by_sentence(runs: Sequence[Run], test: str, aligner: Aligner, towards: str = TOWARDS[0]) -> dict[str, pd.DataFrame]:
+    """`analyses.adequacy.by_sentence` of each run, against one of TOWARDS; raises RunError for another."""
+    from analyses import adequacy
+    from analyses.aligner import words
+
+    if towards not in TOWARDS:
+        raise RunError(f"towards {towards!r}: choose {' or '.join(TOWARDS)}")
+    opened = {run.name: run.translations(test) for run in runs}
+    chosen = references(opened)[: 1 if towards == "first" else None]
+    reference = [list(map(words, lines)) for lines in chosen]
+    source = list(map(words, next(iter(opened.values())).test_set.sources))
+    wanted = [aligner.align_all(source, lines) for lines in reference]
+    tables = {}
+    for name, found in opened.items():
+        written = list(map(words, found.hypotheses))
+        tables[name] = adequacy.by_sentence(wanted, aligner.align_all(source, written), source, reference, written)
+    return tables
+
+
+def covered_by(count: int, towards: str = TOWARDS[0]) -> str:
+    """Who covers source words, in a sentence: the reference, or what TOWARDS says of so many."""
+    if count < 2:
+        return "the reference"
+    return f"the first of {count} references" if towards == "first" else f"any of the {count} references"
+
+
+def reward(aligner: Aligner) -> Reward:
+    """What training towards adequacy is rewarded by: the coverage difference ratio of each sentence by itself.
+
+    A word that is said twice costs nothing by it; what keeps a system from that is the likelihood beside the reward.
+    """
+    from analyses.adequacy import coverage, covered_share
+    from analyses.aligner import words
+
+    @lru_cache(MOST_SENTENCES)
+    def covered(source: str, target: str) -> frozenset[int]:
+        return frozenset(coverage(aligner.align(words(source), words(target))))
+
+    def of_sentences(sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+        lines = zip(sources, hypotheses, references, strict=True)
+        return [
+            covered_share(covered(source, reference), covered(source, hypothesis))
+            for source, hypothesis, reference in lines
+        ]
+
+    return of_sentences
+
+
+def adequacy_table(
+    runs: Sequence[Run], test: str, aligner: Aligner, samples: int = 1000, towards: str = TOWARDS[0]
+) -> pd.DataFrame:
+    """system, measure, score, low, high (95 % bootstrap), n (sentences), of every measure and run; kept beside each."""
+    import pandas as pd
+
+    from analyses import adequacy
+
+    of = {run.name: digests(run, test, ADEQUACY) for run in runs}
+    sentences, tables = by_sentence(runs, test, aligner, towards), []
+    for run in runs:
+        own = adequacy.intervals(sentences[run.name], samples).assign(n=len(sentences[run.name]))
+        result = {"aligner": aligner.digest, "towards": towards, "measures": own.to_dict("records")}
+        keep(run, test, ADEQUACY, of[run.name], result)
+        tables.append(own.assign(system=run.name))
+    whole = pd.concat(tables, ignore_index=True)
+    return whole[["system", "measure", "score", "low", "high", "n"]]
+
+
+def sentences_table(runs: Sequence[Run], test: str, aligner: Aligner, towards: str = TOWARDS[0]) -> pd.DataFrame:
+    """A row a sentence and system that leaves out or repeats something: sentence, system, missed, repeated (source
+    words), source, translation; those with most of both first."""
+    import pandas as pd
+
+    opened = {run.name: run.translations(test) for run in runs}
+    tables = []
+    for name, own in by_sentence(runs, test, aligner, towards).items():
+        own = own.assign(
+            sentence=range(len(own)),
+            system=name,
+            source=opened[name].test_set.sources,
+            translation=opened[name].hypotheses,
+        )
+        tables.append(own[(own["missed"] > 0) | (own["repeated"] > 0)])
+    whole = pd.concat(tables, ignore_index=True)
+    whole = whole.assign(both=whole["missed"] + whole["repeated"])
+    whole = whole.sort_values(["both", "sentence"], ascending=[False, True], kind="stable", ignore_index=True)
+    return whole[["sentence", "system", "missed", "repeated", "source", "translation"]]

@@ -1,0 +1,132 @@
+"""Scores of runs by bucket of the test set's sentences: length, frequency of words, labels from a file.
+
+Gathers lengths, frequencies, labels and statistics; `analyses.buckets` does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.evaluation import scoring
+from workbench.evaluation.word_frequencies import COUNTED, of_training
+from workbench.store.runs import Run, RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analyses.buckets import Buckets
+    from analyses.scores import Statistics
+    from workbench.store.translations import Translations
+
+LENGTHS = ("source", "reference", "output")
+FREQUENCIES = ("source-frequency", "reference-frequency")
+LABEL = "label"
+METRIC_NAMES = {**scoring.METRIC_NAMES, "length-ratio": "Length ratio", "output-length": "Output length (words)"}
+DOCUMENT = "document"
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How sentences fall into buckets.
+
+    measure: one of LENGTHS (words; output: the baseline's), one of FREQUENCIES (of the rarest word), or label.
+    scheme: a preset's name, `width:10`, `quantiles:6`, or `frequency` (0, 1 to 4, 5 to 9, …). counts: where frequencies
+    are counted, test or training. labels: a file of labels, or `document`; column: of a table, else its first.
+    """
+
+    measure: str = "source"
+    scheme: str = ""
+    counts: str = "test"
+    labels: str = ""
+    column: str = ""
+
+
+def tables(
+    runs: Sequence[Run],
+    test: str,
+    grouping: Grouping = Grouping(),
+    metric: str = "bleu",
+    baseline: str | None = None,
+    samples: int = 1000,
+) -> tuple[pd.DataFrame, pd.DataFrame | None, str]:
+    """Scores by bucket with bands, paired differences to a baseline (None for a single run), and what the buckets are
+    of. Raises RunError for a grouping that cannot be had."""
+    from analyses import buckets
+
+    opened = {run.name: run.translations(test) for run in runs}
+    reference = scoring.references(opened)[0]
+    base = next((run for run in runs if run.name == baseline), runs[0])
+    grouped, said = _grouped(base, opened[base.name], reference, grouping)
+    outputs = {name: _lengths(translations.hypotheses) for name, translations in opened.items()}
+    expected = _lengths(reference)
+    found: Mapping[str, Statistics]
+    if metric in buckets.LENGTH_METRICS:
+        found = {name: buckets.length_statistics(own, expected, metric) for name, own in outputs.items()}
+    else:
+        found = scoring.statistics_of_all(runs, opened, metric)
+    table = buckets.scores(found, grouped, samples, extra=outputs, reference_lengths=expected, baseline=baseline)
+    if len(runs) < 2:
+        return table, None, said
+    return table, buckets.paired_differences(found, grouped, base.name, samples), said
+
+
+def _grouped(base: Run, opened: Translations, reference: list[str], grouping: Grouping) -> tuple[Buckets, str]:
+    from analyses import buckets
+
+    sides = {"source": opened.test_set.sources, "reference": reference, "output": opened.hypotheses}
+    measure = LABEL if grouping.labels else grouping.measure
+    if measure == LABEL:
+        labels, named = _labels(opened, grouping)
+        return buckets.by_label(labels), named
+    if measure in FREQUENCIES:
+        side = measure.removesuffix("-frequency")
+        values, said = _rarest(base, side, sides[side], grouping.counts), f"frequency of the rarest {side} word"
+    elif measure in LENGTHS:
+        values, said = _lengths(sides[measure]), f"{measure} length (words)"
+    else:
+        raise RunError(f"there are no buckets of {measure!r}; choose {', '.join((*LENGTHS, *FREQUENCIES, LABEL))}")
+    return _by(values, grouping.scheme or ("frequency" if measure in FREQUENCIES else "gdr")), said
+
+
+def _by(values: Sequence[int], scheme: str) -> Buckets:
+    from analyses import buckets
+
+    kind, _, value = scheme.partition(":")
+    if kind == "width":
+        return buckets.equal_width(values, float(value or 10))
+    if kind == "quantiles":
+        return buckets.quantiles(values, int(value or 6))
+    return buckets.by_frequency(values) if kind == "frequency" else buckets.preset(values, kind)
+
+
+def _labels(opened: Translations, grouping: Grouping) -> tuple[list[str], str]:
+    from workbench.store import segment_annotations
+
+    if grouping.labels == DOCUMENT:
+        if opened.test_set.documents is None:
+            raise RunError(f"{opened.test} has no documents; give a file with a label a line")
+        return opened.test_set.documents, DOCUMENT
+    if not grouping.labels:
+        raise RunError("buckets of labels need a file; name it: --set labels=FILE")
+    found = segment_annotations.read(Path(grouping.labels), len(opened))
+    column = grouping.column or found.columns[0]
+    if column not in found:
+        raise RunError(f"{grouping.labels} has no column {column!r}; it has {', '.join(found.columns)}")
+    return found[column].fillna("").astype(str).tolist(), str(column)
+
+
+def _rarest(base: Run, side: str, lines: list[str], counts: str) -> list[int]:
+    from analyses.tokenization import tokenised
+    from analyses.words import frequencies, rarest
+
+    if counts not in COUNTED:
+        raise RunError(f"words are not counted in {counts!r}; choose {' or '.join(COUNTED)}")
+    apart = tokenised(lines)
+    return rarest(apart, frequencies(apart) if counts == "test" else of_training(base, side)).tolist()
+
+
+def _lengths(lines: Sequence[str]) -> list[int]:
+    return [len(line.split()) for line in lines]

@@ -1,0 +1,201 @@
+"""What happens inside a run at one sentence, live: a translation is forced once more and its arrays are kept a while.
+
+Two models at most stay loaded; one that was trained further is opened anew. Knows runs and the translator, no figure
+and no Streamlit; torch comes with the first look.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from workbench.evaluation.document_context import READERS, Before, given, read_before
+from workbench.store.runs import Run, RunError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from core_models.traces import Trace
+    from core_models.translator import Translator
+    from workbench.store.translations import Translations
+
+TARGETS = {"own": "Own output", "reference": "Reference", "typed": "Typed text"}
+MOST_TOKENS = 400  # of source and of target: what a forced pass over one sentence is asked for
+ARRAYS = (
+    "*.self_attention",
+    "decoder.cross_attention",
+    "log_prob",
+    "entropy",
+    "rank",
+    "best",
+    "best_log_prob",
+    "lens.*",
+    "*.assignments",
+    "*.mass",
+    "past_future_layers.*",
+    "coverage.*",
+    "past.*",
+    "future.*",
+    "context*.words",
+    "context*.distance",
+    *(f"{kind}.*" for kind in READERS),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """One forced pass: pieces of both sides (</s> included where it was written) and the arrays of the trace.
+
+    `best` are the most probable words, `lens_best` those of each layer. before: what stands before the sentence, of a
+    run that reads it; where that is joined to the sentence, the source begins with it.
+    """
+
+    run: Run
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    trace: Trace
+    best: tuple[str, ...]
+    lens_best: tuple[tuple[str, ...], ...]
+    before: Before | None = None
+    context: tuple[str, ...] = ()
+    context_outputs: tuple[str, ...] = ()
+
+    def array(self, name: str) -> np.ndarray:
+        """An array of the trace; raises RunError where the system has none of that name."""
+        if name not in self.trace:
+            raise RunError(
+                f"{self.run.name}: a system of the backbone {self.run.config.model.backbone} has no {name}; choose "
+                "another map or a Transformer"
+            )
+        return self.trace[name].values
+
+
+def look(run: Run, test: str, sentence: int, target: str = "own", text: str = "") -> Looked:
+    """Force the own output of a sentence (piece by piece, as the search found it), its reference or a typed text.
+
+    target: one of TARGETS; text: what was typed. Raises RunError for what is not there.
+    """
+    translations = run.translations(test)
+    if not 0 <= sentence < len(translations):
+        raise RunError(f"{test} has sentences 0 to {len(translations) - 1}, not {sentence}")
+    source = translations.test_set.sources[sentence]
+    if target == "own":
+        own = tuple(translations.details[sentence]["tokens"])
+        return _looked(run, source, own, None, standing_before(run, translations, sentence))
+    if target == "typed":
+        if not text.strip():
+            raise RunError("no text was typed; type a translation, or choose the own output or the reference")
+        return _looked(run, source, None, " ".join(text.split()), standing_before(run, translations, sentence))
+    if target != "reference":
+        from core_models.settings import nearest
+
+        raise RunError(f"target {target!r}: {nearest(target, list(TARGETS))}")
+    references = translations.test_set.references
+    if references is None:
+        raise RunError(f"{run.name}: the test set {test!r} has no references; choose the own output or type a text")
+    return _looked(run, source, None, references[sentence], standing_before(run, translations, sentence, references))
+
+
+def standing_before(
+    run: Run, translations: Translations, sentence: int, outputs: Sequence[str] | None = None
+) -> Before | None:
+    """What a run reads before a sentence of a test set; its own translations of that, unless other ones are given."""
+    use = opened(run.reference, stamp(run))[0].context
+    return read_before(use, translations.test_set, sentence, translations.hypotheses if outputs is None else outputs)
+
+
+def _looked(run: Run, source: str, tokens: tuple[str, ...] | None, text: str | None, found: Before | None) -> Looked:
+    return _forced(run.reference, stamp(run), run, source, tokens, text, found)
+
+
+def stamp(run: Run) -> tuple[float, int]:
+    """Changes whenever the weights do. Raises RunError where there are none."""
+    run.require_model()
+    if not run.trained:
+        raise RunError(f"{run.name} has no weights yet; train it: workbench resume {run.typed}")
+    found = run.weights.stat()
+    return found.st_mtime, found.st_size
+
+
+@lru_cache(maxsize=2)
+def opened(reference: str, stamp: tuple[float, int]) -> tuple[Translator, threading.Lock]:
+    """A loaded model and the lock that lets one pass at a time into it."""
+    import core_models
+
+    return core_models.load(reference), threading.Lock()
+
+
+@lru_cache(maxsize=32)
+def _forced(
+    reference: str,
+    stamp: tuple[float, int],
+    run: Run,
+    source: str,
+    tokens: tuple[str, ...] | None,
+    text: str | None,
+    before: Before | None,
+) -> Looked:
+    translator, lock = opened(reference, stamp)
+    pieces = _source_pieces(translator, source, before)
+    _check_length(run, "source", len(pieces))
+    beside = given(before)
+    with lock:
+        if tokens is None:
+            (found,) = translator.score([source], [text or ""], trace=ARRAYS, **beside)
+            target, trace = found.tokens, found.trace or {}
+        else:
+            _check_length(run, "translation", len(tokens))
+            target, (trace,) = list(tokens), translator.trace([source], [tokens], ARRAYS, **beside)
+    if not target:
+        raise RunError(f"{run.name}: the translation of this sentence is empty; choose the reference or type a text")
+    name = translator.target_vocabulary.pieces
+    lens = trace["lens.best"].values if "lens.best" in trace else ()
+    return Looked(
+        run,
+        (*pieces, "</s>"),
+        tuple(target),
+        trace,
+        tuple(name(trace["best"].values)),
+        tuple(tuple(name(row)) for row in lens),
+        before,
+        *(
+            tuple(vocabulary.pieces(trace[f"{side}.words"].values)) if f"{side}.words" in trace else ()
+            for side, vocabulary in (
+                ("context", translator.source_vocabulary),
+                ("context_output", translator.target_vocabulary),
+            )
+        ),
+    )
+
+
+def _source_pieces(translator: Translator, source: str, before: Before | None) -> list[str]:
+    """What the encoder reads, without the end: the sentences before too, where they are joined to it."""
+    from core_models.text.documents import joined
+
+    vocabulary, use = translator.source_vocabulary, translator.context
+    (ids,) = vocabulary.encode([source])
+    if before is not None and use.joined:
+        there = [text for text in before.sources if text is not None]
+        ids = joined(ids, [use.fitted(one, "the sentence") for one in vocabulary.encode(there)])
+    return vocabulary.pieces(ids)
+
+
+def _check_length(run: Run, side: str, tokens: int) -> None:
+    if tokens > MOST_TOKENS:
+        raise RunError(
+            f"{run.name}: the {side} has {tokens} pieces, and a look inside shows up to {MOST_TOKENS}; trace it "
+            f"instead: workbench trace {run.typed}"
+        )
+
+
+def layers_and_heads(runs: Sequence[Run], attention: str) -> tuple[int, int]:
+    """The layers and heads of an attention, by the name of its array, that all runs have that have it; else none."""
+    from core_models.building import BACKBONES
+
+    models = [run.config.model for run in runs]
+    maps = [BACKBONES[model.backbone].attention_maps(model) for model in models]
+    found = [one[attention] for one in maps if attention in one]
+    return min((layers for layers, _ in found), default=0), min((heads for _, heads in found), default=0)

@@ -1,0 +1,127 @@
+"""What is there, in tables: the runs with how far they are, and the health of this machine. Never imports torch.
+
+The pages Start and Runs show these; what a run holds is asked of `runs`, scores of `evaluation`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.evaluation import bleu_cache, scoring
+from workbench.store.file_cache import KeptByFiles
+from workbench.store.run_configs import MOST_RUNS
+from workbench.store.runs import Run, RunError
+from workbench.store.translations import Translations
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_COUNTED = 100  # runs whose BLEU is counted for a table, if they have not too many segments
+MOST_SEGMENTS = 10_000  # whose BLEU is counted for a table: about two seconds; more only where somebody asks for it
+
+
+def runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
+    """A row a run: run, system, data, step, of (steps or epochs planned), state, dev_loss, tests, bleu, problem.
+
+    bleu: of `test`, where it is known or counted in a moment; see `unscored`. A broken run has its problem and no more.
+    """
+    import pandas as pd
+
+    able = [run for run in runs if not run.problem]
+    standing = {run.name: _standing(run, test) for run in able}
+    counted = _counted([run for run in able if standing[run.name].unscored], test)
+    rows = [
+        {"run": run.name, "state": "broken", "problem": run.problem}
+        if run.problem
+        else {"bleu": counted.get(run.name, standing[run.name].bleu), **standing[run.name].row}
+        for run in runs
+    ]
+    columns = ["run", "system", "data", "step", "of", "state", "dev_loss", "tests", "bleu", "problem"]
+    return pd.DataFrame(rows, columns=columns).astype({"step": "Int64", "dev_loss": float, "bleu": float})
+
+
+def unscored(runs: Sequence[Run], test: str) -> list[Run]:
+    """The runs that have translated the test set, towards references, and whose BLEU was not counted yet."""
+    return [run for run in runs if not run.problem and _standing(run, test).unscored]
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """How far a run is: its row of the table; BLEU of a test set, if it is known; could it be counted, if it is not?"""
+
+    row: dict[str, object]
+    bleu: float | None
+    unscored: bool
+
+
+_KEPT: KeptByFiles[_Standing] = KeptByFiles(MOST_RUNS)
+_COUNTED: KeptByFiles[float | None] = KeptByFiles(MOST_COUNTED)
+
+
+def _standing(run: Run, test: str) -> _Standing:
+    score = bleu_cache.file_of(run, test)
+    files: list[str | Path] = [*run.decisive_files(), run.log, score, *bleu_cache.texts(run, test)]
+    return _KEPT.get((run.reference, run.name, test), files, lambda: _stand(run, test))
+
+
+def _stand(run: Run, test: str) -> _Standing:
+    tests = run.tests()
+    bleu = bleu_cache.known(run, test) if test in tests else None
+    referenced = test in tests and (run.translations_folder(test) / "references.txt").is_file()
+    return _Standing(_row_or_problem(run, tests), bleu, referenced and bleu is None)
+
+
+def _row_or_problem(run: Run, tests: Sequence[str]) -> dict[str, object]:
+    """A run with a file that cannot be read has its problem, and stops no other."""
+    try:
+        return _row(run, tests)
+    except OSError as error:
+        return {"run": run.name, "state": "broken", "problem": f"{error.filename}: {error.strerror}"}
+
+
+def _row(run: Run, tests: Sequence[str]) -> dict[str, object]:
+    if run.outside:
+        return {
+            "run": run.name, "system": run.system, "state": "outside", "tests": ", ".join(tests),
+            "problem": "",
+        }  # fmt: skip
+    events = run.events()
+    plan = run.config.training
+    losses = [event["main_loss"] for event in events if event.get("event") == "valid" and "main_loss" in event]
+    return {
+        "run": run.name, "system": run.system, "data": (run.folder / run.config.data).resolve().parent.name,
+        "step": events[-1].get("step") if events else None,
+        "of": f"{plan.max_steps} steps" if plan.max_steps else f"{plan.max_epochs} epochs",
+        "state": "trained" if run.finished else "unfinished" if run.trained or events else "new",
+        "dev_loss": losses[-1] if losses else None, "tests": ", ".join(tests), "problem": "",
+    }  # fmt: skip
+
+
+def _counted(runs: Sequence[Run], test: str) -> dict[str, float]:
+    """BLEU by run, where counting all of it takes a moment; of what cannot be counted there is none."""
+    if len(runs) > MOST_COUNTED:
+        return {}
+    opened = []
+    for run in runs:
+        with contextlib.suppress(RunError):
+            opened.append((run, run.translations(test)))
+    if sum(len(translations) for _, translations in opened) > MOST_SEGMENTS:
+        return {}
+    found = {}
+    for run, translations in opened:
+        key, files = (run.reference, test), bleu_cache.texts(run, test)
+        bleu = _COUNTED.get(key, files, partial(_bleu, run, translations))
+        if bleu is not None:
+            found[run.name] = bleu
+    return found
+
+
+def _bleu(run: Run, translations: Translations) -> float | None:
+    with contextlib.suppress(RunError):  # texts that do not fit together: the table has an empty cell
+        return scoring.statistics(run, translations, "bleu").total
+    return None

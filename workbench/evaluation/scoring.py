@@ -1,0 +1,191 @@
+"""Scores of runs on a test set: statistics from the run's cache, tables with intervals, comparisons with p."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from analyses import meteor
+from workbench.evaluation import bleu_cache
+from workbench.store.runs import Run, RunError
+from workbench.store.translations import Translations
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analyses.scores import Statistics
+    from analyses.significance import Comparison
+
+METRICS = ("bleu", "chrf", "ter")
+
+
+# As figures and tables print them; METEOR with its variant, since it is no other METEOR.
+METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "ter": "TER", meteor.NAME: meteor.label()}
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How scores are counted: a preset of `analyses.scores`; against one reference, from 1, or 0 for all together."""
+
+    preset: str = "default"
+    reference: int = 0
+
+
+def references(runs: Mapping[str, Translations], which: int = 0) -> list[list[str]]:
+    """The references that all of them translated towards, or one of them (from 1); raises RunError where they or the
+    sources differ or lack it."""
+    first_name, first = next(iter(runs.items()))
+    if first.test_set.references is None:
+        raise RunError(f"{first_name}: the test set {first.test} has no references; scores need them")
+    check_alike(runs)
+    found = first.test_set.all_references
+    if not 0 <= which <= len(found):
+        raise RunError(f"{first.test} has {len(found)} references, from 1; there is no reference {which}")
+    return [found[which - 1]] if which else found
+
+
+def check_alike(runs: Mapping[str, Translations]) -> None:
+    """Raises RunError where runs were tested on different versions of a test set."""
+    first_name, first = next(iter(runs.items()))
+    for name, translations in runs.items():
+        own, other = translations.test_set, first.test_set
+        if (own.sources, own.all_references) != (other.sources, other.all_references):
+            raise RunError(
+                f"{name} and {first_name} were tested on different versions of {first.test}; translate again"
+            )
+
+
+def statistics(run: Run, translations: Translations, metric: str, counting: Counting = Counting()) -> Statistics:
+    """Segment statistics of a metric, from the run's cache where the same translations were scored before."""
+    return statistics_of_all([run], {run.name: translations}, metric, counting=counting)[run.name]
+
+
+def statistics_of_all(
+    runs: Sequence[Run],
+    opened: Mapping[str, Translations],
+    metric: str,
+    processes: int = 1,
+    counting: Counting = Counting(),
+) -> dict[str, Statistics]:
+    """`statistics` of every run; those not yet in a run's cache are extracted together, in so many processes."""
+    from analyses.kept_statistics import cached_extract_all
+    from analyses.scores import preset
+
+    counted = runs if metric == "bleu" and counting == Counting() else ()
+    stamps = [bleu_cache.stamp(run, opened[run.name].test) for run in counted]  # before the texts are read
+    folders = {run.name: run.statistics for run in runs}
+    hypotheses = {name: translations.hypotheses for name, translations in opened.items()}
+    towards, options = references(opened, counting.reference), preset(counting.preset).options(metric)
+    found = cached_extract_all(folders, hypotheses, towards, metric, processes, **options)
+    for run, stamp in zip(counted, stamps, strict=True):
+        bleu_cache.keep(run, opened[run.name].test, stamp, found[run.name].total)
+    return found
+
+
+def by_seed(runs: Sequence[Run], found: Mapping[str, Statistics]) -> dict[str, dict[int, Statistics]]:
+    """What was found of each run by its name, by the run's system and the seed it was trained with; raises RunError
+    where two runs of a system have the same seed."""
+    systems: dict[str, dict[int, Statistics]] = {}
+    for run in runs:
+        own, seed = systems.setdefault(run.system, {}), run.config.training.seed
+        if seed in own:
+            raise RunError(f"{run.name} is not the only run of {run.system} with seed {seed}; leave one out")
+        own[seed] = found[run.name]
+    return systems
+
+
+def score_table(
+    runs: Sequence[Run],
+    test: str,
+    metrics: Sequence[str] = METRICS,
+    samples: int = 1000,
+    processes: int = 1,
+    counting: Counting = Counting(),
+) -> pd.DataFrame:
+    """system, metric, score, low, high (95 % bootstrap), signature, n for every run and metric."""
+    import pandas as pd
+
+    from analyses.significance import bootstrap_intervals
+
+    opened = {run.name: run.translations(test) for run in runs}
+    rows = []
+    for metric in metrics:
+        extracted = statistics_of_all(runs, opened, metric, processes, counting)
+        intervals = bootstrap_intervals(extracted, samples)
+        for run in runs:
+            found, interval = extracted[run.name], intervals[run.name]
+            rows.append(
+                {
+                    "system": run.name,
+                    "metric": found.metric,
+                    "score": interval.score,
+                    "low": interval.low,
+                    "high": interval.high,
+                    "signature": found.signature,
+                    "n": len(found),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+# Names of the tests of a difference; `bootstrap-sacrebleu` is the bootstrap with sacreBLEU's rule for p.
+TESTS = ("bootstrap", "randomization", "sign", "bootstrap-sacrebleu")
+
+
+def _tested(base: Statistics, others: Mapping[str, Statistics], method: str) -> dict[str, Comparison]:
+    """Each system against the baseline by one of TESTS; the bootstrap draws its resamples once for all."""
+    from analyses import significance
+
+    if method == "randomization":
+        return {name: significance.approximate_randomization(base, own) for name, own in others.items()}
+    if method == "sign":
+        return {name: significance.sign_test(base, own) for name, own in others.items()}
+    rule: significance.Rule = "sacrebleu" if method == "bootstrap-sacrebleu" else "interval"
+    return significance.paired_bootstraps(base, others, rule=rule)
+
+
+def comparison_table(
+    runs: Sequence[Run],
+    test: str,
+    baseline: str,
+    method: str = "bootstrap",
+    metrics: Sequence[str] = ("bleu",),
+    counting: Counting = Counting(),
+) -> pd.DataFrame:
+    """Each run against the baseline: system, metric, score, delta, low, high (of the difference), p_value, p_holm."""
+    import pandas as pd
+
+    from analyses import significance
+
+    opened = {run.name: run.translations(test) for run in runs}
+    if baseline not in opened:
+        raise RunError(f"the baseline {baseline!r} is not among the runs compared: {', '.join(opened)}")
+    rows = []
+    for metric in metrics:
+        extracted = statistics_of_all(runs, opened, metric, counting=counting)
+        base = extracted[baseline]
+        others = {run.name: extracted[run.name] for run in runs if run.name != baseline}
+        found = _tested(base, others, method)
+        adjusted = significance.holm([comparison.p_value for comparison in found.values()])
+        rows += [
+            {
+                "system": name,
+                "baseline": baseline,
+                "metric": base.metric,
+                "score": comparison.system_score,
+                "delta": comparison.delta,
+                "low": comparison.low,
+                "high": comparison.high,
+                "p_value": comparison.p_value,
+                "p_holm": float(p),
+                "method": comparison.method,
+            }
+            for (name, comparison), p in zip(found.items(), adjusted, strict=True)
+        ]
+    return pd.DataFrame(rows)
+
+
+LOWER_IS_BETTER = ("TER",)

@@ -1,0 +1,165 @@
+"""Translate, trace and score test sets with runs, and put the results beside them. Torch is imported when needed."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core_models.whole_folders import others, refuse_foreign, replacing_folder
+from workbench.evaluation.distributed import over_ranks, own_device, wait
+from workbench.evaluation.document_context import beside
+from workbench.store.runs import Run, RunError
+from workbench.store.trace_index import write_forced
+from workbench.store.translation_writer import foreign_to_translations, write_translations
+from workbench.store.translations import TestSet, Translations
+
+if TYPE_CHECKING:
+    from core_models.reading import Texts
+    from core_models.traces import Trace
+    from core_models.translator import Translation, Translator
+
+Step = Callable[[int, int], None]  # (sentences done, sentences in all)
+
+
+def prepared_of(run: Run) -> Any:
+    """The prepared data that a run was trained on; raises RunError where the folder has gone."""
+    from core_models.text.binary import Prepared
+    from core_models.text.parallel import TextError
+
+    try:
+        return Prepared.open(run.config.data_folder(run.folder))
+    except TextError as error:
+        raise RunError(f"{run.name}: its data is not at hand ({error}); give the test set as files instead") from None
+
+
+def test_set(run: Run, name: str) -> tuple[TestSet, Path | None]:
+    """A test set by name from the run's prepared data, and the file of its truth, if there is one."""
+    prepared = prepared_of(run)
+    text = prepared.test(name)
+    return TestSet(name, text.sources, text.targets, text.documents), prepared.truth(name)
+
+
+def translate_test(
+    run: Run,
+    test: TestSet,
+    truth: Path | None = None,
+    trees: bool = False,
+    device: str = "cpu",
+    translator: Translator | None = None,
+    step: Step | None = None,
+    **search: Any,
+) -> Translations:
+    """Translate a test set with a run and write the result beside it. `search` changes the run's search settings.
+
+    Under `torchrun` the ranks share the batches; the files are those of one process with as many threads.
+    """
+    made_by = run.made_by  # before they are read: training may go on meanwhile
+    if translator is None:
+        translator = _loaded(run, device)
+    if trees and (search.get("finished") or translator.search.finished) == "stay":
+        raise RunError(
+            f"{run.name}: a search with finished=stay records no trees; translate without --trees, or with "
+            "--search finished=leave"
+        )
+    refuse_foreign(run.translations_folder(test.name), "translate", foreign_to_translations)  # before any work is done
+    began = time.perf_counter()
+    found = translate_lines(translator, test.sources, test.documents, step, record=trees, **search)
+    if found is not None:
+        changes = {key: value for key, value in search.items() if value is not None}
+        settings = {**translator.search.model_dump(), **changes}
+        write_translations(run, test, found, settings, time.perf_counter() - began, truth, made_by)
+    wait()
+    return Translations(run.translations_folder(test.name), run.typed)  # also where training has gone on
+
+
+def _loaded(run: Run, device: str) -> Translator:
+    """The model of a run; RunError where it was translated elsewhere."""
+    import core_models
+
+    run.require_model()
+    return core_models.load(run.reference, own_device(device))
+
+
+def translate_lines(
+    translator: Translator,
+    sources: Sequence[str],
+    documents: Sequence[str] | None = None,
+    step: Step | None = None,
+    record: bool = False,
+    prefix: str | None = None,
+    contexts: Texts | None = None,
+    context_outputs: Texts | None = None,
+    **search: Any,
+) -> list[Translation] | None:
+    """Translate sentences, shared over the ranks where there are several: then None on all but the first.
+
+    step: is told how far this rank has come with its share. contexts, context_outputs: instead of documents, as in
+    `Translator.translate`.
+    """
+    if contexts is None:
+        contexts, _ = translator.contexts(sources, documents)  # of all lines: those of a batch are not side by side
+
+    def translate(rows: list[int]) -> list[Translation]:
+        return translator.translate(
+            [sources[row] for row in rows],
+            [documents[row] for row in rows] if documents and contexts is None else None,
+            contexts=None if contexts is None else [contexts[row] for row in rows],
+            context_outputs=None if context_outputs is None else [context_outputs[row] for row in rows],
+            prefix=None if prefix is None else [prefix] * len(rows),
+            record=record,
+            **search,
+        )
+
+    found = over_ranks(translator.batches(sources, documents, **search), translate, step)
+    return None if found is None else [found[row] for row in range(len(sources))]
+
+
+def trace_test(
+    run: Run,
+    translations: Translations,
+    names: Sequence[str],
+    sentences: Sequence[int] | None = None,
+    device: str = "cpu",
+    translator: Translator | None = None,
+    step: Step | None = None,
+) -> Path:
+    """Force a run's own translations of a test set, piece by piece as the search found them, and write the traces of
+    some sentences (None: all), whole or not at all."""
+    from core_models.traces import write_traces
+
+    if translator is None:
+        translator = _loaded(run, device)
+    rows = list(range(len(translations))) if sentences is None else list(sentences)
+    outside = [row for row in rows if not 0 <= row < len(translations)]
+    if outside:
+        raise RunError(f"{translations.test} has sentences 0 to {len(translations) - 1}, not {outside[0]}")
+    folder = run.results / "traces" / translations.test
+    refuse_foreign(folder, "trace", _foreign_to_traces)  # before any work is done
+    test, written = translations.test_set, translations.hypotheses
+    sources = [test.sources[row] for row in rows]
+    tokens = [translations.details[row]["tokens"] for row in rows]
+
+    def force(places: list[int]) -> list[Trace]:
+        return translator.trace(
+            [sources[place] for place in places],
+            [tokens[place] for place in places],
+            names,
+            **beside(translator.context, test, [rows[place] for place in places], written),
+        )
+
+    found = over_ranks(translator.batches(sources), force, step)
+    if found is not None:
+        if not any(found.values()):
+            raise RunError(f"{run.name} has no trace of the name {', '.join(names)}; '*' stands for all that it has")
+        with replacing_folder(folder, "trace", _foreign_to_traces) as unfinished:
+            write_traces(unfinished, {rows[place]: trace for place, trace in found.items()})
+            write_forced(unfinished, dict(zip(rows, tokens, strict=True)))
+    wait()
+    return folder
+
+
+def _foreign_to_traces(folder: Path) -> str | None:
+    return others(folder, lambda name: re.fullmatch(r"(index|forced)\.json|[^/]+\.npy", name) is not None)

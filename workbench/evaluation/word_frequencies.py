@@ -1,0 +1,39 @@
+"""How often words stand in the text that a run was trained on; counted once while the process lives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from workbench.evaluation.translate import prepared_of
+from workbench.store.runs import Run
+
+COUNTED = {"test": "the test set", "training": "the training text of the baseline"}
+
+
+def of_training(run: Run, side: str, tokenize: str = "13a", lowercase: bool = False) -> Mapping[str, int]:
+    """The frequencies of the source or target words of a run's training text. Raises RunError where it has gone."""
+    return _counted(prepared_of(run).folder, side, tokenize, lowercase)
+
+
+def unseen_of(run: Run, side: str, lines: Sequence[str]) -> float:
+    """The share of the words of source or target lines that a run's training text does not have, case counting.
+
+    Raises RunError where that text has gone.
+    """
+    from analyses.tokenization import tokenised
+    from analyses.words import unseen
+
+    return unseen(tokenised(lines), of_training(run, side))
+
+
+@lru_cache(maxsize=4)
+def _counted(folder: Path, side: str, tokenize: str, lowercase: bool) -> Mapping[str, int]:
+    from analyses.tokenization import tokenised
+    from analyses.words import frequencies
+    from core_models.text.binary import Prepared
+
+    train = Prepared.open(folder).split("train")
+    line = train.source_text if side == "source" else train.target_text
+    return frequencies(tokenised([line(row) for row in range(len(train))], tokenize, lowercase))

@@ -1,0 +1,201 @@
+"""Start the processes that work through a grid: some on this machine, or a job for each cell on a cluster.
+
+Workers on one machine all run the whole grid and share it by its locks, so none of them waits for another. Knows
+processes, devices and submitit; what a worker does is `running`'s business, and resuming is the run's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core_models.resources import processors
+from core_models.run_files import open_to_write
+from workbench.experiments.data import Say, prepare_data
+from workbench.experiments.grid import Cell, cells, read_experiment
+from workbench.experiments.runner import check_systems, run_experiment
+from workbench.experiments.train import interrupted_by_terminate
+from workbench.jobs import safe_path
+from workbench.store.runs import RunError
+
+if TYPE_CHECKING:
+    import submitit
+
+POLL_SECONDS = 2.0
+ASK_AGAIN_SECONDS = 15.0
+REQUEUES = 100  # times that a job which ran out of its time is queued again: weeks of training in jobs of hours
+Show = Callable[[int, int, str], None]  # (how much is done, of how much, what runs)
+
+
+def run_in_processes(
+    file: Path,
+    root: Path,
+    files: Path | None,
+    devices: Sequence[str],
+    say: Say,
+    show: Show,
+    minutes: float | None = None,
+    only: Sequence[str] = (),
+) -> None:
+    """Run a grid in one process for each device named (cpu may be named several times), until all of it is done.
+
+    What a worker reports goes to ROOT/NAME/worker-N.log. An interrupt (Ctrl-C, SIGTERM) stops all of them, and every
+    cell stays resumable. Raises RunError where workers failed.
+    """
+    experiment = read_experiment(file)
+    environments = [worker_environment(device, len(devices)) for device in devices]
+    check_systems(experiment)
+    chosen = cells(experiment, root, only)
+    prepare_data(experiment, root, files, say)
+    command = safe_path.module("workbench.cli", "experiment", "run", str(file), "--runs", str(root))
+    command += [part for name in only for part in ("--only", name)]
+    command += [] if minutes is None else ["--minutes", str(minutes)]
+    logs = [root / experiment.name / f"worker-{number}.log" for number in range(1, len(devices) + 1)]
+    workers: list[subprocess.Popen[bytes]] = []
+    with interrupted_by_terminate():
+        try:
+            for device, environment, log in zip(devices, environments, logs, strict=True):
+                workers.append(_start([*command, "--device", device.partition(":")[0]], environment, log))
+            while any(worker.poll() is None for worker in workers):
+                time.sleep(POLL_SECONDS)
+                with suppress(OSError):  # a state that goes while we read it: look again
+                    _show_all(chosen, show)
+        finally:
+            _stop(workers)
+    for cell in chosen:
+        say(f"{cell.folder}: {cell.told()}")
+    failed = [log for worker, log in zip(workers, logs, strict=True) if worker.returncode]
+    if failed:
+        raise RunError(f"{len(failed)} of {len(workers)} processes failed; {failed[0]} ends: {_reason(failed[0])}")
+
+
+def _start(command: Sequence[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
+    """In a session of its own: a terminal's Ctrl-C comes to us alone, and once from us to the workers."""
+    with open_to_write(log) as sink:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+
+
+def _show_all(chosen: Sequence[Cell], show: Show) -> None:
+    """In updates, where it is known how many there are; else in cells."""
+    done = [cell.state == "done" for cell in chosen]
+    steps = [cell.steps() for cell in chosen]
+    running = ", ".join(f"{cell.name} {step}" for cell, (step, _) in zip(chosen, steps, strict=True) if cell.locked())
+    known = [total for _, total in steps if total is not None]
+    if len(known) < len(chosen):
+        show(sum(done), len(chosen), running)
+    else:
+        ended = zip(done, steps, known, strict=True)
+        show(sum(total if whole else step for whole, (step, _), total in ended), sum(known), running)
+
+
+def worker_environment(device: str, workers: int = 1) -> dict[str, str]:
+    """A worker's environment: on a CPU its part of the processors, since threads that have to wait for each other are
+    slower than none; on CUDA only the device that is its own."""
+    kind, _, index = device.partition(":")
+    if kind == "cpu":
+        threads = max(1, processors() // workers)
+        return safe_path.environment(OMP_NUM_THREADS=os.environ.get("OMP_NUM_THREADS", str(threads)))
+    if kind != "cuda" or not (index or "0").isdigit():
+        raise RunError(f"device {device!r}: name cpu, cuda or cuda:N")
+    visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    if visible and int(index or 0) >= len(visible):
+        raise RunError(f"device {device}: CUDA_VISIBLE_DEVICES shows {len(visible)} devices, cuda:0 the first of them")
+    return safe_path.environment(CUDA_VISIBLE_DEVICES=visible[int(index or 0)] if visible else index or "0")
+
+
+def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Interrupt those that still run, and wait; one started where interrupts are ignored (nohup) is terminated.
+
+    One that goes on is asked again: an interrupt is lost where Python cannot raise it, as in a destructor.
+    """
+    deaf = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    while running := [worker for worker in workers if worker.poll() is None]:
+        for worker in running:
+            worker.send_signal(signal.SIGTERM if deaf else signal.SIGINT)
+        until = time.monotonic() + ASK_AGAIN_SECONDS
+        while time.monotonic() < until and any(worker.poll() is None for worker in running):
+            time.sleep(0.05)
+
+
+def _reason(log: Path) -> str:
+    """The last sentence that the command line said, or the last line of whatever else there is."""
+    text = log.read_text(encoding="utf-8", errors="replace").strip()
+    before, _, sentence = text.rpartition("workbench: ")
+    return sentence if before or sentence != text else text.rpartition("\n")[2] or "(nothing)"
+
+
+@dataclass(frozen=True)
+class CellJob:
+    """One cell as a job of a cluster: what submitit pickles, runs, and queues again when its time is up."""
+
+    file: Path
+    root: Path
+    cell: str
+    device: str
+    minutes: float | None
+
+    def __call__(self) -> str:
+        """Run the cell as far as it goes; returns its state in words."""
+        experiment = read_experiment(self.file)
+        run_experiment(experiment, self.root, None, print, None, self.device, self.minutes, [self.cell])
+        return cells(experiment, self.root, [self.cell])[0].told()
+
+    def checkpoint(self) -> submitit.helpers.DelayedSubmission:
+        """Called by submitit before time is up or the job is preempted: the same again, from the run's last state."""
+        import submitit
+
+        return submitit.helpers.DelayedSubmission(self)
+
+
+def submit(
+    file: Path,
+    root: Path,
+    files: Path | None,
+    say: Say,
+    parameters: Mapping[str, Any],
+    cluster: str | None = None,
+    device: str = "auto",
+    minutes: float | None = None,
+    only: Sequence[str] = (),
+) -> list[submitit.Job[str]]:
+    """Submit a job for each cell that is not done; text is prepared here and now. Logs lie in ROOT/NAME/jobs.
+
+    parameters: of `submitit.AutoExecutor.update_parameters` (timeout_min, gpus_per_node, slurm_partition, …). cluster:
+    slurm, local, or None for what submitit finds. The folders must be seen by the nodes under the same paths. A cell
+    submitted twice is trained once: the second job finds it locked, or done. Raises RunError without the extra.
+    """
+    try:
+        import submitit
+    except ImportError:
+        raise RunError("--launcher submitit needs the extra: pip install 'nmt-workbench[cluster]'") from None
+    experiment = read_experiment(file)
+    check_systems(experiment)
+    waiting = [cell for cell in cells(experiment, root, only) if cell.state != "done"]
+    prepare_data(experiment, root, files, say)
+    try:
+        executor = submitit.AutoExecutor(
+            root.resolve() / experiment.name / "jobs", cluster=cluster, slurm_max_num_timeout=REQUEUES
+        )
+        executor.update_parameters(**parameters)
+    except (RuntimeError, NameError, TypeError, ValueError) as error:
+        raise RunError(f"submitit refuses: {error}") from None
+    jobs = []
+    for cell in waiting:
+        executor.update_parameters(name=f"{experiment.name}.{cell.name}")
+        jobs.append(executor.submit(CellJob(file.resolve(), root.resolve(), cell.name, device, minutes)))
+        say(f"{cell.folder}: job {jobs[-1].job_id}, log {jobs[-1].paths.stdout}")
+    return jobs

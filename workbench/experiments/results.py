@@ -1,0 +1,195 @@
+"""Tables of a grid: every cell with its state, systems over seeds with their intervals, differences to a baseline.
+
+A grid may be half done: what is missing is named beside what is there. Scores come from `analyses.seeds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core_models.file_marks import replacing_files
+from core_models.settings import nearest
+from workbench.experiments.grid import Cell, Experiment, cells
+from workbench.export.csv_cells import csv_text
+from workbench.store.runs import Run, RunError, open_run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analyses.scores import Statistics
+
+METRICS = ("bleu", "chrf")
+INTERVALS = (
+    "Intervals: 95 %, Student's t of the seeds and the bootstrap of the sentences added in quadrature; p inverts them."
+)
+ONE_SEED = "One seed: no interval over seeds; those shown are of other sentences, and say nothing of another training."
+HOLM = "Holm's correction: over all differences of a metric in the table, every test set included."
+
+
+def cell_table(experiment: Experiment, root: Path, metrics: Sequence[str] = METRICS) -> pd.DataFrame:
+    """Scores of the cells that are done, a row for each test and metric; the others stand there with their state and
+    how far training is: system, seed, state, step, steps, metric, score, low, high, signature, n, test."""
+    import pandas as pd
+
+    from workbench.evaluation.scoring import score_table
+
+    rows: list[dict[str, Any]] = []
+    for cell in cells(experiment, root):
+        step, steps = cell.steps()
+        place = {"system": cell.system, "seed": cell.seed, "state": cell.state, "step": step, "steps": steps}
+        if cell.state != "done":
+            rows.append(place)
+            continue
+        for test in experiment.data.test_names:
+            found = score_table([open_run(cell.folder)], test, metrics)
+            rows += [{**place, **dict(row), "test": test} for _, row in found.drop(columns="system").iterrows()]
+    return pd.DataFrame(rows)
+
+
+def seed_tables(
+    experiment: Experiment,
+    root: Path,
+    metrics: Sequence[str] = METRICS,
+    checkpoints: Sequence[int] = (),
+    baseline: str | None = None,
+    samples: int = 1000,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Scores of systems over their seeds, and differences to the baseline (the first system if none is named).
+
+    checkpoints: steps at which systems are scored too, as SYSTEM@step, each against the baseline at that step. A seed
+    counts as soon as its cell is done (a checkpoint: is translated). With a single seed the sign test stands beside
+    the bootstrap. Columns: those of `analyses.seeds`, and test; p_holm is corrected over all differences of a metric
+    under one method, those of every test set and checkpoint together.
+    """
+    from analyses import seeds
+    from workbench.evaluation.scoring import comparison_table
+
+    baseline = baseline or next(iter(experiment.systems))
+    if baseline not in experiment.systems:
+        raise RunError(f"--baseline {baseline!r}: {nearest(baseline, list(experiment.systems))}")
+    scores, comparisons = [], []
+    for test in experiment.data.test_names:
+        for metric in metrics:
+            for step in (None, *checkpoints):
+                runs = dict(_runs(experiment, root, test, step))
+                found = _statistics(runs, test, metric)
+                base = _named(baseline, step)
+                scores.append(seeds.score_table(found, samples).assign(test=test))
+                comparisons.append(seeds.comparison_table(found, base, samples).assign(test=test))
+                single = [by_seed for by_seed in runs.values() if len(experiment.seeds) == 1]
+                if base in runs and len(single) > 1:
+                    opened = [run for by_seed in single for run in by_seed.values()]
+                    signs = comparison_table(opened, test, base, "sign", [metric])
+                    comparisons.append(signs.assign(test=test, seeds=1))
+    return _stacked(scores), _one_family(_stacked(comparisons))
+
+
+def _one_family(comparisons: pd.DataFrame) -> pd.DataFrame:
+    """Holm's correction over all that the table shows of a metric; the sign test is another reading of the same."""
+    from analyses.significance import holm
+
+    signs = comparisons["method"] == "sign test"
+    families = comparisons.groupby([comparisons["metric"], signs], sort=False)["p_value"]
+    return comparisons.assign(p_holm=families.transform(lambda values: holm(values.tolist())).astype(float))
+
+
+def _stacked(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """One table of several; those that are empty would spoil the types of the others."""
+    import pandas as pd
+
+    return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+
+
+def _runs(experiment: Experiment, root: Path, test: str, step: int | None) -> Iterator[tuple[str, dict[int, Run]]]:
+    """Per system what can be scored on a test set: seed -> run, or its checkpoint."""
+    for system in experiment.systems:
+        own = (cell for cell in cells(experiment, root) if cell.system == system)
+        if found := {cell.seed: run for cell in own if (run := _scorable(cell, test, step)) is not None}:
+            yield _named(system, step), found
+
+
+def _scorable(cell: Cell, test: str, step: int | None) -> Run | None:
+    if step is None:
+        return open_run(cell.folder) if cell.state == "done" else None
+    if not (cell.folder / "checkpoints" / f"step-{step:06d}.safetensors").is_file():
+        return None
+    run = open_run(f"{cell.folder}@{step}")
+    return run if test in run.tests() else None
+
+
+def _named(system: str, step: int | None) -> str:
+    return system if step is None else f"{system}@{step}"
+
+
+def _statistics(runs: dict[str, dict[int, Run]], test: str, metric: str) -> dict[str, dict[int, Statistics]]:
+    from workbench.evaluation.scoring import references, statistics
+
+    opened = {run.reference: run.translations(test) for by_seed in runs.values() for run in by_seed.values()}
+    if opened:
+        references(opened)  # refuses runs that were tested on different sentences
+    return {
+        system: {seed: statistics(run, opened[run.reference], metric) for seed, run in by_seed.items()}
+        for system, by_seed in runs.items()
+    }
+
+
+def readable(scores: pd.DataFrame, comparisons: pd.DataFrame, seeds: int) -> pd.DataFrame:
+    """One row for each test, metric and system, numbers as people write them."""
+    import pandas as pd
+
+    from workbench.evaluation.scoring import METRIC_NAMES
+
+    bootstrap = comparisons[comparisons["method"] != "sign test"] if len(comparisons) else comparisons
+    against = {(row["test"], row["metric"], row["system"]): row for row in bootstrap.to_dict("records")}
+    rows = []
+    for row in scores.to_dict("records"):
+        spread = f" ± {row['spread']:.2f}" if row["seeds"] > 1 else ""
+        shown = {
+            "test": row["test"],
+            "metric": METRIC_NAMES[row["metric"]],
+            "system": row["system"],
+            "seeds": f"{row['seeds']} of {seeds}",
+            "score": f"{row['score']:.2f}{spread}",
+            "95 %": f"[{row['low']:.2f}, {row['high']:.2f}]",
+            **dict.fromkeys(("difference", "of it 95 %", "p", "p (Holm)"), ""),
+        }
+        if other := against.get((row["test"], row["metric"], row["system"])):
+            shown["difference"] = f"{other['delta']:+.2f}"
+            shown["of it 95 %"] = f"[{other['low']:+.2f}, {other['high']:+.2f}]"
+            shown["p"], shown["p (Holm)"] = f"{other['p_value']:.3f}", f"{other['p_holm']:.3f}"
+        rows.append(shown)
+    return pd.DataFrame(rows)
+
+
+def remarks(experiment: Experiment, root: Path) -> list[str]:
+    """What a reader of the table must know: which cells are missing, and what an interval carries."""
+    left = [cell for cell in cells(experiment, root) if cell.state != "done" or cell.changes()]
+    said = [f"{cell.name}: {cell.told()}" for cell in left]
+    seeds = len(experiment.seeds)
+    if seeds == 1:
+        return [*said, f"{ONE_SEED} {HOLM}"]
+    return [*said, f"Score: mean ± standard deviation over seeds. {INTERVALS} {HOLM}"]
+
+
+def write_csv(experiment: Experiment, root: Path, folder: Path, tables: Sequence[pd.DataFrame]) -> list[Path]:
+    """NAME.cells.csv, NAME.scores.csv and NAME.comparisons.csv in a folder, all or nothing.
+
+    Raises FolderError where a file of such a name is no table."""
+    endings = ("cells.csv", "scores.csv", "comparisons.csv")
+    names = [f"{experiment.name}.{ending}" for ending in endings]
+    with replacing_files(folder / experiment.name, endings, "experiment table", _is_table) as part:
+        for name, table in zip(names, tables, strict=True):
+            (part / name).write_text(csv_text(table, "%.4f"), encoding="utf-8")
+    return [folder / name for name in names]
+
+
+def _is_table(path: Path) -> bool:
+    """Does a file begin as these tables do? Earlier versions left no mark."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.readline(1000).startswith(
+            (b"system,seed,state,step,steps", b"system,metric,", b"system,baseline,metric,")
+        )

@@ -1,0 +1,135 @@
+"""Make a run folder and train it: the one way that the CLI, the demo and experiments share."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core_models.config import RunConfig, SearchConfig, TrainingConfig
+from core_models.settings import ConfigError, parse
+from core_models.training.progress import read_progress
+from workbench.store.runs import Run, RunError, open_run
+
+if TYPE_CHECKING:
+    from core_models.training.progress import Progress
+    from workbench.evaluation.adequacy import Reward
+
+Report = Callable[["Progress", int, dict[str, float]], None]
+
+
+def new_run(
+    folder: Path,
+    system: str,
+    data: Path,
+    training: Mapping[str, Any],
+    search: Mapping[str, Any] | None = None,
+    model: Mapping[str, Any] | None = None,
+) -> Run:
+    """Lay out a run of a catalogue system on prepared data; refuses a folder that is a run already.
+
+    model: fields that replace those of the catalogue's configuration.
+    """
+    from core_models.building import build
+    from core_models.checkpoint import begin_run, initialise_from
+    from core_models.config import ModelConfig
+    from core_models.descriptions import describe
+    from core_models.text.binary import Prepared
+
+    if (folder / "config.yaml").is_file():
+        raise RunError(
+            f"{folder}: a run is here already; go on with it (workbench resume {shlex.quote(str(folder))}) or choose "
+            "another folder"
+        )
+    prepared = Prepared.open(data)
+    described = describe(system)
+    if not prepared.joint and described.tied == "all":
+        described = described.model_copy(update={"tied": "target"})
+    if model:
+        described = parse(ModelConfig, {**described.model_dump(), **model}, where=system)
+    relative = os.path.relpath(data.resolve(), folder.resolve())
+    config = RunConfig(
+        name=folder.name,
+        system=system,
+        data=relative,
+        model=described,
+        training=parse(TrainingConfig, training, "training"),
+        search=parse(SearchConfig, search or {}, "search"),
+    )
+    vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
+    built = build(config.model, *map(len, vocabularies))  # refuse now what cannot be built, or begun from
+    if config.training.init_from is not None:
+        initialise_from(built, config.training.init_from, vocabularies, config.training.init_only)
+    begin_run(folder, config, *vocabularies)
+    return Run(folder, folder.name)
+
+
+def train(run: Run, report: Report | None = None, device: str = "auto", minutes: float | None = None) -> Progress:
+    """Train a run, or go on with it; BLEU or chrF for early stopping, and the reward, come from `analyses`."""
+    from core_models.training.fit import fit
+
+    return fit(
+        run.folder,
+        score=score_function(run.config.training.early_stopping.metric),
+        report=report,
+        device=device,
+        minutes=minutes,
+        reward=reward_function(run),
+    )
+
+
+@contextmanager
+def interrupted_by_terminate() -> Iterator[None]:
+    """A polite end (a job that is cancelled, a shutdown) stops what is inside as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def score_function(metric: str) -> Callable[[list[str], list[str]], float] | None:
+    """The corpus score that early stopping watches, or None for the loss and for what is rewarded."""
+    if metric in ("loss", "adequacy"):
+        return None
+
+    def score(hypotheses: list[str], references: list[str]) -> float:
+        from analyses.scores import extract
+
+        return extract(hypotheses, references, metric).total
+
+    return score
+
+
+def reward_function(run: Run) -> Reward | None:
+    """The adequacy that a run is trained towards, or whose early stopping watches it, by the one frozen aligner of its
+    training text; None for all others."""
+    training = run.config.training
+    if not training.adequacy.weight and training.early_stopping.metric != "adequacy":
+        return None
+    from workbench.evaluation.adequacy import aligner_of, reward
+
+    aligner, _ = aligner_of([run], "dev")
+    return reward(aligner)
+
+
+def finished(folder: Path) -> bool:
+    """Has training ended (rather than been interrupted), and does its configuration ask for no more by now?
+
+    The last state says so, also of a process that was killed before it logged the end; without states, the log.
+    """
+    if not (folder / "weights.safetensors").is_file():
+        return False
+    run = open_run(folder)
+    try:
+        last = read_progress(folder / "state")
+    except ConfigError as error:
+        raise RunError(f"{error}; move the folder of this state away to go on from the one before it") from None
+    if last is None:
+        return any(event.get("event") == "end" for event in run.events())
+    more = run.config.training.asks_for_more(last.step, last.epoch, last.validations_without_gain)
+    return last.finished and not more

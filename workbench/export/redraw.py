@@ -1,0 +1,166 @@
+"""Draws an exported figure again: what a PDF, SVG, PNG or JSON file says it was made from, and what has changed since.
+
+Knows what `files.save` writes into each format. A file is somebody else's: whatever it says is checked.
+"""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core_models.file_marks import mended
+from core_models.run_files import RESULT, parse_json, read_json
+from core_models.settings import ConfigError, Section, parse
+from workbench.export.files import table_digest, versions
+from workbench.figures import from_spec as recipes
+from workbench.figures import spec
+from workbench.figures.from_spec import Drawn
+from workbench.figures.provenance import digests_of
+from workbench.figures.spec import Recipe
+from workbench.store.runs import RunError
+
+_NOTHING = "carries nothing that it could be drawn again from; only figures that this workbench wrote of runs do"
+
+
+class Paper(Section):
+    """How a file was drawn on paper: a name of `theme.PAPER_WIDTHS` or inches."""
+
+    width: str | float | None = None
+    grey: bool = False
+
+
+class Made(Section):
+    """What an exported file says it was made from."""
+
+    recipe: Recipe
+    table_sha256: str
+    digests: dict[str, dict[str, str]] = {}
+    versions: dict[str, str] = {}
+    paper: Paper = Paper()
+
+
+@dataclass(frozen=True)
+class Again:
+    """A figure drawn again; `changes` says what is not as it was, and is empty where the table is the same."""
+
+    drawn: Drawn
+    made: Made
+    same: bool
+    changes: tuple[str, ...]
+
+    @property
+    def said(self) -> str:
+        """The outcome in a sentence."""
+        if self.same:
+            return "the table drawn is the same as then"
+        because = "; ".join(self.changes) or "runs and versions are as they were, so the way it is drawn changed"
+        return f"the table drawn has changed: {because}"
+
+
+def draw_again(path: str | Path, root: str | Path, files: Mapping[str, object] | None = None) -> Again:
+    """Draw the figure of an exported file again, its runs looked for below `root`. Raises RunError.
+
+    files: a path for each file that the figure was drawn with, by option.
+    """
+    made = read_made(path)
+    recipe = spec.portable(made.recipe)  # what somebody else's file says is no path on this machine
+    recipes.check_files([recipe], files or {})
+    models = {name: parts.get("model", "") for name, parts in made.digests.items()}
+    drawn = recipes.draw(recipe, root, models, files)
+    same = table_digest(drawn.figure) == made.table_sha256
+    return Again(drawn, made, same, () if same else tuple(_changes(made, drawn)))
+
+
+def read_made(path: str | Path) -> Made:
+    """What a file says it was made from; raises RunError where it says nothing, or nothing that can be used."""
+    path = Path(path)
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise RunError(f"{path}: a figure is drawn again from {', '.join(_READERS)}, not from {path.suffix or 'this'}")
+    text = reader(mended(path))
+    try:
+        found = parse_json(text or "null")
+    except ValueError:
+        found = None
+    if not isinstance(found, Mapping) or "recipe" not in found:
+        raise RunError(f"{path}: {_NOTHING}")
+    try:
+        return parse(Made, {name: value for name, value in found.items() if name in Made.model_fields}, str(path))
+    except ConfigError as error:
+        raise RunError(str(error)) from None
+
+
+def _changes(made: Made, drawn: Drawn) -> list[str]:
+    """What of runs and versions is not as it was."""
+    said = []
+    for run in drawn.request.runs:
+        now = digests_of(run, drawn.request)
+        then = made.digests.get(run.name, {})
+        other = [part for part in then.keys() | now.keys() if then.get(part) != now.get(part)]
+        said += [f"{run.name} has another {part}" for part in sorted(other)]
+    files = spec.portable(spec.recipe_of(drawn.recipe.drawing, drawn.request)).files
+    said += [
+        f"the file of {option} is another one"
+        for option, then in drawn.recipe.files.items()
+        if files[option]["sha256"] != then["sha256"]
+    ]
+    newer = versions()
+    return said + [
+        f"{name} was {then} and is {newer[name]}"
+        for name, then in made.versions.items()
+        if name in newer and newer[name] != then
+    ]
+
+
+def _from_pdf(path: Path) -> str | None:
+    from pypdf import PdfReader
+    from pypdf.errors import PyPdfError
+
+    try:
+        described = PdfReader(path).metadata
+        return None if described is None else described.keywords
+    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise RunError(f"{path}: not readable as a PDF") from None
+
+
+def _from_svg(path: Path) -> str | None:
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError as error:
+        raise RunError(f"{path}: not readable as an SVG ({error})") from None
+    subjects = root.iterfind(".//{http://purl.org/dc/elements/1.1/}subject//*")
+    return next((element.text for element in subjects if (element.text or "").lstrip().startswith("{")), None)
+
+
+def _from_png(path: Path) -> str | None:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path, formats=["PNG"]) as image:
+            return image.info.get("Comment")
+    except (UnidentifiedImageError, Image.DecompressionBombError, SyntaxError, ValueError):
+        raise RunError(f"{path}: not readable as a PNG") from None
+
+
+def _from_json(path: Path) -> str | None:
+    """A specification says where it comes from in a mapping of its own, the rest beside it."""
+    try:
+        found: Any = read_json(path, RESULT)
+    except ValueError:
+        raise RunError(f"{path}: not readable as JSON") from None
+    if not isinstance(found, dict) or not isinstance(found.get("provenance"), dict):
+        return None
+    beside = {name: found[name] for name in ("table_sha256", "versions") if name in found}
+    return json.dumps({**found["provenance"], **beside})
+
+
+_READERS: dict[str, Callable[[Path], str | None]] = {
+    ".pdf": _from_pdf,
+    ".svg": _from_svg,
+    ".png": _from_png,
+    ".json": _from_json,
+}

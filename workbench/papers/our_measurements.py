@@ -1,0 +1,213 @@
+"""What of ours can stand beside printed numbers that are no scores: sizes, speeds, alignment error, adequacy, routing.
+
+Nothing is trained, translated or timed here: a run's log, its traces and what was kept beside it say it, and the tables
+of `workbench bench`. A measurement is a record of `FIELDS`. It knows runs and result files, and no printed number.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.evaluation.result_cache import ADEQUACY, ALIGNMENT_ERROR, kept
+from workbench.evaluation.translate import prepared_of
+from workbench.store.runs import Run, RunError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+# part: of the test set, iteration: of a routing; how: what a reader must know of how it was measured.
+FIELDS = ["measure", "score", "low", "high", "n", "signature", "system", "where", "data", "test", "languages", "how",
+          "iteration", "part"]  # fmt: skip
+Record = dict[str, Any]
+BENCHES = "*speed*.csv"
+MOST_TRACED = 200  # sentences of a trace that are read: the first ones
+# CDR over all words, as tables print it; its mean over sentences stands beside no printed number.
+PROXIES = ("over", "under")  # by links, where papers print what people counted
+_ADEQUACY = {"CDR": "cdr", "over (proxy, %)": "over", "under (proxy, %)": "under"}
+_BENCHED = {
+    "parameters": "parameters",
+    "parameters_without_embeddings": "parameters-without-embeddings",
+    "train_ratio": "train-speed",
+    "decode_ratio": "decode-speed",
+}
+_ALIKE = ("backbone", "preset", "width", "embedding")  # what a system and its baseline have in common
+
+
+def records(table: pd.DataFrame) -> list[Record]:
+    """The rows of a table."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def place(run: Run, test: str) -> Record:
+    """Whose a record of a run is: system, where, data, test, languages ("" where the run's text does not say)."""
+    languages = ""
+    with suppress(RunError):  # its data has gone
+        manifest = prepared_of(run).manifest
+        sides = [str(manifest.get(f"{side}_language") or "") for side in ("source", "target")]
+        languages = "-".join(sides) if all(sides) else ""
+    data = run.config.data_folder(run.folder).parent.name
+    return {"system": run.system, "where": f"run {run.name}", "data": data, "test": test, "languages": languages}
+
+
+def of_run(run: Run, base: Run | None, test: str, wanted: frozenset[str]) -> Iterator[Record]:
+    """What a run has of the wanted measures, speeds apart; base: the run of its baseline."""
+    own = place(run, test)
+    if sizes := {measure for measure in wanted if measure.startswith("parameters")}:
+        yield from ({**own, "test": "", **found} for found in _sizes(run, base) if found["measure"] in sizes)
+    if "aer" in wanted and (error := kept(run, test, ALIGNMENT_ERROR)):
+        maps = f"layer {error['layer']}, head {error['head']}"
+        how = f"argmax of attention ({maps}), references forced, gold links: {error['links']}"
+        yield {**own, "measure": "aer", "score": 100 * error["aer"], "n": error["sentences"], "how": how}
+    if wanted.intersection(_ADEQUACY.values()) and (found := kept(run, test, ADEQUACY)):
+        how = f"links of the frozen aligner {found['aligner']}"
+        if found.get("towards") == "union":
+            how += ", towards all references together"
+        for row in found["measures"]:
+            if (measure := _ADEQUACY.get(row.pop("measure"))) is None:
+                continue
+            counted = "a proxy by links, where people counted; " if measure in PROXIES else ""
+            yield {**own, **row, "measure": measure, "how": counted + how}
+    if wanted & {"entropy", "diversity"}:
+        yield from ({**own, **one} for one in _routing(run, test))
+
+
+def _sizes(run: Run, base: Run | None) -> Iterator[Record]:
+    """Parameters in millions, as training counted them; added ones beside a baseline of the same text and width."""
+    how, start = "with its own vocabulary and width", _start(run)
+    for name in ("parameters", "parameters_without_embeddings"):
+        if name in start:
+            yield {"measure": _BENCHED[name], "score": start[name] / 1e6, "how": how}
+    if base is not None and base is not run and _alike(run, base):
+        of_base = _start(base)
+        if "parameters" in start and "parameters" in of_base:
+            added = (start["parameters"] - of_base["parameters"]) / 1e6
+            yield {"measure": "parameters-added", "score": added, "how": f"to run {base.name}"}
+
+
+def _start(run: Run) -> Mapping[str, Any]:
+    """What training logged when it began."""
+    return next((event for event in run.events() if event.get("event") == "start"), {})
+
+
+def _alike(run: Run, base: Run) -> bool:
+    """Do two runs differ by their mechanisms only, as far as size and speed go?"""
+    same_text = run.config.data_folder(run.folder) == base.config.data_folder(base.folder)
+    return same_text and all(getattr(run.config.model, name) == getattr(base.config.model, name) for name in _ALIKE)
+
+
+def speeds_of_run(run: Run, base: Run, test: str, wanted: frozenset[str]) -> Iterator[Record]:
+    """How fast a run was trained and how fast it translated, times its baseline, as their logs have it: whatever else
+    the machine did at the time counts too, so a bench says it better."""
+    if base is run or not _alike(run, base):
+        return
+    own = {**place(run, test), "how": f"to run {base.name}, by their logs; other work of the machine counts too"}
+    ratio = _ratio(_training_speed(run), _training_speed(base))
+    if "train-speed" in wanted and ratio is not None:
+        yield {**own, "test": "", "measure": "train-speed", "score": ratio}
+    ratio = _ratio(_decoding_speed(run, test), _decoding_speed(base, test))
+    if "decode-speed" in wanted and ratio is not None:
+        yield {**own, "measure": "decode-speed", "score": ratio}
+
+
+Speed = tuple[float, object] | None  # and under which conditions
+
+
+def _ratio(speed: Speed, base: Speed) -> float | None:
+    return None if speed is None or base is None or speed[1] != base[1] else speed[0] / base[0]
+
+
+def _training_speed(run: Run) -> Speed:
+    """Median of target tokens a second; on what, and in batches of which size."""
+    lines = [event for event in run.events() if event["event"] == "train"]
+    found = [line["tokens_per_second"] for line in lines if line.get("tokens_per_second")]
+    start = _start(run)
+    conditions = [start.get(name) for name in ("device", "processes", "threads", "precision")]
+    plan = run.config.training
+    return (statistics.median(found), [*conditions, plan.batch_tokens, plan.accumulate]) if found else None
+
+
+def _decoding_speed(run: Run, test: str) -> Speed:
+    """Sentences a second of a test set, and by which search."""
+    if test not in run.tests():
+        return None
+    meta = run.translations(test).meta
+    return (meta["sentences"] / meta["seconds"], meta.get("search")) if meta.get("seconds") else None
+
+
+def _routing(run: Run, test: str) -> Iterator[Record]:
+    """Entropy and diversity of each iteration over the sentences of a stored trace."""
+    from analyses import routing
+
+    try:
+        store = run.traces(test)
+    except RunError:
+        return
+    names = [name for side in ("encoder", "decoder") for name in store.names if name.endswith(f"{side}.assignments")]
+    if not names:
+        return
+    name = names[0]
+    rows = [row for row in list(store)[:MOST_TRACED] if name in store[row]]
+    arrays = (store.array(name, row).values for row in rows)
+    per_sentence = [(routing.entropy(array), routing.diversity(array), array.shape[-2:]) for array in arrays]
+    layers, capsules = per_sentence[0][2]
+    how = (
+        f"{name.split('.')[1]}, {layers} layers and {capsules} capsules, mean over positions and {len(rows)} sentences"
+    )
+    for place_in, measure in enumerate(("entropy", "diversity")):
+        for iteration, values in enumerate(zip(*(one[place_in] for one in per_sentence), strict=True), start=1):
+            score, low, high = _mean(values)
+            yield {"measure": measure, "iteration": iteration, "score": score, "low": low, "high": high,
+                   "n": len(rows), "how": how}  # fmt: skip
+
+
+def _mean(values: tuple[np.ndarray, ...]) -> tuple[float, float, float]:
+    """The mean over sentences with its 95 % bootstrap interval."""
+    import numpy as np
+
+    from analyses.significance import percentile_interval, resampled_sums
+
+    column = np.asarray(values, dtype=np.float64)[:, None]
+    return float(column.mean()), *percentile_interval(resampled_sums(column)[:, 0] / len(column))
+
+
+def benches(results: Path) -> list[Record]:
+    """Every engine of the tables that `workbench bench` wrote into a folder, with its `conditions` and its `where`."""
+    import pandas as pd
+
+    found = []
+    for path in sorted(results.glob(BENCHES)):
+        try:
+            table = pd.read_csv(path).dropna(subset=["system"])  # other engines have none
+            for row in table[table["precision"] != "int8"].to_dict("records"):  # no paper here decodes in 8 bits
+                conditions = (path.stem, row["precision"], row["device"], row["threads"])
+                where = f"bench {path.stem} ({row['precision']}, {row['device']}, {row['threads']:g} threads)"
+                found.append({**{str(name): value for name, value in row.items()},
+                              "conditions": conditions, "where": where})  # fmt: skip
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError(
+                f"{path}: no table of speeds ({error}); write it again: workbench bench --csv FILE"
+            ) from None
+    return found
+
+
+def of_bench(engine: Record, base: Record | None, wanted: frozenset[str]) -> Iterator[Record]:
+    """What a bench has of the wanted measures; speeds and added parameters are relative to `base`."""
+    own = {"system": engine["system"], "where": engine["where"], "data": "random words", "test": "", "languages": ""}
+    for column, measure in _BENCHED.items():
+        value = engine.get(column, math.nan)
+        if measure.endswith("speed"):
+            value = value / base[column] if base is not None and base is not engine else math.nan
+            how = f"to {base['system']} there" if base is not None else ""
+        else:
+            value, how = value / 1e6, "with a vocabulary and width of its own"
+        if measure in wanted and not math.isnan(value):
+            yield {**own, "measure": measure, "score": value, "how": how}
+    if "parameters-added" in wanted and base is not None and base is not engine:
+        added = (engine["parameters"] - base["parameters"]) / 1e6
+        yield {**own, "measure": "parameters-added", "score": added, "how": f"to {base['system']} there"}

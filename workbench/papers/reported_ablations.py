@@ -1,0 +1,111 @@
+"""What papers print for the values of one option: scores, speeds, or only which value was the best.
+
+A row says by its system and settings which value it is about. Knows printed numbers, none of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from core_models.settings import ConfigError, settings_in
+from workbench.experiments.ablation import Settings, of_description
+from workbench.papers.load import library
+from workbench.papers.presets import cited_as
+from workbench.papers.schema import Row, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SPEEDS = {"train-speed": "training", "decode-speed": "decoding"}
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A paper's own sweep. points: value, score; baseline: the score of a system without the option, if printed."""
+
+    where: str
+    points: pd.DataFrame
+    baseline: float | None
+
+
+def printed_scores(option: str, metric: str, settings: Mapping[str, Settings]) -> Printed | None:
+    """What the first paper that sweeps this option of these systems prints, two values at least; None where none does.
+
+    settings: of our systems; a paper's row counts if all its mechanisms are among those of one of them.
+    """
+    import pandas as pd
+
+    for where, table in _tables():
+        column = next((column.key for column in table.columns if column.measure == metric), None)
+        own = [row for row in table.rows if column in row.values and not row.cited]
+        if column is None or not any(_sets(row, option) for row in own):
+            continue
+        values = [(_value(row, option, settings), float(row.values[column])) for row in own]
+        points = [{"value": value, "score": score} for value, score in values if value is not None]
+        base = next((float(row.values[column]) for row in own if _lacks(row, option)), None)
+        if len({str(point["value"]) for point in points}) > 1:
+            return Printed(where, pd.DataFrame(points).astype({"value": object}), base)
+    return None
+
+
+def printed_notes(option: str, metric: str, settings: Mapping[str, Settings]) -> list[str]:
+    """What papers say of values of this option without printing a score for them."""
+    said = []
+    for where, table in _tables():
+        if any(column.measure == metric for column in table.columns):
+            continue
+        named = [(row, _value(row, option, settings)) for row in table.rows if _sets(row, option)]
+        said += [f"{where}: {row.label}, {value}" for row, value in named if value is not None]
+    return said
+
+
+def printed_costs(option: str, settings: Mapping[str, Settings]) -> pd.DataFrame:
+    """Printed speeds relative to the paper's own baseline: value, work, ratio, where."""
+    import pandas as pd
+
+    rows = []
+    for where, table in _tables():
+        for column in table.columns:
+            for row in table.rows if column.measure in _SPEEDS else ():
+                base, value = table.baseline_of(row), _value(row, option, settings)
+                if value is None or base is None or not {column.key} <= row.values.keys() & base.values.keys():
+                    continue
+                ratio = float(row.values[column.key] / base.values[column.key])
+                rows.append({"value": value, "work": _SPEEDS[str(column.measure)], "ratio": ratio, "where": where})
+    return pd.DataFrame(rows, columns=["value", "work", "ratio", "where"]).astype({"value": object})
+
+
+def _tables() -> Iterator[tuple[str, Table]]:
+    for paper in library().values():
+        for table in paper.tables:
+            yield f"{cited_as(paper)}, {table.id.replace('-', ' ', 1).capitalize()}", table
+
+
+def _sets(row: Row, option: str) -> bool:
+    return any(part.partition("=")[0].strip() == option for part in settings_in(row.settings))
+
+
+def _value(row: Row, option: str, settings: Mapping[str, Settings]) -> Any:
+    """The value of an option in a row; None where the row is of other mechanisms, or does not say it.
+
+    What is not set and has no default is not said: the size that it follows from may be another than the paper's.
+    """
+    with suppress(ConfigError):  # a system that is not in the catalogue
+        own = of_description(_system(row), resolved=False)
+        having = [set(other["mechanisms"]) for other in settings.values() if option in other]
+        if any(set(own["mechanisms"]) <= other if own["mechanisms"] else not other for other in having):
+            return own.get(option)
+    return None
+
+
+def _lacks(row: Row, option: str) -> bool:
+    with suppress(ConfigError):
+        return option not in of_description(_system(row))
+    return False
+
+
+def _system(row: Row) -> str:
+    return ":".join(filter(None, (row.system, row.settings)))
