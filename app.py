@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from workbench import plugins
-from workbench.app import admission, frame
+from workbench.app import admission, frame, plugins
 from workbench.app.components import page_history
+from workbench.app.pages import LAST, MENU, Page
 
 # A picture of our own: Streamlit fetches its icons for the browser's tab from the network.
 ICON = (
@@ -16,9 +16,21 @@ st.set_page_config("NMT workbench", ICON, layout="wide", initial_sidebar_state=3
 admission.admit()
 
 
-def page(name: str, title: str, icon: str) -> st.Page:  # type: ignore[valid-type]
-    """A page is a file; its name is its place in the URL, the first page's is /."""
-    return st.Page(frame.page_file(name), title=title, icon=f":material/{icon}:", default=name == "start")
+def listed(menu: dict[str, tuple[Page, ...]]) -> dict[str, list[st.Page]]:  # type: ignore[valid-type]
+    """Sections of our own pages; the first page's place in the URL is /."""
+    return {
+        section: [
+            st.Page(
+                page.file,
+                title=page.title,
+                url_path=page.name,
+                icon=f":material/{page.icon}:",
+                default=page.name == "start",
+            )
+            for page in pages
+        ]
+        for section, pages in menu.items()
+    }
 
 
 def plugged() -> dict[str, list[st.Page]]:  # type: ignore[valid-type]
@@ -30,39 +42,7 @@ def plugged() -> dict[str, list[st.Page]]:  # type: ignore[valid-type]
     return {"Plug-ins": pages} if pages else {}
 
 
-chosen = st.navigation({
-    "": [page("start", "Start", "home")],
-    "Data": [page("runs", "Runs", "folder_open"), page("testsets", "Test sets", "rule")],
-    "Compare": [
-        page("scores", "Scores", "leaderboard"),
-        page("lengths", "Buckets", "bar_chart"),
-        page("words", "Words", "match_word"),
-        page("sentences", "Sentences", "table_rows"),
-        page("documents", "Documents", "article"),
-        page("adequacy", "Adequacy", "fact_check"),
-        page("contrast", "Contrast", "compare_arrows"),
-        page("rating", "Human rating", "how_to_vote"),
-    ],
-    "Inside one sentence": [
-        page("translate", "Translate", "translate"),
-        page("attention", "Attention", "grid_on"),
-        page("tokens", "Tokens", "segment"),
-        page("attribution", "Attribution", "bar_chart_4_bars"),
-        page("beam_trees", "Beam trees", "account_tree"),
-        page("beam_sizes", "Beam sizes", "stacked_line_chart"),
-        page("rescoring", "Rescoring", "tune"),
-        page("what_if", "What-if", "call_split"),
-        page("future_cost", "Future cost", "query_stats"),
-        page("routing", "Routing", "hub"),
-        page("past_future", "Past and future", "swap_horiz"),
-        page("content_states", "Content states", "stacks"),
-        page("context", "Context", "history"),
-    ],
-    "Training": [page("curves", "Curves", "show_chart")],
-    "Figures": [page("gallery", "Paper gallery", "auto_stories"), page("basket", "Basket", "shopping_basket")],
-    **plugged(),
-    "Work": [page("jobs", "Jobs", "play_circle"), page("help", "Help", "help")],
-}, position="top")  # fmt: skip
+chosen = st.navigation({**listed(MENU), **plugged(), **listed(LAST)}, position="top")
 with st.sidebar:
     frame.choose(blind=chosen.url_path == "rating" and frame.rates_blind())
 page_history.restore(chosen.url_path)

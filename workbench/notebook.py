@@ -22,9 +22,9 @@ from uuid import uuid4
 
 from core_models.config import CONFIG
 from core_models.settings import ConfigError
-from workbench import plugins
 from workbench.app import url_state
 from workbench.evaluation import scoring
+from workbench.figures import table_registry
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store import listing
@@ -150,7 +150,7 @@ def analyse(
     **options: Any,
 ) -> pd.DataFrame:
     """Any analysis that `workbench analyse list` names, with the options that its `--set` takes. Raises RunError."""
-    return plugins.analyse(name, Request(tuple(runs), test, sentence, baseline, options))
+    return table_registry.analyse(name, Request(tuple(runs), test, sentence, baseline, options))
 
 
 def _matching(pattern: str) -> list[str]:

@@ -9,7 +9,7 @@ from core_models.systems import Entry
 from workbench.app import frame
 from workbench.app.components import figure_view
 from workbench.figures.request import named, styles
-from workbench.figures.scores import score_dots
+from workbench.views.scores.plots import score_dots
 
 
 class OutputScale(Mechanism):

@@ -9,13 +9,13 @@ import pytest
 from workbench.app.components import figure_view
 from workbench.evaluation import scoring
 from workbench.experiments import ablation
-from workbench.figures.ablation import ablation as drawn
-from workbench.figures.ablation import ablation_cost
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.papers.reported_ablations import printed_costs, printed_notes, printed_scores
 from workbench.plotting.grammar import Line, Points, Rule
 from workbench.store.runs import RunError, open_run
+from workbench.views.ablation.plots import ablation as drawn
+from workbench.views.ablation.plots import ablation_cost
 
 GRID = """name: grid
 data: {controlled: {sentences: 10, dev: 2, test: 2}}

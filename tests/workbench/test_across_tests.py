@@ -11,13 +11,14 @@ from typer.testing import CliRunner
 from analyses.significance import holm
 from core_models.text.parallel import write_lines
 from tests.workbench.pages.app_pages import charts, codes, open_page, traces
-from workbench import across_tests, cli
+from workbench import cli
 from workbench.evaluation import scoring
 from workbench.figures.drawing import draw
 from workbench.figures.provenance import digests_of
 from workbench.figures.request import Request
 from workbench.store import external
 from workbench.store.runs import RunError, list_runs, open_run
+from workbench.views.scores import test_sets
 
 TESTS = ("news", "talks")
 SYSTEMS = ("plain", "better", "twin")
@@ -56,7 +57,7 @@ def _lines(run, test, side):
 
 
 def test_every_score_is_sacrebleus_of_its_test_set_and_a_mean_is_over_test_sets(runs):
-    found = across_tests.with_means(across_tests.score_table(runs, TESTS, ["bleu", "ter"], samples=10))
+    found = test_sets.with_means(test_sets.score_table(runs, TESTS, ["bleu", "ter"], samples=10))
     for run in runs:
         for metric, scorer in (("bleu", BLEU()), ("ter", TER())):
             wanted = [
@@ -65,11 +66,11 @@ def test_every_score_is_sacrebleus_of_its_test_set_and_a_mean_is_over_test_sets(
             ]
             own = found[(found["system"] == run.name) & (found["metric"] == metric)].set_index("test")["score"]
             assert own.loc[list(TESTS)].tolist() == pytest.approx(wanted, abs=1e-9)
-            assert own.loc[across_tests.MEAN] == pytest.approx(np.mean(wanted))
+            assert own.loc[test_sets.MEAN] == pytest.approx(np.mean(wanted))
 
 
 def test_differences_are_those_of_each_test_set_under_one_correction(runs):
-    found = across_tests.comparison_table(runs, TESTS, "outside/plain", "bootstrap", ["bleu", "chrf"])
+    found = test_sets.comparison_table(runs, TESTS, "outside/plain", "bootstrap", ["bleu", "chrf"])
     for metric in ("bleu", "chrf"):
         alone = [scoring.comparison_table(runs, test, "outside/plain", "bootstrap", [metric]).p_value for test in TESTS]
         rows = found[found["metric"] == metric]
@@ -84,18 +85,18 @@ def test_what_is_not_translated_is_left_out_of_its_test_set_alone(runs, tmp_path
     test = external.read_test_set("third", tmp_path / "news.ref", [tmp_path / "news.ref"])
     external.bring_in(runs[0].folder.parent, test, tmp_path / "news.ref", {"plain": tmp_path / "news.twin"})
     runs = [open_run(run.folder) for run in runs]
-    assert across_tests.shared_tests(runs) == list(TESTS)
-    assert across_tests.shared_tests(runs[:1]) == ["news", "talks", "third"]
-    found = across_tests.with_means(across_tests.score_table(runs, [*TESTS, "third"], ["bleu"], samples=10))
+    assert test_sets.shared_tests(runs) == list(TESTS)
+    assert test_sets.shared_tests(runs[:1]) == ["news", "talks", "third"]
+    found = test_sets.with_means(test_sets.score_table(runs, [*TESTS, "third"], ["bleu"], samples=10))
     assert found[found["test"] == "third"]["system"].tolist() == ["plain"]
-    assert found[found["test"] == across_tests.MEAN]["system"].tolist() == ["plain"]  # only it has all of them
-    assert set(across_tests.comparison_table(runs, [*TESTS, "third"], "plain")["test"]) == set(TESTS)
+    assert found[found["test"] == test_sets.MEAN]["system"].tolist() == ["plain"]  # only it has all of them
+    assert set(test_sets.comparison_table(runs, [*TESTS, "third"], "plain")["test"]) == set(TESTS)
     with pytest.raises(RunError, match="no other run has translated a test set that plain has"):
-        across_tests.comparison_table(runs, ["third"], "plain")
+        test_sets.comparison_table(runs, ["third"], "plain")
     with pytest.raises(RunError, match="'gone' is not among the runs compared"):
-        across_tests.comparison_table(runs, TESTS, "gone")
+        test_sets.comparison_table(runs, TESTS, "gone")
     with pytest.raises(RunError, match="has no 'nowhere'"):
-        across_tests.score_table(runs, ["nowhere"], ["bleu"])
+        test_sets.score_table(runs, ["nowhere"], ["bleu"])
 
 
 def test_the_command_prints_all_of_them_and_a_table_for_a_paper(runs):
@@ -113,14 +114,14 @@ def test_the_command_prints_all_of_them_and_a_table_for_a_paper(runs):
     both = CliRunner().invoke(cli.app, ["evaluate", folders[0], *tests], catch_exceptions=False).stdout
     assert [line.split("\t")[0] for line in both.splitlines()] == ["test", *["news"] * 3, *["talks"] * 3]
     latex = CliRunner().invoke(cli.app, ["compare", *folders, *tests, "--latex"], catch_exceptions=False).stdout
-    scores = across_tests.with_means(across_tests.score_table(runs, TESTS, ["bleu"], samples=10))
+    scores = test_sets.with_means(test_sets.score_table(runs, TESTS, ["bleu"], samples=10))
     scores = scores.set_index(["system", "test"])["score"]
     assert "System & news & talks & (mean) \\\\" in latex
     (line,) = [line for line in latex.splitlines() if line.startswith("twin &")]
-    assert all(f"{scores['outside/twin', test]:.2f}" in line for test in (*TESTS, across_tests.MEAN))
+    assert all(f"{scores['outside/twin', test]:.2f}" in line for test in (*TESTS, test_sets.MEAN))
     assert f"% news bleu: {BLEU(references=[['a']]).get_signature()}"[:20].lower() in latex.lower()
     two = CliRunner().invoke(cli.app, ["compare", *folders, *tests, "--latex", "--metrics", "bleu,ter"]).stdout
-    head = " & ".join(f"{test} BLEU & {test} TER $\\downarrow$" for test in (*TESTS, across_tests.MEAN))
+    head = " & ".join(f"{test} BLEU & {test} TER $\\downarrow$" for test in (*TESTS, test_sets.MEAN))
     assert head in two
 
 
@@ -141,7 +142,7 @@ def test_the_page_draws_and_tables_them_on_asking(runs, tmp_path, monkeypatch):
         assert shown == pytest.approx(wanted)
     table = next(one.value for one in at.dataframe if "Δ (news)" in one.value)
     assert list(table) == ["(system)", "news", "talks", "(mean)", "Δ (news)", "Δ (talks)", "p (news)", "p (talks)"]
-    compared = across_tests.comparison_table(runs, TESTS, "outside/plain", "bootstrap", ["chrf"])
+    compared = test_sets.comparison_table(runs, TESTS, "outside/plain", "bootstrap", ["chrf"])
     wanted = compared[(compared["system"] == "outside/better") & (compared["test"] == "talks")].iloc[0]
     assert table.set_index("(system)").loc["better", ["Δ (talks)", "p (talks)"]].tolist() == [
         wanted.delta,
@@ -163,7 +164,7 @@ def test_one_test_set_or_one_run(runs, tmp_path, monkeypatch):
     assert list(table) == ["(system)", "news", "talks", "(mean)"]
     for run in runs:
         (run.folder / "translations" / "talks" / "references.txt").unlink()
-    assert across_tests.shared_tests(runs) == ["news"]
+    assert test_sets.shared_tests(runs) == ["news"]
     at = open_page("scores", runs=["outside/plain"])
     assert "All test sets" not in [element.value for element in at.subheader]
 

@@ -8,16 +8,16 @@ import pytest
 import core_models
 from analyses import content_states, past_future_truth
 from tests.workbench.pages.app_pages import runs_of
-from workbench import content_states as measuring
-from workbench.drawing.past_future_truth import POSITION, against_truth
 from workbench.evaluation import translate
 from workbench.evaluation.gold_alignments import truths
 from workbench.experiments.train import new_run, train
-from workbench.figures.content_states import MOST_COVERED
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.past_future import coverage_form, measured
 from workbench.store.runs import RunError, open_run
+from workbench.views.past_future.gold_figures import POSITION, against_truth
+from workbench.views.past_future.measure import coverage_form, measured
+from workbench.views.past_future_layers import measure as measuring
+from workbench.views.past_future_layers.plots import MOST_COVERED
 
 LAYERS = "past_future_layers"
 

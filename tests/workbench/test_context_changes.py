@@ -5,12 +5,21 @@ import pytest
 
 import core_models
 from analyses.context_routing import moved
-from workbench.context_changes import BACKWARDS, NONE, OTHER, SENTENCE, SWAPPED, WORD, changes, variants
 from workbench.evaluation.document_context import Before, before, rows_before
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
 from workbench.store.translations import TestSet as TestedOn
+from workbench.views.document_context.context_ablation import (
+    BACKWARDS,
+    NONE,
+    OTHER,
+    SENTENCE,
+    SWAPPED,
+    WORD,
+    changes,
+    variants,
+)
 
 
 def test_variants_leave_out_each_word_and_each_sentence_once():

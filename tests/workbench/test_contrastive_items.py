@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from analyses.contrastive import Item
 from tests.bad_input.test_fuzzing import FILES, bounded, sentences
-from workbench.contrastive_items import read_items
 from workbench.store.runs import RunError
+from workbench.views.contrastive.items import read_items
 
 ITEMS = [
     Item("the dog sleeps .", "der Hund schläft .", ("die Hund schläft .", "das Hund schläft ."), {"distance": "0"}),

@@ -5,11 +5,11 @@ from typer.testing import CliRunner
 
 from tests.workbench.papers.written_runs import seeded
 from workbench.cli import app
-from workbench.counterparts import WHOLE, by_sentence, exact_table, over_seeds_table, statistics
 from workbench.evaluation import result_cache
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
+from workbench.views.adequacy.word_coverage import WHOLE, by_sentence, exact_table, over_seeds_table, statistics
 
 
 def _with(run, lines):

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from analyses import beam, words
 from analyses.future_cost import calibration
-from workbench.drawing import future_cost
 from workbench.evaluation import bucketed_scores, scoring, translate
 from workbench.figures.drawing import draw
 from workbench.figures.registry import OPTIONS, load
 from workbench.figures.request import Request, looks, styles
 from workbench.plotting import theme
 from workbench.store.runs import Run, RunError, open_run, short_names, training_table
+from workbench.views.future_cost import figures as future_cost
 
 SHORT = ("transformer", "future-cost-1", "future-cost-2")
 

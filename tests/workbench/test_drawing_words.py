@@ -5,11 +5,11 @@ import pytest
 
 from analyses import words
 from tests.workbench.pages.app_pages import codes, open_page, texts
-from workbench.drawing import words as word_drawings
 from workbench.evaluation import translate
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError
+from workbench.views.words import figures as word_drawings
 
 
 @pytest.fixture

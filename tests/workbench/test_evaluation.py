@@ -13,10 +13,11 @@ import core_models
 from analyses import significance
 from analyses.scores import extract
 from core_models.traces import TraceStore
-from workbench import beam_sizes, segments
 from workbench.evaluation import scoring, translate
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
+from workbench.views.beam_size import measure as beam_sizes
+from workbench.views.segments import measure as segments
 
 SCORERS = {"bleu": BLEU(), "chrf": CHRF(), "ter": TER()}
 

@@ -12,10 +12,10 @@ from workbench.benchmark import workload as shape_module
 from workbench.benchmark.speed import measure, multiply_adds
 from workbench.benchmark.workload import Shape, decoding_batches, of_length, training_pairs
 from workbench.experiments import ablation
-from workbench.figures.length_cost import length_cost
-from workbench.length_costs import length_benches, length_costs
 from workbench.plotting.grammar import Line, Points
 from workbench.store.runs import RunError
+from workbench.views.ablation.length_cost import length_benches, length_costs
+from workbench.views.ablation.length_cost_plots import length_cost
 
 SMALL = Shape(vocabulary=50, steps=1, warmup=0, sentences=2, batch_sentences=2, forced_length=6, repeats=1)
 

@@ -9,15 +9,19 @@ import yaml
 
 import core_models
 from analyses.attention import joined, to_words
-from workbench import beam_sizes, content_states, past_future, rescoring, routing
-from workbench.drawing.alignment import compared_table
 from workbench.evaluation import translate
 from workbench.evaluation.result_cache import ALIGNMENT_ERROR, PROBE, digests, keep, kept
 from workbench.experiments.train import new_run, train
 from workbench.figures.request import Request
-from workbench.past_future_probe import read_by_probe
-from workbench.routing import forced
 from workbench.store.runs import RunError, open_run
+from workbench.views.attention.alignment_error_figures import compared_table
+from workbench.views.beam_size import measure as beam_sizes
+from workbench.views.layer_routing import measure as routing
+from workbench.views.layer_routing.measure import forced
+from workbench.views.past_future import measure as past_future
+from workbench.views.past_future.probe import read_by_probe
+from workbench.views.past_future_layers import measure as content_states
+from workbench.views.reranking import measure as rescoring
 
 HAN = {"hierarchical_attention": {}}
 MADE = {

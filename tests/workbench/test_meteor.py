@@ -8,9 +8,10 @@ import pytest
 from analyses import meteor, scores
 from analyses.significance import bootstrap_interval
 from tests.workbench.pages.app_pages import charts, open_page, runs_of
-from workbench import cli, segments
+from workbench import cli
 from workbench.evaluation import bucketed_scores, scoring
 from workbench.figures.request import Request
+from workbench.views.segments import measure as segments
 
 pytest.importorskip("nltk")
 LABEL = meteor.label()

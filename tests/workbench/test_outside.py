@@ -8,12 +8,12 @@ from typer.testing import CliRunner
 
 from core_models.text.parallel import TextError, write_lines
 from tests.workbench.pages.app_pages import codes, open_page, texts
-from workbench import testsets
 from workbench.cli import app
 from workbench.evaluation import run_table, scoring, translate
 from workbench.evaluation.scoring import Counting
 from workbench.store import external
 from workbench.store.runs import RunError, list_runs, open_run
+from workbench.views.test_sets import measure as testsets
 
 SOURCES = ["das ist ein Haus .", "der Hund läuft schnell durch den Wald .", "ja", "eine Katze und ein Hund ."]
 FIRST = ["this is a house .", "The dog runs quickly through the woods .", "yes", "a cat and a dog ."]

@@ -10,15 +10,15 @@ from analyses import overlap, past_future, past_future_truth
 from analyses.attention import joined
 from core_models.translator import Translator
 from tests.workbench.pages.app_pages import runs_of
-from workbench import past_future as measuring
-from workbench.drawing.past_future_measures import remainder_table
-from workbench.drawing.past_future_truth import POSITION, against_truth
 from workbench.evaluation.adequacy import aligner_of, by_sentence
 from workbench.evaluation.gold_alignments import truths
 from workbench.evaluation.translate import trace_test
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
+from workbench.views.past_future import measure as measuring
+from workbench.views.past_future.corpus_figures import remainder_table
+from workbench.views.past_future.gold_figures import POSITION, against_truth
 
 NAMES = ["guided_capsules.mass", "decoder.cross_attention", "*_bag.rank"]
 

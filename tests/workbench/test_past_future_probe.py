@@ -11,8 +11,8 @@ from workbench.evaluation import result_cache
 from workbench.evaluation.gold_alignments import Truth, truths
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.past_future_probe import labels_of, read_by_probe
 from workbench.store.runs import RunError, open_run
+from workbench.views.past_future.probe import labels_of, read_by_probe
 
 
 def test_labels_are_those_of_the_words_that_pieces_belong_to():

@@ -95,7 +95,7 @@ from typer.testing import CliRunner
 import core_models
 from core_models.systems import catalogue
 from tests.core_models.laws import assert_stepping_is_forcing, random_system
-from tests.workbench.pages.app_pages import APP, charts, open_page, texts
+from tests.workbench.pages.app_pages import APP, charts, open_page, switch, texts
 from workbench import cli
 from workbench.store.runs import open_run
 from workbench.experiments.train import new_run, train
@@ -139,10 +139,7 @@ del os.environ["WORKBENCH_DEBUG"]
 at = open_page("start")
 said["start"] = {"tables": [table.value.to_dict("list") for table in at.dataframe],
                  "warnings": [warning.value.replace(chr(92), "") for warning in at.warning]}
-page = out / "output_words.py"  # AppTest opens pages by file; before its first run a file's name stands for the page's
-page.touch()
-at = AppTest.from_file(str(APP), default_timeout=60)
-at.switch_page(str(page)).run()
+at = switch(AppTest.from_file(str(APP), default_timeout=60), "output_words").run()
 said["page"] = {"exceptions": [error.message for error in at.exception], "title": at.title[0].value,
                 "texts": texts(at), "charts": len(charts(at))}
 (out / "said.json").write_text(json.dumps(said, default=str))

@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from workbench import cli, rating, rating_tables
-from workbench.rating import Mark
+from workbench import cli
 from workbench.store.external import bring_in, read_test_set
 from workbench.store.runs import RunError, open_runs
+from workbench.views.human_evaluation import study as rating
+from workbench.views.human_evaluation import tables as rating_tables
+from workbench.views.human_evaluation.study import Mark
 
 LINES = 12
 SOURCES = [f"quelle {n} das das ende" for n in range(LINES)]

@@ -11,12 +11,13 @@ from analyses.kept_arrays import write_arrays
 from core_models import whole_files
 from tests.workbench.app_server import serving
 from tests.workbench.pages.app_pages import charts, open_page, texts
-from workbench import cli, rating
+from workbench import cli
 from workbench.export import collection
 from workbench.figures.spec import Recipe
 from workbench.jobs import processes, queue
 from workbench.store import read_only, segment_annotations
 from workbench.store.runs import list_runs
+from workbench.views.human_evaluation import study as rating
 
 
 @pytest.fixture

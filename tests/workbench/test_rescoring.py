@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 
 import core_models
 from tests.workbench.pages.app_pages import runs_of
-from workbench import rescoring
 from workbench.cli import app
-from workbench.drawing.rescoring import ONES, SEARCH, weights_table
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
+from workbench.views.reranking import measure as rescoring
+from workbench.views.reranking.figures import ONES, SEARCH, weights_table
 
 
 @pytest.fixture

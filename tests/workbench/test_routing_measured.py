@@ -13,12 +13,12 @@ from core_models.checkpoint import read_tensors
 from core_models.routing import em_routing
 from core_models.translator import Translator
 from core_models.untrained import untrained
-from workbench import routing
 from workbench.evaluation.translate import trace_test
 from workbench.experiments.train import new_run, train
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
+from workbench.views.layer_routing import measure as routing
 
 
 @pytest.fixture

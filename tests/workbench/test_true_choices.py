@@ -6,10 +6,10 @@ from typer.testing import CliRunner
 
 from tests.workbench.pages.app_pages import axis_titles, charts, open_page, traces
 from workbench.cli import app
-from workbench.drawing.choices import TITLES
-from workbench.figures.choices import choices
 from workbench.store.runs import RunError, open_run
-from workbench.true_choices import MAJORITY, choices_table
+from workbench.views.adequacy.controlled_choices import MAJORITY, choices_table
+from workbench.views.adequacy.gold_figures import TITLES
+from workbench.views.adequacy.plots import choices
 
 
 def _with(run, lines):

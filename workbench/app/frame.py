@@ -21,6 +21,7 @@ from streamlit.errors import StreamlitAPIException
 
 from workbench.app import url_state as views
 from workbench.app.components import job_view, page_width, stepper
+from workbench.app.pages import PAGES
 from workbench.app.url_state import ViewState
 from workbench.figures.request import Request
 from workbench.jobs import allowed_commands, queue
@@ -82,7 +83,7 @@ def choose(blind: bool = False) -> Frame:
 
 def rates_blind() -> bool:
     """Does the page Human rating show translations to a rater, who is to know of no run?"""
-    from workbench.rating import studies  # which takes pandas
+    from workbench.views.human_evaluation.study import studies  # which takes pandas
 
     part = st.session_state.get("rating") or st.query_params.get("rating")
     return part not in NAMING_RUNS and bool(studies(runs_folder()))
@@ -169,9 +170,7 @@ def _keep(key: str, valid) -> None:
 
 def page_file(name: str) -> Path:
     """The file of a page, for links."""
-    import workbench.pages
-
-    return Path(workbench.pages.__path__[0]) / f"{name}.py"
+    return PAGES[name].file
 
 
 def as_typed(text: str) -> str:

@@ -60,7 +60,7 @@ def true_choices(
 ) -> None:
     """Of the controlled corpus: how many pronouns are right, and how often a first word gets what it forces."""
     from workbench.store.runs import open_runs
-    from workbench.true_choices import choices_table
+    from workbench.views.adequacy.controlled_choices import choices_table
 
     print_table(choices_table(open_runs(runs), test, by))
 
@@ -76,8 +76,8 @@ def true_adequacy(
     ] = False,
 ) -> None:
     """Of the controlled corpus: source words that translations leave out and words they repeat, by source length."""
-    from workbench.counterparts import exact_table, over_seeds_table
     from workbench.store.runs import open_runs
+    from workbench.views.adequacy.word_coverage import exact_table, over_seeds_table
 
     opened = open_runs(runs)
     if over_seeds:

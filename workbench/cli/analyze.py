@@ -22,18 +22,18 @@ def analyse(
 ) -> None:
     """Compute an analysis of runs and write its table as CSV."""
     from core_models.whole_files import write_whole
-    from workbench import plugins
     from workbench.export.csv_cells import csv_text
+    from workbench.figures import table_registry
     from workbench.figures.request import Request
     from workbench.store.runs import open_runs
 
     if name == "list":
-        for known, function in plugins.analyses().items():
+        for known, function in table_registry.analyses().items():
             say(f"{known:24} {' '.join((function.__doc__ or '').split())}".rstrip())
         return
     need_folder(out, "--out")
     request = Request(tuple(open_runs(run or [])), test, sentence, options=pairs(settings))
-    table = csv_text(plugins.analyse(name, request))
+    table = csv_text(table_registry.analyse(name, request))
     if out is None:
         say(table, nl=False)
     else:

@@ -25,11 +25,11 @@ def beam_sizes(
     device: Device = "cpu",
 ) -> None:
     """Measure BLEU, output length, empty outputs and search errors by beam size; the page Beam sizes shows them."""
-    from workbench.beam_sizes import measure
-    from workbench.drawing.beam_sizes import sizes_table
     from workbench.evaluation.translate import test_set
     from workbench.figures.request import Request
     from workbench.store.runs import open_runs
+    from workbench.views.beam_size.figures import sizes_table
+    from workbench.views.beam_size.measure import measure
 
     if rank() != 0:
         return  # one process does it all

@@ -33,9 +33,9 @@ def contrast(
     """Score right and wrong translations; RUN/contrast keeps the result, which the page Contrast shows."""
     from analyses.contrastive import CONTEXTS, with_contexts
     from core_models.settings import nearest
-    from workbench import contrastive
-    from workbench.contrastive_items import controlled_items, read_items
     from workbench.store.runs import open_runs
+    from workbench.views.contrastive import measure as contrastive
+    from workbench.views.contrastive.items import controlled_items, read_items
 
     if rank() != 0:
         return  # one process does it all

@@ -74,9 +74,9 @@ def evaluate(
 ) -> None:
     """Score translations of test sets, translating first where that is still to do, or was done with other settings
     than --search asks for. Intervals: 95 % bootstrap."""
-    from workbench.across_tests import score_table
     from workbench.evaluation.scoring import Counting
     from workbench.store.runs import open_runs
+    from workbench.views.scores.test_sets import score_table
 
     wanted, changes = known_metrics(metrics), search_changes(search)
     opened, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
@@ -130,9 +130,9 @@ def compare(
     ] = False,
 ) -> None:
     """Test runs against a baseline on the same test sets; p-values also after Holm's correction, over all of them."""
-    from workbench.across_tests import comparison_table
     from workbench.evaluation.scoring import TESTS, Counting
     from workbench.store.runs import open_runs
+    from workbench.views.scores.test_sets import comparison_table
 
     if rank() != 0:
         return  # one process does it all
@@ -155,9 +155,9 @@ def compare(
 def _latex(
     runs: list[Run], tests: list[str], metrics: list[str], counting: Counting, compared: pd.DataFrame, baseline: str
 ) -> str:
-    from workbench.across_tests import score_table, with_means
     from workbench.evaluation.scoring import METRIC_NAMES
     from workbench.export.latex import score_table_latex
+    from workbench.views.scores.test_sets import score_table, with_means
 
     scores = _of(tests, with_means(score_table(runs, tests, metrics, counting=counting)))
     shown, tested = (one.assign(metric=one["metric"].replace(METRIC_NAMES)) for one in (scores, compared))

@@ -20,7 +20,7 @@ StudyName = Annotated[str, typer.Argument(help="Name of the study; `workbench ra
 @rating_app.command("list")
 def rating_list(root: RunsRoot = Path("runs")) -> None:
     """List the studies and who has rated in them."""
-    from workbench.rating import open_study, studies
+    from workbench.views.human_evaluation.study import open_study, studies
 
     for name in studies(root):
         study = open_study(root, name)
@@ -39,8 +39,8 @@ def rating_new(
     root: RunsRoot = Path("runs"),
 ) -> None:
     """Begin a study: draw sentences of a test set. Raters rate them in the app, on the page Human rating."""
-    from workbench.rating import create
     from workbench.store.runs import open_runs
+    from workbench.views.human_evaluation.study import create
 
     study = create(root, name, open_runs(run), test, sentences, seed, reference)
     say(f"{study.folder}: {len(study.items)} sentences of {test}, {len(study.systems)} systems")
@@ -58,9 +58,9 @@ def rating_export(
     """Write the ratings with the names of systems, or with --form what a rater has to fill in."""
     from core_models.whole_files import write_whole
     from workbench.export.csv_cells import csv_text
-    from workbench.rating import open_study
-    from workbench.rating_tables import export
-    from workbench.rating_tables import form as form_table
+    from workbench.views.human_evaluation.study import open_study
+    from workbench.views.human_evaluation.tables import export
+    from workbench.views.human_evaluation.tables import form as form_table
 
     need_folder(out, "--out")
     study = open_study(root, name)
@@ -76,8 +76,8 @@ def rating_import(
     root: RunsRoot = Path("runs"),
 ) -> None:
     """Take in ratings from a CSV file: a form that was filled in, or an export; all of it or nothing."""
-    from workbench.rating import open_study
-    from workbench.rating_tables import bring_in
+    from workbench.views.human_evaluation.study import open_study
+    from workbench.views.human_evaluation.tables import bring_in
 
     for rater, count in bring_in(open_study(root, name), file, str(file)).items():
         say(f"{rater}: {count} ratings")
@@ -91,8 +91,8 @@ def rating_results(
     root: RunsRoot = Path("runs"),
 ) -> None:
     """Unblind: scores of the systems with intervals, differences to the baseline, agreement of the raters."""
-    from workbench.rating import open_study
-    from workbench.rating_tables import results
+    from workbench.views.human_evaluation.study import open_study
+    from workbench.views.human_evaluation.tables import results
 
     found = results(open_study(root, name), baseline, samples)
     say(found.counted, err=True)

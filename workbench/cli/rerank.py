@@ -23,10 +23,10 @@ def rescore(
 
     The page Rescoring shows what is kept.
     """
-    from workbench import rescoring
-    from workbench.drawing.rescoring import weights_table
     from workbench.figures.request import Request
     from workbench.store.runs import open_runs
+    from workbench.views.reranking import measure as rescoring
+    from workbench.views.reranking.figures import weights_table
 
     if rank() != 0:
         return  # one process does it all

@@ -40,16 +40,22 @@ def drawing(
     return add
 
 
+def import_views(ending: str) -> None:
+    """Import the modules of `workbench.views` whose names end so: what they define joins its registry."""
+    views = importlib.import_module("workbench.views")
+    for module in pkgutil.walk_packages(views.__path__, f"{views.__name__}."):
+        if module.name.endswith(ending):
+            importlib.import_module(module.name)
+
+
 @cache
 def load() -> dict[str, Drawing]:
-    """Every drawing by name: those of all modules of `workbench.drawing`, and those of other packages.
+    """Every drawing by name: those of the views, and those of other packages.
 
     Another package names a function (Request -> Figure) as an entry point of the group nmt_workbench.figures; if it
     shows one sentence, the function has an attribute `of_a_sentence = True`.
     """
-    drawings = importlib.import_module("workbench.drawing")
-    for module in pkgutil.iter_modules(drawings.__path__):
-        importlib.import_module(f"{drawings.__name__}.{module.name}")
+    import_views("figures")
     join("figures", DRAWINGS, function)
     OF_A_SENTENCE.update(name for name, drawn in DRAWINGS.items() if getattr(drawn, "of_a_sentence", False))
     return DRAWINGS

@@ -5,12 +5,13 @@ import pandas as pd
 import pytest
 
 from workbench.export.files import save
-from workbench.figures import attention, tokens
 from workbench.plotting import theme
 from workbench.plotting.axes import matrix_table
 from workbench.plotting.grammar import Heat, Labels, Line, Points
 from workbench.plotting.matplotlib_renderer import to_matplotlib
 from workbench.plotting.plotly_renderer import to_plotly
+from workbench.views.attention import plots as attention
+from workbench.views.tokens import plots as tokens
 
 KEYS, QUERIES = ["the", "dog", "the", "</s>"], ["der", "Hund", "</s>"]
 WEIGHTS = [[0.7, 0.1, 0.1, 0.1], [0.0, 0.8, 0.2, 0.0], [0.0, 0.0, 0.25, 0.75]]

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from analyses import beam as beam_analysis
-from workbench.figures import beam, beam_difference, beam_layout
 from workbench.plotting.grammar import Figure, Labels, Points, Rule, Segments
 from workbench.plotting.plotly_renderer import to_plotly
+from workbench.views.beam_search import difference_plots, tree_layout
+from workbench.views.beam_search import plots as beam
 
 # Two first words; "a" is pruned, "the cat </s>" wins, "the <b>" is kept and finishes later.
 RECORD = {
@@ -89,7 +90,7 @@ def _extents(figure: Figure, align: str, panel: int = 0) -> list[tuple[float, fl
     low, high = figure.panels[panel].x.range
     found = []
     for mark in marks_of(figure, Labels, panel):
-        width = beam_layout.CHARACTER_POINTS * mark.font_points / 7.0 * (high - low) / beam_layout.PAGE_POINTS
+        width = tree_layout.CHARACTER_POINTS * mark.font_points / 7.0 * (high - low) / tree_layout.PAGE_POINTS
         for row in mark.table.to_dict("records") if mark.align == align else ():
             length = len(row["text"]) * width
             left = row["step"] - length / 2 if align == "above" else row["step"]
@@ -213,7 +214,7 @@ def test_a_system_that_has_ended_takes_no_place_on_later_rows():
 
 def test_beam_diff_sorts_every_prefix_into_one_class():
     merged = beam_analysis.diff(RECORD, OTHER)
-    figure = beam_difference.beam_diff(merged.nodes, ("transformer", "gdr"), divergence_step=merged.divergence_step)
+    figure = difference_plots.beam_diff(merged.nodes, ("transformer", "gdr"), divergence_step=merged.divergence_step)
     outer = {mark.series: len(mark.table) for mark in marks_of(figure, Points) if mark.legend}
     # A alone: "the <b>", "the <b> </s>"; B alone: "the cat", "the cat </s>"; "the </s>" finished in A, pruned in B.
     assert outer == {
@@ -232,7 +233,7 @@ def test_beam_diff_hides_what_no_search_kept_what_is_unlikely_and_what_lies_outs
     best = nodes[nodes.best_a | nodes.best_b]
 
     def drawn(**options):
-        return set(beam_difference.beam_diff(nodes, **options).table.query("mark == 'points'")["prefix"])
+        return set(difference_plots.beam_diff(nodes, **options).table.query("mark == 'points'")["prefix"])
 
     def named(rows):
         return {" ".join(prefix) for prefix in rows.prefix}
@@ -242,4 +243,4 @@ def test_beam_diff_hides_what_no_search_kept_what_is_unlikely_and_what_lies_outs
     assert drawn(steps=(1, 1)) == named(nodes[nodes.step == 1])
     assert drawn(minimum_probability=1.1) == named(best)
     with pytest.raises(ValueError, match="the searches have 3 steps"):
-        beam_difference.beam_diff(nodes, steps=(7, 9))
+        difference_plots.beam_diff(nodes, steps=(7, 9))

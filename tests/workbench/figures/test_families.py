@@ -9,10 +9,16 @@ import pytest
 from analyses import beam as beam_analysis
 from analyses import future_cost as future_cost_analysis
 from tests.workbench.figures.test_beam_trees import OTHER, RECORD, marks_of
-from workbench.figures import beam, beam_difference, context, future_cost, lengths, scores, training
 from workbench.plotting.grammar import Bars, Figure, Labels, Line, Points, Rule
 from workbench.plotting.matplotlib_renderer import to_matplotlib
 from workbench.plotting.plotly_renderer import to_plotly
+from workbench.views.beam_search import difference_plots
+from workbench.views.beam_search import plots as beam
+from workbench.views.buckets import plots as lengths
+from workbench.views.document_context import plots as context
+from workbench.views.future_cost import plots as future_cost
+from workbench.views.scores import plots as scores
+from workbench.views.training_curves import plots as training
 
 
 def test_score_dots_are_sorted_with_the_baseline_as_a_rule():
@@ -141,7 +147,7 @@ def examples() -> list[Figure]:
     merged = beam_analysis.diff(RECORD, OTHER)
     return [
         beam.beam_tree(beam_analysis.tree(RECORD)),
-        beam_difference.beam_diff(merged.nodes, ("transformer", "gdr")),
+        difference_plots.beam_diff(merged.nodes, ("transformer", "gdr")),
         lengths.length_scores(table),
         lengths.length_differences(table[table["system"] == "gdr"]),
         lengths.output_lengths(table),

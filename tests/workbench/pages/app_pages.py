@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
-import workbench.pages
+from workbench.app.pages import VIEWS
 from workbench.store.runs import Run, list_runs
 
-APP = Path(workbench.pages.__path__[0]).parents[1] / "app.py"
+APP = VIEWS.parents[1] / "app.py"
 # Elements whose text Streamlit reads as Markdown, which must not meet the text of a corpus unescaped.
 MARKDOWN = ("markdown", "caption", "title", "header", "subheader", "error", "warning", "info", "success", "toast")
 WIDGETS = (
@@ -31,11 +32,17 @@ def open_page(name: str = "start", **query: str | list[str]) -> AppTest:
     """A page at a query string; fails where it raises."""
     at = AppTest.from_file(str(APP), default_timeout=60)
     if name != "start":
-        at.switch_page(str(Path(workbench.pages.__path__[0]) / f"{name}.py"))
+        switch(at, name)
     for key, value in query.items():
         at.query_params[key] = value
     at.run()
     assert not at.exception, [error.message for error in at.exception]
+    return at
+
+
+def switch(at: AppTest, name: str) -> AppTest:
+    """Another page, by its place in the URL: before its first run AppTest knows pages by the names of their files."""
+    at._page_hash = calc_hash(name)
     return at
 
 

@@ -12,12 +12,12 @@ from core_models.checkpoint import write_weights
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, traces
 from tests.workbench.papers.written_runs import seeded, written_run
 from workbench import notebook
-from workbench.drawing.alignment import compared_table
 from workbench.evaluation.result_cache import ALIGNMENT_ERROR, kept
 from workbench.evaluation.translate import prepared_of
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
+from workbench.views.attention.alignment_error_figures import compared_table
 
 NAMES = ("transformer", "future-cost-2")
 

@@ -8,11 +8,11 @@ import pytest
 import core_models
 from core_models.attribution import attribute
 from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, texts, traces
-from workbench.attribution import explain, sums
 from workbench.evaluation import translate
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
+from workbench.views.attribution.measure import explain, sums
 
 RUNS = ["demo/transformer", "demo/future-cost-2"]
 

@@ -14,7 +14,7 @@ from workbench.figures.drawing import draw
 from workbench.figures.from_spec import Drawn, request_of
 from workbench.figures.spec import Recipe
 from workbench.store.runs import list_runs
-from workbench.widgets.basket_view import reported
+from workbench.views.collection.controls import reported
 
 BLEU = Recipe(drawing="scores", runs=("demo/transformer",), options={"metrics": ["bleu"]})
 TER = Recipe(drawing="scores", runs=("demo/future-cost-1",), options={"metrics": ["ter"]}, width="page")

@@ -10,13 +10,13 @@ from sacrebleu.metrics import BLEU
 
 import core_models
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, traces
-from workbench import beam_sizes
-from workbench.drawing.beam_sizes import sizes_table
 from workbench.evaluation import translate
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
 from workbench.store.translations import TestSet as TestedOn
+from workbench.views.beam_size import measure as beam_sizes
+from workbench.views.beam_size.figures import sizes_table
 
 SIZES = [1, 2, 8]
 

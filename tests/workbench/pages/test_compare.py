@@ -11,7 +11,7 @@ from workbench import cli
 from workbench.evaluation import bucketed_scores, scoring
 from workbench.store import segment_annotations
 from workbench.store.runs import training_table
-from workbench.widgets.score_tables import METHOD_NAMES
+from workbench.views.scores.tables import METHOD_NAMES
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 

@@ -6,15 +6,15 @@ import pytest
 import core_models
 from analyses import context_routing
 from tests.workbench.test_drawing_files import check_printed_command
-from workbench.attribution import explain
-from workbench.context_routing import measured
-from workbench.drawing.context_measures import measures_table
 from workbench.evaluation.document_context import before, of_another_document, rows_before
 from workbench.evaluation.live_trace import look
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
 from workbench.store.translations import TestSet
+from workbench.views.attribution.measure import explain
+from workbench.views.document_context.corpus_figures import measures_table
+from workbench.views.document_context.measure_routing import measured
 
 TEST = TestSet("test", list("abcdef"), list("ABCDEF"), ["x", "x", "x", "y", "y", "y"])
 

@@ -10,12 +10,12 @@ from sacrebleu.metrics import BLEU, CHRF
 from analyses.documents import how_far
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, texts, traces
 from tests.workbench.pages.test_context import number_with_context, run_test
-from workbench import contrastive
-from workbench.contrastive_items import controlled_items
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import open_run
-from workbench.true_choices import MAJORITY, choices_table
+from workbench.views.adequacy.controlled_choices import MAJORITY, choices_table
+from workbench.views.contrastive import measure as contrastive
+from workbench.views.contrastive.items import controlled_items
 
 
 def test_the_page_shows_the_texts_and_scrubs_the_iteration(with_context, context_runs):

@@ -17,13 +17,14 @@ from analyses.contrastive import majority as contrastive_majority
 from analyses.proportions import wilson
 from tests.bad_input.test_fuzzing import bounded, sentences
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, texts, traces
-from workbench import cli, contrastive
-from workbench.contrastive_items import controlled_items
+from workbench import cli
 from workbench.evaluation import translate
-from workbench.figures.contrastive import contrastive_accuracy
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError, open_run
+from workbench.views.contrastive import measure as contrastive
+from workbench.views.contrastive.items import controlled_items
+from workbench.views.contrastive.plots import contrastive_accuracy
 
 _ROW = {"item": {"source": "x", "right": "y", "wrong": ["z"], "tags": {}, "context": []},
         "scored": {"right": -1.0, "wrong": [-2.0], "right_tokens": 2, "wrong_tokens": [2]}}  # fmt: skip

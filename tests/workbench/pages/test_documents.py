@@ -8,13 +8,13 @@ from sacrebleu.metrics import BLEU
 
 import core_models
 from tests.workbench.pages.app_pages import codes, open_page, texts
-from workbench import documents
 from workbench.evaluation.document_context import reads_translations, rows_before
 from workbench.evaluation.scoring import Counting
 from workbench.evaluation.translate import prepared_of
 from workbench.papers.our_measurements import place
 from workbench.store.runs import RunError, open_run
-from workbench.testsets import corpora_table
+from workbench.views.documents import measure as documents
+from workbench.views.test_sets.measure import corpora_table
 
 
 @pytest.fixture

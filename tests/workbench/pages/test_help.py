@@ -1,13 +1,11 @@
 """Help: the glossary, its search, formulas, keys and files; all of it true of this app."""
 
-from pathlib import Path
-
 import pytest
 
-import workbench.pages
 from tests.workbench.pages.app_pages import codes, open_page, texts
 from workbench.app import frame, glossary
-from workbench.widgets import help_tables
+from workbench.app.pages import PAGES
+from workbench.views.help import tables as help_tables
 
 ASKED_FOR = (
     "run", "system", "test set", "beam", "pruned", "length penalty", "coverage difference ratio", "bootstrap", "AER",
@@ -18,8 +16,7 @@ ASKED_FOR = (
 def test_terms_are_told_once_and_lead_to_pages_that_are_there():
     names = [name.casefold() for term in glossary.terms() for name in (term.name, *term.also)]
     assert len(names) == len(set(names))
-    pages = {path.stem for path in Path(workbench.pages.__path__[0]).glob("*.py")}
-    assert {term.page for term in glossary.terms()} - {""} <= pages
+    assert {term.page for term in glossary.terms()} - {""} <= set(PAGES)
     assert [name for name in ASKED_FOR if name.casefold() not in names] == []
 
 

@@ -14,7 +14,7 @@ from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_pag
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError
-from workbench.widgets import live
+from workbench.views.interactive import decoding as live
 
 
 def test_translate_gives_what_the_translator_gives(with_demo):

@@ -9,7 +9,7 @@ import pytest
 from tests.workbench.held_jobs import asleep, lay_down
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
 from workbench.jobs import queue
-from workbench.widgets.job_table import lasted
+from workbench.views.jobs.table import lasted
 
 SECONDS = 60.0
 

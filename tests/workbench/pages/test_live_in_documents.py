@@ -13,13 +13,14 @@ from analyses.alignment import from_attention
 from analyses.attention import END
 from core_models.translator import TranslatorError
 from tests.workbench.pages.app_pages import codes, open_page, texts
-from workbench import cli, what_if
+from workbench import cli
 from workbench.app.components import document_context_input
 from workbench.app.frame import Frame
 from workbench.app.url_state import ViewState
 from workbench.evaluation.document_context import given, rows_before, typed_before
 from workbench.store.runs import Run, RunError, list_runs
-from workbench.widgets import live
+from workbench.views.interactive import decoding as live
+from workbench.views.interactive import prefix_constrained
 
 SOURCE, LINES = "it sleeps .", ["the dog sees the cat .", "the cat is old ."]
 SEARCH = {"beam": 2, "length_penalty": 0.6}
@@ -137,7 +138,7 @@ def test_coverage_is_that_of_the_pass_in_the_document(here):
             break
     else:
         pytest.fail("no sentence of the test set is covered in another way without its context")
-    found = what_if.account(run, source, one.tokens, before)
+    found = prefix_constrained.account(run, source, one.tokens, before)
     assert (found.covered, found.words) == (wanted, words)
 
 

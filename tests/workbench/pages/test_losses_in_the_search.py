@@ -11,7 +11,7 @@ from core_models.settings import read_yaml, write_yaml
 from tests.workbench.pages.app_pages import codes, open_page
 from tests.workbench.test_cli import invoke
 from workbench.store.runs import Run, open_run
-from workbench.widgets import live
+from workbench.views.interactive import decoding as live
 
 KEY = "losses"
 

@@ -9,11 +9,11 @@ import core_models
 from analyses import past_future
 from analyses.attention import joined
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
-from workbench.drawing.past_future_measures import remainder_table
 from workbench.evaluation.gold_alignments import truths
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError, open_run
+from workbench.views.past_future.corpus_figures import remainder_table
 
 
 @pytest.fixture

@@ -1,19 +1,16 @@
 """Human rating: the form names no system, goes on where one stopped, and results come on asking only."""
 
-from pathlib import Path
-
 import pytest
 
-import workbench.pages
-from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, texts
-from workbench import rating, rating_tables
+from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, switch, texts
 from workbench.app.components import figure_view
 from workbench.figures.from_spec import request_of
 from workbench.figures.spec import Recipe
-from workbench.rating import Mark
-from workbench.widgets.rating_form import word_labels
+from workbench.views.human_evaluation import study as rating
+from workbench.views.human_evaluation import tables as rating_tables
+from workbench.views.human_evaluation.form import word_labels
+from workbench.views.human_evaluation.study import Mark
 
-PAGES = Path(workbench.pages.__path__[0])
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 
 
@@ -73,9 +70,9 @@ def test_nothing_names_a_run_while_one_rates(study, with_demo):
         assert not at.sidebar.multiselect
         assert any("Sentence 1 of 3" in text for text in texts(at))
     at = open_page("scores", runs=chosen)
-    at.switch_page(str(PAGES / "rating.py")).run()
+    switch(at, "rating").run()
     assert not at.sidebar.multiselect
-    at.switch_page(str(PAGES / "scores.py")).run()
+    switch(at, "scores").run()
     assert at.sidebar.multiselect(key="runs").value == chosen
 
 

@@ -3,11 +3,11 @@
 import shutil
 
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
-from workbench import rescoring
 from workbench.app.components import figure_view
-from workbench.drawing.rescoring import weights_table
 from workbench.figures.request import Request
 from workbench.store.runs import Run, open_run
+from workbench.views.reranking import measure as rescoring
+from workbench.views.reranking.figures import weights_table
 
 
 def test_without_lists_and_without_scores_the_page_says_what_makes_them(with_demo, layered_run):

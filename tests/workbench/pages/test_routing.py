@@ -9,10 +9,10 @@ import pytest
 import core_models
 from analyses import routing
 from tests.workbench.pages.app_pages import charts, codes, open_page, texts
-from workbench.drawing.routing import rows_of
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError, open_run
+from workbench.views.layer_routing.figures import rows_of
 
 
 @pytest.fixture

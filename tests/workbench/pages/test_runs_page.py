@@ -6,7 +6,7 @@ from sacrebleu.metrics import BLEU
 from tests.workbench.pages.app_pages import codes, open_page, runs_of
 from workbench.evaluation import bleu_cache, scoring
 from workbench.evaluation import run_table as overview
-from workbench.widgets import run_table
+from workbench.views.runs import table as run_table
 
 
 def test_the_table_says_how_far_each_run_is_and_its_score(with_demo):

@@ -6,13 +6,12 @@ import re
 import pytest
 from sacrebleu.metrics import CHRF
 
-from tests.workbench.pages.app_pages import open_page, runs_of, texts
-from workbench.app import frame
+from tests.workbench.pages.app_pages import open_page, runs_of, switch, texts
 from workbench.app.components import word_diff
 from workbench.store import segment_annotations
 from workbench.store.external import bring_in, read_test_set
 from workbench.store.runs import RunError
-from workbench.widgets import sentence_table
+from workbench.views.segments import table as sentence_table
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 
@@ -79,7 +78,7 @@ def test_another_page_keeps_runs_and_sentence(with_demo):
     at = open_page("sentences", sentence="4", runs=["demo/transformer", "demo/future-cost-1"], contains="e")
     links = [link.proto.page for link in at.get("page_link")]
     assert links == ["attention", "attribution", "beam_trees", "what_if", "translate"]
-    at.switch_page(str(frame.page_file("beam_trees"))).run()
+    switch(at, "beam_trees").run()
     assert at.sidebar.number_input(key="sentence").value == 4
     assert at.sidebar.multiselect(key="runs").value == ["demo/transformer", "demo/future-cost-1"]
 

@@ -9,10 +9,10 @@ import core_models
 from analyses import aligner as aligners
 from analyses import attention, beam
 from tests.workbench.pages.app_pages import charts, open_page, runs_of, texts
-from workbench import what_if
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.views.beam_search import node_selection
+from workbench.views.interactive import prefix_constrained
 
 PAIR = ["demo/transformer", "demo/future-cost-2"]
 PREFIX = "die Frau"
@@ -66,8 +66,8 @@ def test_every_run_goes_on_from_the_prefix(pair):
 def test_alternatives_are_what_the_system_thinks_of_each_next_piece(pair):
     for run in pair:
         source, forced = searched(run, PREFIX)
-        table = what_if.alternatives(run, PREFIX, forced)
-        steps = what_if.forced_steps(run, PREFIX)
+        table = prefix_constrained.alternatives(run, PREFIX, forced)
+        steps = prefix_constrained.forced_steps(run, PREFIX)
         assert len(table) == 6, "twice the beam"
         assert table["probability"].is_monotonic_decreasing
         assert table.loc[table["taken"], "piece"].tolist() == [forced.tokens[steps]]
@@ -84,10 +84,10 @@ def test_a_click_on_a_piece_or_an_alternative_makes_the_prefix(pair):
     _, free = searched(pair[1])
     pills(at, "pieces-future-cost-2").set_value(1).run()
     prefix = at.text_input(key="prefix").value
-    assert prefix == what_if.text_of(free.tokens[:2])
+    assert prefix == prefix_constrained.text_of(free.tokens[:2])
     assert at.query_params["prefix"] in (prefix, [prefix])
     _, forced = searched(pair[0], prefix)
-    table = what_if.alternatives(pair[0], prefix, forced)
+    table = prefix_constrained.alternatives(pair[0], prefix, forced)
     able = table[table["prefix"] != ""]
     pills(at, "next-transformer").set_value(1).run()
     assert at.text_input(key="prefix").value == able["prefix"].iloc[1]
@@ -114,9 +114,9 @@ def test_the_source_can_be_typed_and_coverage_come_from_the_aligner(pair):
 
 def test_coverage_by_an_aligner_is_the_share_of_linked_source_words():
     found = aligners.train([["a", "b"], ["a"], ["b"]], [["x", "y"], ["x"], ["y"]])
-    assert what_if.aligned_coverage(found, "a b", "x") == 0.5
-    assert what_if.aligned_coverage(found, "a b", "y x") == 1.0
-    assert math.isnan(what_if.aligned_coverage(found, "", "x"))
+    assert prefix_constrained.aligned_coverage(found, "a b", "x") == 0.5
+    assert prefix_constrained.aligned_coverage(found, "a b", "y x") == 1.0
+    assert math.isnan(prefix_constrained.aligned_coverage(found, "", "x"))
 
 
 def test_a_source_or_a_prefix_without_end_is_refused(with_demo):
@@ -130,7 +130,9 @@ def test_every_node_of_a_tree_knows_its_prefix(pair, name):
     runs = tuple(pair[:1] if name == "beam-tree" else pair)
     figure = draw(name, Request(runs, sentence=4, options=options))
     wanted = {
-        what_if.text_of(prefix) for run in runs for prefix in beam.tree(run.translations("test").tree(4))["prefix"]
+        prefix_constrained.text_of(prefix)
+        for run in runs
+        for prefix in beam.tree(run.translations("test").tree(4))["prefix"]
     } - {""}
     assert set(node_selection.nodes(figure)["prefix"]) == wanted
     marks = [mark for panel in figure.panels for mark in panel.marks]

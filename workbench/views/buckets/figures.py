@@ -27,7 +27,7 @@ def _lengths(request: Request) -> tuple[pd.DataFrame, pd.DataFrame | None, str, 
 
 @drawing("length-scores")
 def _length_scores(request: Request) -> Figure:
-    from workbench.figures.lengths import length_scores
+    from workbench.views.buckets.plots import length_scores
 
     table, _, metric, length = _lengths(request)
     figure = length_scores(named(table.dropna(subset=["score"]), request), metric, length, styles=styles(request))
@@ -36,7 +36,7 @@ def _length_scores(request: Request) -> Figure:
 
 @drawing("length-differences")
 def _length_differences(request: Request) -> Figure:
-    from workbench.figures.lengths import length_differences
+    from workbench.views.buckets.plots import length_differences
 
     _, table, metric, length = _lengths(request)
     if table is None:
@@ -53,7 +53,7 @@ def _length_differences(request: Request) -> Figure:
 
 @drawing("output-lengths")
 def _output_lengths(request: Request) -> Figure:
-    from workbench.figures.lengths import output_lengths
+    from workbench.views.buckets.plots import output_lengths
 
     table, _, _, length = _lengths(request)
     return output_lengths(named(table.dropna(subset=["score"]), request), length, styles=styles(request))

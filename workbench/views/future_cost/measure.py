@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from workbench.drawing.future_cost import future_cost_pairs
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError, short_names
+from workbench.views.future_cost.figures import future_cost_pairs
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @drawing("scores", options=("metrics", "preset", "reference"))
 def _scores(request: Request) -> Figure:
-    from workbench.figures.scores import score_dots
+    from workbench.views.scores.plots import score_dots
 
     metrics = request.options.get("metrics", ("bleu", "chrf"))
     metrics = metrics.split(",") if isinstance(metrics, str) else metrics
@@ -33,13 +33,13 @@ def _scores(request: Request) -> Figure:
 @drawing("scores-by-test", options=("metric", "tests", "preset", "reference"))
 def _scores_by_test(request: Request) -> Figure:
     """A panel a test set, of one metric; runs that have not translated one are not in its panel."""
-    from workbench import across_tests
     from workbench.evaluation.scoring import LOWER_IS_BETTER
-    from workbench.figures.scores import score_dots
+    from workbench.views.scores import test_sets
+    from workbench.views.scores.plots import score_dots
 
     metric = request.options.get("metric", "bleu")
     counting = scoring.Counting(request.options.get("preset", "default"), request.options.get("reference", 0))
-    table = across_tests.score_table(request.runs, request.tests, [metric], counting=counting)
+    table = test_sets.score_table(request.runs, request.tests, [metric], counting=counting)
     name, tests = scoring.METRIC_NAMES[metric], list(dict.fromkeys(table["test"]))
     figure = score_dots(
         named(table.assign(metric=table["test"]), request),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @drawing("training-curves")
 def _training_curves(request: Request) -> Figure:
-    from workbench.figures.training import training_curves
+    from workbench.views.training_curves.plots import training_curves
 
     table = training_table(request.runs)
     if table.empty:

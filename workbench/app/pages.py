@@ -1,0 +1,68 @@
+"""Our own pages: where each stands in the menu, its place in the URL, its file. Imports no page.
+
+Places in the URL are kept for good, since links were made with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+VIEWS = Path(__file__).resolve().parents[1] / "views"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: `name` is its place in the URL, `icon` a Material symbol, `module` its file below `views`."""
+
+    name: str
+    title: str
+    icon: str
+    module: str
+
+    @property
+    def file(self) -> Path:
+        return VIEWS / f"{self.module}.py"
+
+
+MENU: dict[str, tuple[Page, ...]] = {
+    "": (Page("start", "Start", "home", "start/page"),),
+    "Data": (
+        Page("runs", "Runs", "folder_open", "runs/page"),
+        Page("testsets", "Test sets", "rule", "test_sets/page"),
+    ),
+    "Compare": (
+        Page("scores", "Scores", "leaderboard", "scores/page"),
+        Page("lengths", "Buckets", "bar_chart", "buckets/page"),
+        Page("words", "Words", "match_word", "words/page"),
+        Page("sentences", "Sentences", "table_rows", "segments/page"),
+        Page("documents", "Documents", "article", "documents/page"),
+        Page("adequacy", "Adequacy", "fact_check", "adequacy/page"),
+        Page("contrast", "Contrast", "compare_arrows", "contrastive/page"),
+        Page("rating", "Human rating", "how_to_vote", "human_evaluation/page"),
+    ),
+    "Inside one sentence": (
+        Page("translate", "Translate", "translate", "interactive/translate_page"),
+        Page("attention", "Attention", "grid_on", "attention/page"),
+        Page("tokens", "Tokens", "segment", "tokens/page"),
+        Page("attribution", "Attribution", "bar_chart_4_bars", "attribution/page"),
+        Page("beam_trees", "Beam trees", "account_tree", "beam_search/page"),
+        Page("beam_sizes", "Beam sizes", "stacked_line_chart", "beam_size/page"),
+        Page("rescoring", "Rescoring", "tune", "reranking/page"),
+        Page("what_if", "What-if", "call_split", "interactive/prefix_page"),
+        Page("future_cost", "Future cost", "query_stats", "future_cost/page"),
+        Page("routing", "Routing", "hub", "layer_routing/page"),
+        Page("past_future", "Past and future", "swap_horiz", "past_future/page"),
+        Page("content_states", "Content states", "stacks", "past_future_layers/page"),
+        Page("context", "Context", "history", "document_context/page"),
+    ),
+    "Training": (Page("curves", "Curves", "show_chart", "training_curves/page"),),
+    "Figures": (
+        Page("gallery", "Paper gallery", "auto_stories", "paper_gallery/page"),
+        Page("basket", "Basket", "shopping_basket", "collection/page"),
+    ),
+}
+LAST: dict[str, tuple[Page, ...]] = {  # behind the pages of other packages
+    "Work": (Page("jobs", "Jobs", "play_circle", "jobs/page"), Page("help", "Help", "help", "help/page")),
+}
+PAGES = {page.name: page for section in (*MENU.values(), *LAST.values()) for page in section}

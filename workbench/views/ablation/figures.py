@@ -1,0 +1,120 @@
+"""Drawings of ablations: a score, or speed, over the values of one option, beside what papers print for it.
+
+Options of both: `option` (of a mechanism, of the model or of training). Scores are those of the runs that are given, or
+without runs of an `experiment` whose results are at hand; speeds are those of a `bench`. And what systems cost by the
+length of sentences, of a `bench` too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from workbench.experiments import ablation
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request
+from workbench.store.runs import RunError, short_names
+
+if TYPE_CHECKING:
+    from workbench.plotting.grammar import Figure
+
+BENCH, BY_LENGTH = "speed-cpu", "length-cost-cpu"
+
+
+def scored(request: Request, metric: str = "bleu") -> ablation.Scored:
+    """The systems of a request with their scores."""
+    if request.runs:
+        return ablation.of_runs(request.runs, request.test, metric)
+    return ablation.of_experiment(str(request.options.get("experiment", "")), request.test, metric)
+
+
+def _option(request: Request) -> str:
+    option = str(request.options.get("option", ""))
+    if not option:
+        raise RunError("name the option that is varied, such as --set option=capsules")
+    return option
+
+
+@drawing("ablation", without_runs=True, options=("option", "experiment", "metric"))
+def _ablation(request: Request) -> Figure:
+    """Options besides: experiment (without runs), metric."""
+    from workbench.evaluation.scoring import METRIC_NAMES
+    from workbench.papers.reported_ablations import printed_notes, printed_scores
+    from workbench.views.ablation.plots import ablation as drawn
+
+    option, metric = _option(request), str(request.options.get("metric", "bleu"))
+    if metric not in METRIC_NAMES:
+        raise RunError(f"metric {metric!r}: choose {', '.join(METRIC_NAMES)}")
+    found = scored(request, metric)
+    points, seeds = ablation.score_points(found, option)
+    base = ablation.base_of(found.settings, option, short_names(request.runs).get(request.baseline or ""))
+    scores = dict(zip(found.scores["system"], found.scores["score"], strict=True))
+    varied = _varied(found.settings, option)
+    printed, notes = printed_scores(option, metric, varied), printed_notes(option, metric, varied)
+    said = [
+        f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {found.said}: means over seeds with 95 % intervals"
+        f"{_of_seeds(points['seeds'].tolist())}.",
+        f"Dashed: {base}, which has no such option." if base in scores else "",
+        f"Hollow: printed in {printed.where}." if printed else "",
+        f"No scores are printed for it; {'; '.join(notes)}." if notes and not printed else "",
+    ]
+    return drawn(
+        points,
+        option,
+        METRIC_NAMES[metric],
+        seeds if len(seeds) > len(points) else None,
+        (base, scores[base]) if base is not None and base in scores else None,
+        printed.points if printed else None,
+        printed.baseline if printed else None,
+        " ".join(filter(None, said)),
+    )
+
+
+def _varied(settings: Mapping[str, ablation.Settings], option: str) -> dict[str, ablation.Settings]:
+    """The systems that are drawn: what is printed of others that have an option of the name stands beside nothing."""
+    return {name: settings[name] for name in ablation.sweeps(settings, option)}
+
+
+def _of_seeds(counts: list[int]) -> str:
+    """What few seeds mean for the intervals."""
+    if max(counts) == 1:
+        return " over sentences (one seed each, so none over seeds: nothing is known of other trainings)"
+    alone = "; of one seed over sentences alone" if min(counts) == 1 else ""
+    few = f"{min(counts)} to {max(counts)} seeds, dots{alone}"
+    return f" over seeds (Student's t) and sentences (bootstrap), added in quadrature ({few})"
+
+
+@drawing("ablation-cost", without_runs=True, options=("option", "bench"))
+def _ablation_cost(request: Request) -> Figure:
+    """Options besides: bench, a table of `workbench bench` by name."""
+    from workbench.papers.reported_ablations import printed_costs
+    from workbench.views.ablation.length_cost import without_preset
+    from workbench.views.ablation.plots import ablation_cost
+
+    option, bench = _option(request), str(request.options.get("bench", BENCH))
+    points, base, settings = ablation.cost_points(bench, option)
+    baseline = without_preset(base)
+    printed = printed_costs(option, _varied(settings, option))
+    where = "; ".join(dict.fromkeys(printed["where"]))
+    caption = (
+        "Speed in training (target tokens a second) and in decoding (sentences a second) and peak memory in training, "
+        f"relative to {baseline}, by {option.replace('_', ' ')}; measured on the machine of {bench}."
+    )
+    beside = f" Hollow: printed in {where}, relative to its own baseline, on other machines." if where else ""
+    return ablation_cost(points, option, baseline, printed, caption + beside)
+
+
+@drawing("length-cost", without_runs=True, options=("bench",))
+def _length_cost(request: Request) -> Figure:
+    """Options besides: bench, a table of `workbench bench --lengths` by name."""
+    from workbench.views.ablation.length_cost import length_costs
+    from workbench.views.ablation.length_cost_plots import length_cost
+
+    bench = str(request.options.get("bench", BY_LENGTH))
+    table, baseline = length_costs(bench)
+    caption = (
+        "Time of a sentence in training (forward, backward and update) and in beam search with outputs as long as the "
+        f"source, by its length; below, speed relative to {baseline} at the same length, hollow what multiply-adds "
+        f"alone would allow; measured on the machine of {bench}."
+    )
+    return length_cost(table, baseline, caption)

@@ -1,0 +1,60 @@
+"""Drawings of what the controlled corpus knows of translations: pronouns and commitments by distance, and what is left
+out or repeated by length."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, named, styles
+from workbench.store.runs import short_names
+from workbench.views.adequacy.controlled_choices import MAJORITY, choices_table
+from workbench.views.adequacy.word_coverage import in_buckets, statistics
+
+if TYPE_CHECKING:
+    from workbench.plotting.grammar import Figure
+
+TITLES = {
+    "pronoun": "pronouns: sentences back",
+    "commitment": "commitments: words to what is forced",
+}
+
+
+@drawing("true-choices", options=())
+def _choices(request: Request) -> Figure:
+    from workbench.views.adequacy.plots import choices
+
+    short = {**short_names(request.runs), MAJORITY: MAJORITY}
+    table = choices_table(request.runs, request.test, "reach")
+    caption = (
+        f"What the controlled corpus knows of {request.test}: pronouns for the right gender, and first words that get "
+        "what they force, of those that can be decided by counting words; 95 % Wilson intervals. Grey: the commonest "
+        "pronoun throughout."
+    )
+    return choices(table.assign(system=table["system"].map(short)), "reach", TITLES, MAJORITY, caption, styles(request))
+
+
+@drawing("true-adequacy", options=("measure", "scheme"))
+def _true_adequacy(request: Request) -> Figure:
+    """Options: measure (left out, repeated), scheme (of the length buckets)."""
+    from analyses import buckets
+    from workbench.views.buckets.plots import length_scores
+
+    measure = str(request.options.get("measure", "left out"))
+    counts = statistics(request.runs, request.test, measure)
+    lengths = in_buckets(request.runs[0], request.test, str(request.options.get("scheme", "short")))
+    table = buckets.scores(counts, lengths, baseline=request.base).dropna(subset=["score"])
+    short = short_names(request.runs)
+    figure = length_scores(named(table, request), f"{measure} (%)", styles=styles(request))
+    whole = ", ".join(f"{short[name]} {own.total:.2f} %" for name, own in counts.items())
+    rule = (
+        "Source words whose counterparts in the reference have none in the translation"
+        if measure == "left out"
+        else "Words that could translate a source word of the sentence, beyond as many as the reference has"
+    )
+    caption = (
+        f"{figure.caption} {rule}, by counting words against the truth of the controlled corpus, in percent of source "
+        f"words with a counterpart; lower is better. All lengths: {whole}."
+    )
+    return replace(figure, name="true-adequacy", title=f"Words {measure}, by the truth", caption=caption)

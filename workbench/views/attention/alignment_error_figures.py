@@ -1,0 +1,299 @@
+"""Drawings of the alignment error rate of attention over a whole test set, against gold links.
+
+References are forced through the runs. Options: `links` (a Pharaoh file, or truth: those of the controlled corpus),
+`layer` and `head` (mean, a number, or one of them each; layer also rollout), `scheme` of the length buckets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.evaluation.document_context import given, own_pieces
+from workbench.evaluation.gold_alignments import has_truth
+from workbench.evaluation.live_trace import layers_and_heads, opened, stamp, standing_before
+from workbench.evaluation.result_cache import ALIGNMENT_ERROR, digests, keep
+from workbench.evaluation.scoring import by_seed, check_alike
+from workbench.evaluation.word_frequencies import unseen_of
+from workbench.figures.options import is_on
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
+from workbench.store.runs import Run, RunError, short_names
+from workbench.views.attention.figures import gold_links
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from analyses.alignment import ErrorStatistics, Link
+    from analyses.pharaoh import GoldLinks
+    from core_models.traces import Trace
+    from workbench.evaluation.document_context import Before
+    from workbench.plotting.grammar import Figure
+
+TRUTH = "truth"  # in place of a file
+MOST_SENTENCES = 1000  # the first ones: every layer and head of their attention is held
+_OPTIONS = ("links", "layer", "head")
+_COMPARED = ["system", "n", "seeds", "percent", "spread", "low", "high", "delta", "delta_low", "delta_high", "p_value",
+             "p_holm", "form"]  # fmt: skip
+_CROSS, _OWN, _ENCODER = "decoder.cross_attention", "decoder.self_attention", "encoder.self_attention"
+
+
+@dataclass(frozen=True, eq=False)
+class _Aligned:
+    """A system, or one of its layers or heads: a map of words [target, source] for each sentence that counts."""
+
+    name: str
+    run: str
+    weights: list[np.ndarray]
+    sure: list[set[Link]]
+    possible: list[set[Link]]
+    source_words: list[int]
+    left_out: int
+
+
+def gold(request: Request) -> tuple[GoldLinks, str]:
+    """The gold links of a request's test set, and where they are from, in words."""
+    from analyses.pharaoh import GoldLinks
+
+    links = str(request.options.get("links", ""))
+    if not links:
+        raise RunError(
+            "the alignment error rate needs gold links: --set links=FILE, or links=truth (controlled corpus)"
+        )
+    if links != TRUTH:
+        found = gold_links(links, request.runs[0], request.test)
+        return found, f"gold words are {found.counting}"
+    if not has_truth(request.runs[0], request.test):
+        raise RunError(
+            f"the test set {request.test!r} has no truth, which only the controlled corpus knows; name a file"
+        )
+    records = request.runs[0].translations(request.test).truth or []
+    sets: list[set[Link]] = [{(int(i), int(j)) for i, j in record["alignment"]} for record in records]
+    return GoldLinks(sets, sets, 0, True), "gold links are the truth of the controlled corpus"
+
+
+@lru_cache(maxsize=3)
+def _traced(
+    reference: str,
+    weights: tuple[float, int],
+    sources: tuple[str, ...],
+    targets: tuple[str, ...],
+    before: tuple[Before | None, ...],
+    rollout: bool,
+) -> list[tuple[list[str], list[str], Trace]]:
+    """Pieces of both sides and attention of every forced reference, each in its document."""
+    translator, lock = opened(reference, weights)
+    names = (_CROSS, _OWN, _ENCODER) if rollout else (_CROSS,)
+    with lock:
+        found = translator.score(list(sources), list(targets), trace=names, **given(*before))
+    return [(one.source_tokens, one.tokens, one.trace or {}) for one in found]
+
+
+def _maps(request: Request, run: Run) -> Iterator[tuple[str, int | None, int | None]]:
+    """Name, layer and head of each map that is asked for of a run."""
+    layer, head = (str(request.options.get(name, "mean")) for name in ("layer", "head"))
+    if layer == head == "each":
+        raise RunError("choose a layer or a head: a line for each of both would be too many")
+    if layer == "rollout" and head != "mean":
+        raise RunError("attention rollout takes the mean over heads; leave the head out")
+    name = short_names(request.runs)[run.name]
+    layers, heads = layers_and_heads([run], _CROSS)
+    if layer == "each":
+        yield from ((f"{name}, layer {one}", one, _number(head, "head")) for one in range(1, layers + 1))
+    elif head == "each":
+        yield from ((f"{name}, head {one}", _number(layer, "layer"), one) for one in range(1, heads + 1))
+    else:
+        yield name, None if layer == "rollout" else _number(layer, "layer"), _number(head, "head")
+
+
+def _number(value: str, what: str) -> int | None:
+    if value == "mean":
+        return None
+    if not value.isdecimal():
+        raise RunError(f"{what} {value!r}: write a number from 1, mean or each{', rollout' * (what == 'layer')}")
+    return int(value)
+
+
+def _aligned(request: Request) -> list[_Aligned]:
+    """Every map of every run over the sentences whose pieces join to the words that gold links count."""
+    links, _ = gold(request)
+    rollout = request.options.get("layer") == "rollout"
+    translated = {run.name: run.translations(request.test) for run in request.runs}
+    check_alike(translated)  # the links are of one version's words
+    found = []
+    for run in request.runs:
+        translations = translated[run.name]
+        text = translations.test_set
+        if text.references is None:
+            raise RunError(f"the test set {request.test!r} has no references, which gold links would align")
+        rows = min(len(text.sources), MOST_SENTENCES)
+        sources, targets = text.sources[:rows], text.references[:rows]
+        before = tuple(standing_before(run, translations, row, text.references) for row in range(rows))
+        traced = _traced(run.reference, stamp(run), tuple(sources), tuple(targets), before, rollout)
+        for name, layer, head in _maps(request, run):
+            maps = [_words(own, layer, head, rollout) for own in traced]
+            wanted = [
+                (len(target.split()), len(source.split())) for source, target in zip(sources, targets, strict=True)
+            ]
+            kept = [row for row, weights in enumerate(maps) if weights.shape == wanted[row] and weights.size]
+            if not kept:
+                raise RunError(f"{run.name}: its pieces join to other words than gold links count, in every sentence")
+            found.append(
+                _Aligned(
+                    name,
+                    run.name,
+                    [maps[row] for row in kept],
+                    [links.sure[row] for row in kept],
+                    [links.possible[row] for row in kept],
+                    [wanted[row][1] for row in kept],
+                    len(text.sources) - len(kept),
+                )
+            )
+    return found
+
+
+def _words(own: tuple[list[str], list[str], Trace], layer: int | None, head: int | None, rollout: bool) -> np.ndarray:
+    """One map of words [target, source] of a forced sentence, without the ends and what is joined before it."""
+    from analyses import attention
+
+    source, target, trace = own
+    if _CROSS not in trace:
+        raise RunError("a system without attention to the source has no alignment; choose another run")
+    if rollout:
+        if _OWN not in trace or _ENCODER not in trace:
+            raise RunError("attention rollout needs self-attention on both sides; choose a Transformer or a layer")
+        own_weights, cross, encoder = (trace[name].values for name in (_OWN, _CROSS, _ENCODER))
+        weights = attention.decoder_rollout(own_weights, cross, encoder).source[-1]
+    else:
+        weights = attention.average(trace[_CROSS].values, layer, head)
+    words = own_pieces(source)
+    joined = attention.to_words(weights[:, -len(words) :], target, words)
+    return attention.without_end(joined, attention.joined(target), attention.joined(words))[0]
+
+
+def _curves(found: list[_Aligned]) -> pd.DataFrame:
+    """`analyses.alignment.threshold_curve` of every map: system first."""
+    import pandas as pd
+
+    from analyses.alignment import threshold_curve
+
+    tables = [threshold_curve(one.weights, one.sure, one.possible).assign(system=one.name) for one in found]
+    table = pd.concat(tables, ignore_index=True)
+    return table[["system", *(name for name in table if name != "system")]]
+
+
+def _errors(found: list[_Aligned]) -> dict[str, ErrorStatistics]:
+    """The error statistics of links by argmax, of every map by its name; raises RunError where they are not of the
+    same sentences."""
+    from analyses.alignment import error_statistics, from_attention
+
+    if any(one.source_words != found[0].source_words for one in found):
+        raise RunError("the runs leave out different sentences, so their parts differ; take them one by one")
+    return {
+        one.name: error_statistics([from_attention(own) for own in one.weights], one.sure, one.possible)
+        for one in found
+    }
+
+
+def compared_table(request: Request) -> pd.DataFrame:
+    """The error of links by argmax beside the baseline's (its first map's): system, n (sentences), seeds, percent,
+    spread, low, high, delta, delta_low, delta_high, p_value, p_holm, form (what the intervals carry); intervals and
+    p-values by the paired bootstrap.
+
+    With the option `over_seeds` runs of a system are its seeds: means over them, intervals and p-values as
+    `analyses.seeds` makes them. Raises RunError.
+    """
+    from analyses import seeds
+
+    if request.base not in [run.name for run in request.runs]:
+        raise RunError(f"the baseline {request.base!r} is not among the runs")
+    found = _aligned(request)
+    errors = _errors(found)
+    if not is_on(request, "over_seeds"):
+        first = next(one.name for one in found if one.run == request.base)
+        table = seeds.beside_baseline({name: {0: own} for name, own in errors.items()}, first)
+    elif len(found) > len(request.runs):
+        raise RunError("over_seeds takes one map of each run: choose a layer and a head, or their mean")
+    else:
+        first = next(run.system for run in request.runs if run.name == request.base)
+        table = seeds.beside_baseline(by_seed(request.runs, {one.run: errors[one.name] for one in found}), first)
+    return table.rename(columns={"score": "percent"})[_COMPARED]
+
+
+def _said(request: Request, found: list[_Aligned]) -> str:
+    layer, head = (str(request.options.get(name, "mean")) for name in ("layer", "head"))
+    mean = [
+        f"{name}s" for name, chosen in (("layer", layer), ("head", head)) if chosen == "mean" and layer != "rollout"
+    ]
+    fixed = [f"{name} {value}" for name, value in (("layer", layer), ("head", head)) if value.isdecimal()]
+    which = "attention rollout" if layer == "rollout" else "attention to the source"
+    over = f", mean over {' and '.join(mean)}" if mean else ""
+    most = max(one.left_out for one in found)
+    left = f" {most} sentences are left out (too many, or pieces that join to other words)." if most else ""
+    return (
+        f"References forced through the runs, {which}{over}{', ' if fixed else ''}{', '.join(fixed)}, joined to words; "
+        f"{gold(request)[1]}.{left} {_unseen(request.runs[0], request.test)}"
+    )
+
+
+def _unseen(run: Run, test: str) -> str:
+    """How many words of a test set the baseline never met in training, in words: attention to them is a guess."""
+    text = run.translations(test).test_set
+    sides = {"source": text.sources, "target": text.references or []}
+    try:
+        shares = {side: f"{100 * unseen_of(run, side, lines):.1f} %" for side, lines in sides.items()}
+    except RunError as error:
+        return f"How many words training never showed is not known: {error}."
+    return (
+        f"Of the source's words {shares['source']}, of the references' {shares['target']} are not in the training text "
+        f"of {run.name}."
+    )
+
+
+def _looks(request: Request, found: list[_Aligned]) -> dict:
+    """A run's own style where each run is one line."""
+    return styles(request) if len(found) == len(request.runs) else {}
+
+
+def _keep(request: Request, of: list[dict[str, str]], found: list[_Aligned], curves: pd.DataFrame) -> None:
+    """Keep the error of the links by argmax beside each run, where each run is one line; of: their digests."""
+    if len(found) != len(request.runs):
+        return
+    layer, head = (str(request.options.get(name, "mean")) for name in ("layer", "head"))
+    by_argmax = curves[curves["threshold"].isna()].set_index("system")["aer"]
+    links = Path(str(request.options["links"])).name
+    for run, own, one in zip(request.runs, of, found, strict=True):
+        result = {"aer": float(by_argmax[one.name]), "sentences": len(one.weights), "layer": layer, "head": head}
+        keep(run, request.test, ALIGNMENT_ERROR, own, {**result, "links": links})
+
+
+@drawing("alignment-error", options=_OPTIONS)
+def _alignment_error(request: Request) -> Figure:
+    from workbench.views.attention.alignment_error_plots import alignment_error
+
+    of = [digests(run, request.test, ALIGNMENT_ERROR) for run in request.runs]
+    found = _aligned(request)
+    curves = _curves(found)
+    _keep(request, of, found, curves)
+    caption = (
+        "A link wherever a weight is at least the threshold; dotted: one link a target word, to the source word that "
+        f"it attends to most. Precision is of possible links, recall of sure ones. {_said(request, found)}"
+    )
+    return alignment_error(curves, caption, _looks(request, found))
+
+
+@drawing("alignment-error-lengths", options=(*_OPTIONS, "scheme"))
+def _alignment_error_lengths(request: Request) -> Figure:
+    from analyses import buckets
+    from workbench.views.buckets.plots import length_scores
+
+    found = _aligned(request)
+    grouped = buckets.preset(found[0].source_words, str(request.options.get("scheme", "short")))
+    table = buckets.scores(_errors(found), grouped).dropna(subset=["score"])
+    figure = length_scores(table, "AER (%)", "source length (words)", styles=_looks(request, found))
+    caption = f"{figure.caption} Links by argmax; lower is better. {_said(request, found)}"
+    return replace(figure, name="alignment-error-lengths", title="Alignment error rate by length", caption=caption)

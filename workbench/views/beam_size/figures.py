@@ -1,0 +1,53 @@
+"""The drawing of beam sizes: what was measured of each run, as one figure. Computes nothing but percentages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
+from workbench.store.runs import short_names
+from workbench.views.beam_size.measure import read_all
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.plotting.grammar import Figure
+
+
+def sizes_table(request: Request) -> pd.DataFrame:
+    """A row for each run and beam size: system, size, bleu, low, high, length_ratio, empty, empty_percent, errors,
+    error_percent, error_low, error_high (percent), n, seconds, signature."""
+    import pandas as pd
+
+    names = short_names(request.runs)
+    kept = read_all(request.runs, request.test)
+    tables = [pd.DataFrame(found["sizes"]).assign(system=names[run]) for run, found in kept.items()]
+    table = pd.concat(tables, ignore_index=True)
+    rates = {name: table[name].astype(float) * 100 for name in ("error_rate", "error_low", "error_high")}
+    table = table.assign(empty_percent=100 * table["empty"] / table["n"], **rates)
+    table = table.rename(columns={"error_rate": "error_percent"})
+    return table[["system", *(name for name in table if name != "system")]]
+
+
+@drawing("beam-sizes", options=())
+def _beam_sizes(request: Request) -> Figure:
+    from workbench.views.beam_size.plots import beam_sizes
+
+    names = short_names(request.runs)
+    said = []
+    for run, found in read_all(request.runs, request.test).items():
+        said.append(
+            f"{names[run]}: length penalty {found['length_penalty']:g}, {found['decided']} of {found['short']} "
+            f"short sentences decided (at most {found['short_words']} words, {found['most_nodes']} nodes each), in "
+            f"{found['best_is_empty']} of them the empty output is the most probable"
+        )
+    caption = (
+        "BLEU with 95 % intervals, output words by reference words and empty outputs, on the whole test set; search "
+        "errors, against exact search without a length penalty (Stahlberg and Byrne 2019), on short sentences. "
+        f"{'; '.join(said)}."
+    )
+    table = sizes_table(request)
+    figure = beam_sizes(table, caption, styles(request))
+    return replace(figure, provenance={**figure.provenance, "signatures": {"BLEU": table["signature"].iloc[0]}})

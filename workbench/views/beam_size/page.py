@@ -1,0 +1,54 @@
+"""Beam sizes: what translations become as the beam widens, and how often the search misses the best output."""
+
+import shlex
+
+import streamlit as st
+
+from workbench.app import frame
+from workbench.app.components import figure_view, page_sections
+from workbench.views.beam_size import measure
+from workbench.views.beam_size.figures import sizes_table
+
+Number = st.column_config.NumberColumn
+COLUMNS = {
+    "system": "System",
+    "size": Number("Beam"),
+    "bleu": Number("BLEU", format="%.2f"),
+    "length_ratio": Number("Length ratio", format="%.3f"),
+    "empty": Number("Empty outputs"),
+    "errors": Number("Search errors"),
+    "error_percent": Number("Search errors (%)", format="%.1f"),
+    "seconds": Number("Seconds", format="%.1f", help="For the whole test set, on the machine that measured"),
+}
+
+frame.heading(
+    "Beam sizes",
+    "A wider beam finds more probable translations, not always better ones; exact search says what it still misses.",
+)
+here = frame.needs_runs()
+measured = [run for run in here.tested if measure.is_measured(run, here.view.test)]
+if not measured:
+    page_sections.offer_others(
+        here, "was decoded with several beam sizes", lambda run: measure.is_measured(run, here.view.test)
+    )
+waiting = [run for run in here.tested if run not in measured and (run.trained or not measured)]
+if waiting:
+    frame.empty_runs(
+        "Beam sizes are not tried yet, which takes a while:",
+        waiting,
+        f"workbench beam-sizes {{}} --test {shlex.quote(here.view.test)}",
+    )
+if not measured:
+    st.stop()
+figure_view.show("beam-sizes", here.request(measured))
+with frame.sentences_for_errors():
+    st.dataframe(
+        sizes_table(here.request(measured)),
+        hide_index=True,
+        placeholder="–",
+        width="content",
+        key="sizes",
+        column_order=list(COLUMNS),
+        column_config=COLUMNS,
+        alt="Quality and search errors by beam size",
+    )

@@ -1,0 +1,46 @@
+"""Contrast: how often the runs find the right translation more probable than wrong ones, by what is tested."""
+
+import streamlit as st
+
+from workbench.app import frame
+from workbench.app.components import figure_view, page_sections
+from workbench.views.contrastive import measure, tables
+
+WHOLE = "(all)"
+
+frame.heading(
+    "Contrast",
+    "How often a right translation is more probable than wrong ones that differ in one detail, such as a pronoun.",
+)
+here = frame.needs_runs(translated=False)
+able = [run for run in here.chosen if not run.outside]
+known = sorted({name for run in able for name in measure.names(run)})
+if not known:
+    page_sections.offer_others(
+        here, "has scored a contrastive test set", lambda run: not run.outside and bool(measure.names(run))
+    )
+    said = (
+        "No contrastive test set was scored by the chosen runs yet: a file of items, or the pronouns of the demo's "
+        "corpus."
+    )
+    frame.empty_runs(
+        said, here.chosen, "workbench contrast FILE --run {}\nworkbench contrast --controlled test --run {}"
+    )
+    st.stop()
+left, right = st.columns(2)
+name = left.selectbox("Contrastive test set", known, key="contrast", bind="query-params")
+scored = [run for run in able if name in measure.names(run)]
+with frame.sentences_for_errors():
+    tags = measure.tag_names(measure.read(scored[0], name))
+    tag = right.selectbox("By", [*tags, WHOLE], key="tag", bind="query-params")
+    request = here.request(scored, name=name, **({} if tag == WHOLE else {"tag": tag}))
+    figure_view.show("contrastive", request)
+    tables.show_accuracy(request)
+    waiting = [run for run in able if run not in scored]
+    if waiting:
+        frame.empty(
+            f"Not scored yet: {', '.join(run.name for run in waiting)}. Score it:",
+            tables.command(here.request(waiting, name=name)),
+        )
+    st.subheader("Items")
+    tables.show_items(request)

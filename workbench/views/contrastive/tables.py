@@ -1,0 +1,85 @@
+"""The tables of the page Contrast: accuracy by tag with margins, and the items themselves."""
+
+from __future__ import annotations
+
+import shlex
+
+import pandas as pd
+import streamlit as st
+
+from workbench.figures.request import Request
+from workbench.views.contrastive import measure
+from workbench.views.contrastive.figures import accuracy_table, contrasts
+from workbench.views.contrastive.measure import Contrast
+
+MOST_ITEMS = 1000  # shown
+Number = st.column_config.NumberColumn
+_ACCURACY = {
+    "system": "System",
+    "tag": "Tag",
+    "n": Number("Items"),
+    "right": Number("Right"),
+    "ties": Number("Ties", help="Equally probable: counted as wrong"),
+    "share": Number("Accuracy (%)", format="%.1f"),
+    "low": Number("95 % from", format="%.1f"),
+    "high": Number("to", format="%.1f"),
+    "majority": Number("Majority (%)", format="%.1f", help="What the commonest right pronoun throughout would reach"),
+    "margin": Number("Margin (nats)", format="%.3f", help="Mean of log P right less log P of the best wrong one"),
+    "margin_per_token": Number(
+        "Margin per token", format="%.3f", help="The same, each log P divided by its number of tokens"
+    ),
+}
+
+
+def show_accuracy(request: Request) -> None:
+    """The numbers of the figure with their margins, and the command that prints them."""
+    table = accuracy_table(request)
+    st.dataframe(
+        table.assign(**{name: 100 * table[name] for name in ("share", "low", "high", "majority")}),
+        hide_index=True,
+        placeholder="–",
+        column_config=_ACCURACY,
+        column_order=list(_ACCURACY),
+        key="accuracy",
+        alt="Accuracy by tag",
+    )
+    with st.popover("Command"):
+        st.code(command(request), language="bash", wrap_lines=True)
+
+
+def command(request: Request) -> str:
+    """The command line that scores the same and prints the same table."""
+    given = measure.words_of(str(request.options["name"]))
+    words = ["workbench", "contrast", *given, *(word for run in request.runs for word in ("--run", run.reference))]
+    return shlex.join([*words, *(["--tag", str(request.options["tag"])] if "tag" in request.options else [])])
+
+
+def show_items(request: Request) -> None:
+    """Items with the margin of every system; those that some system gets wrong, unless all are wanted."""
+    found = contrasts(request)
+    table = measure.items_table(found)
+    wrong = (table[list(found)] <= 0).any(axis="columns")
+    everything = st.toggle("Also those that all get right", key="every-item", persist_state="session")
+    rows = table if everything else table[wrong]
+    if rows.empty:
+        st.text("Every system gets every item right.")
+        return
+    shown = rows.sort_values(next(iter(found)), kind="stable").head(MOST_ITEMS)
+    st.dataframe(
+        shown,
+        hide_index=True,
+        placeholder="–",
+        height=360,
+        column_config=_columns(shown, found),
+        key="items",
+        alt="Items",
+    )
+    more = f", the first {MOST_ITEMS} shown" if len(rows) > MOST_ITEMS else ""
+    st.caption(f"{int(wrong.sum())} of {len(table)} items are wrong for some system{more}; margins in nats.")
+
+
+def _columns(shown: pd.DataFrame, found: dict[str, Contrast]) -> dict[str, object]:
+    texts = {name: st.column_config.TextColumn(name.capitalize(), width=300) for name in ("source", "right", "wrong")}
+    margins = {name: Number(name, format="%.3f") for name in found}
+    rest: dict[str, object] = {str(name): str(name).capitalize() for name in shown}
+    return {**rest, **texts, **margins}

@@ -1,0 +1,94 @@
+"""The drawing of attention to the sentences before one, which is forced through the runs, live (Zhang 2018, Miculicich
+2018, Maruf 2019). Runs that attend to no words before the sentence are left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.evaluation.document_context import attending, of_translations, reads_after
+from workbench.figures.options import MOST_CELLS, choice, limit, spoken, whole_number
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request
+from workbench.store.runs import Run, RunError
+from workbench.views.document_context.figures import passes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from workbench.evaluation.live_trace import Looked
+    from workbench.plotting.grammar import Figure
+
+_POSITIONS = {"encoder": "source", "decoder": "target"}
+
+
+def sides(runs: list[Run]) -> list[str]:
+    """The sides on which some run attends to the context."""
+    found = {side for run in runs for _, side in attending(run)}
+    return [side for side in _POSITIONS if side in found]
+
+
+@drawing("context-attention", of_a_sentence=True, options=("target", "text", "side", "layer", "head", "over", "limit"))
+def _attention(request: Request) -> Figure:
+    """Options: target and text as for attention, side (encoder, decoder), layer and head (mean or a number), over
+    (words, sentences), limit (the share of the last shade)."""
+    import pandas as pd
+
+    from workbench.plotting.axes import matrix_table
+    from workbench.views.attention.plots import attention_maps
+
+    able = [run for run in request.runs if attending(run)]
+    if not able:
+        raise RunError(
+            f"{request.runs[0].name} attends to no words before the sentence; choose a run of document-transformer, "
+            "han or san"
+        )
+    side, over = choice(request, "side", sides(able)), choice(request, "over", ("words", "sentences"))
+    able = [run for run in able if side in sides([run])]
+    tables, read = [], {}
+    for name, looked in passes(request, able):
+        queries = list(looked.source if side == "encoder" else looked.target)
+        kinds = [kind for kind, own in attending(looked.run) if own == side]
+        for kind in kinds:
+            weights, keys = _attended(request, looked, kind, side, over)
+            if weights.size > MOST_CELLS:
+                raise RunError(f"{weights.size} cells are too many for a map; look at the sentences, over=sentences")
+            panel = name if len(kinds) == 1 else f"{name}, {kind.replace('_', ' ')}"
+            read[panel] = "their translations" if of_translations(kind, side) else "sources"
+            tables.append(matrix_table(weights, keys, queries, x="key", y="query", value="weight").assign(panel=panel))
+    around = f"the sentences {'around' if any(map(reads_after, able)) else 'before'} it"
+    what = around if over == "sentences" else f"the words of {around}, as they stand in the document"
+    alike = len(set(read.values())) == 1
+    whose = next(iter(read.values())) if alike else ", ".join(f"{name}: {lines}" for name, lines in read.items())
+    return attention_maps(
+        pd.concat(tables, ignore_index=True),
+        title="Attention to the context",
+        labels=(f"context ({whose})" if alike else "context", _POSITIONS[side]),
+        columns=1,
+        caption=f"Shares of {what} ({whose}), from each {_POSITIONS[side]} position, a mean over what is not chosen of "
+        f"layers and heads; each sentence ends in </s>; along {spoken(request)}. Sparse shares of sentences may be "
+        "nothing.",
+        name="context-attention",
+        limit=limit(request),
+    )
+
+
+def _attended(request: Request, looked: Looked, kind: str, side: str, over: str) -> tuple[np.ndarray, list[str]]:
+    """The shares [queries, keys] of one attention of a pass, and what the keys are called."""
+    import numpy as np
+
+    from analyses import attention
+    from analyses.documents import how_far
+
+    found = looked.array(f"{kind}.{side}.attention")
+    weights = found if found.ndim == 4 else found[None]  # [layer, head, query, key]
+    layer = whole_number(request, "layer", 1, weights.shape[0], "mean")
+    head = whole_number(request, "head", 1, weights.shape[1], "mean")
+    shares = attention.average(weights, layer, head)
+    tokens, prefix = looked.context, "context"
+    if of_translations(kind, side):
+        tokens, prefix = looked.context_outputs, "context_output"
+    if over == "words":
+        return shares, list(tokens)
+    at = looked.array(f"{prefix}.distance")
+    apart = sorted(set(at.tolist()), reverse=True)
+    return np.stack([shares[:, at == one].sum(1) for one in apart], axis=1), [how_far(one) for one in apart]

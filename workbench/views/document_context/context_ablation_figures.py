@@ -1,0 +1,51 @@
+"""The drawing of what a sentence's context changes in log P of its translation, live. Options: `target` and `text` as
+for attention. Runs that have no context at this sentence are left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.evaluation.document_context import of_context
+from workbench.figures.options import forced, spoken
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request
+from workbench.store.runs import RunError
+from workbench.views.document_context.figures import passes
+
+if TYPE_CHECKING:
+    from workbench.plotting.grammar import Figure
+
+
+@drawing("context-changes", of_a_sentence=True, options=("target", "text"))
+def _changes(request: Request) -> Figure:
+    import pandas as pd
+
+    from analyses.documents import how_far
+    from workbench.views.document_context.context_ablation import WORD, changes
+    from workbench.views.document_context.context_ablation_plots import context_changes
+
+    able = of_context(request.runs)
+    if not able:
+        raise RunError(f"{request.runs[0].name} reads no sentence but its own; choose a run of qcn, han or san")
+    tables = [
+        changes(looked.run, request.test, request.sentence, *forced(request)).iloc[1:].assign(system=name)
+        for name, looked in passes(request, able)
+    ]
+    found = pd.concat(tables, ignore_index=True)
+    of_words = found["what"] == WORD
+    words, wholes = found[of_words], found[~of_words]
+    at = words.groupby(["system", "side"], sort=False).cumcount()
+    labels = [
+        f"without the sentence {how_far(distance)}" if distance else str(what)
+        for what, distance in zip(wholes["what"], wholes["distance"], strict=True)
+    ]
+    return context_changes(
+        words.assign(at=at),
+        wholes.assign(label=labels),
+        f"Change of log P along {spoken(request)} where a word of the context is left out (words as blanks part "
+        "them), a whole sentence, all of them; with as many sentences of another document; with the words of each "
+        "sentence backwards, with the sentences in the other order. Couplings moved: half the sum of absolute "
+        "differences of c in the last iteration, a mean over the words that are left; not known of a context with "
+        "other words. To leave a word out of a set is to mask it; a system that reads the order sees a sentence "
+        "without it.",
+    )

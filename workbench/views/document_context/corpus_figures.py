@@ -1,0 +1,76 @@
+"""Drawings of how the context is routed over a whole test set, with intervals over its sentences (Yang 2019).
+
+Options of both: `sentences`, the first so many of the test set (or all).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.evaluation.document_context import routing_context
+from workbench.figures.options import sentence_count
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
+from workbench.store.runs import short_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.plotting.grammar import Figure
+
+SENTENCES = 200
+
+
+def measures_table(request: Request) -> pd.DataFrame:
+    """`analyses.context_routing.measures` of the runs that route a context: system first."""
+    import pandas as pd
+
+    from analyses.context_routing import measures
+    from workbench.views.document_context.measure_routing import measured
+
+    names, count = short_names(request.runs), sentence_count(request, SENTENCES)
+    tables = [
+        measures(measured(run, request.test, count)).assign(system=names[run.name])
+        for run in routing_context(request.runs)
+    ]
+    whole = pd.concat(tables, ignore_index=True)
+    return whole[["system", *(column for column in whole if column != "system")]]
+
+
+def _said(table: pd.DataFrame, request: Request) -> str:
+    counted = ", ".join(map(str, sorted(set(table.loc[table["distance"] == 0, "n"]))))
+    return f"{counted} sentences of {request.test} that have a context; 95 % bootstrap intervals over sentences"
+
+
+@drawing("context-corpus", options=("sentences",))
+def _corpus(request: Request) -> Figure:
+    from analyses.context_routing import MEASURES
+    from workbench.views.document_context.plots import context_curves
+
+    table = measures_table(request)
+    return context_curves(
+        table[table["distance"] == 0],
+        MEASURES,
+        {"negative": 0.0},
+        "Among how many capsules a word is spread as if evenly (exp of the mean entropy of c); among how many all "
+        "words of a context together are; what the fullest capsule gets of them (1: collapsed); how many weights are "
+        f"below zero. Means over {_said(table, request)}. Iterations count from 0.",
+        styles(request),
+        "context-corpus",
+    )
+
+
+@drawing("context-distances", options=("sentences",))
+def _distances(request: Request) -> Figure:
+    from analyses.context_routing import DISTANCE_MEASURES
+    from workbench.views.document_context.plots import context_distances
+
+    table = measures_table(request)
+    return context_distances(
+        table[table["distance"] > 0],
+        DISTANCE_MEASURES,
+        "Words of a context sentence, by how far before the sentence it stands: the largest coupling c of a word, a "
+        "mean over words (at first the even share, one over the number of capsules; 1: each word goes to one "
+        "capsule); the mean correlation p; the mean size of the weights c + p, how much a word counts, be it added to "
+        f"a capsule or taken off it. Means over {_said(table, request)}. Iterations count from 0.",
+    )

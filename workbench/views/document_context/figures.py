@@ -1,0 +1,192 @@
+"""Drawings of the capsules that systems make of the sentences before one, which is forced through the runs, live (Yang
+2019).
+
+Options of all: `target` and `text` as for attention. Runs that route no context are left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.evaluation.document_context import CAPSULES, routing_context
+from workbench.evaluation.live_trace import Looked, look
+from workbench.figures.options import MOST_CELLS, choice, forced, is_on, limit, spoken, whole_number
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
+from workbench.store.runs import Run, RunError, short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    import pandas as pd
+
+    from workbench.plotting.grammar import Figure
+
+_WHICH = ("target", "text")
+SHOWN = {"all": "c, p and c + p", "c": "c", "p": "p", "sum": "c + p"}
+CORRELATIONS = {"own": "As it routes", "both": "True and literal"}
+CURVES = ("effective", "used", "fullest_share", "negative", "query_cosine")
+
+
+def passes(request: Request, runs: list[Run]) -> Iterator[tuple[str, Looked]]:
+    """A forced pass of each run that has a context at this sentence; raises RunError where none has."""
+    names = short_names(request.runs)
+    found = 0
+    for run in runs:
+        looked = look(run, request.test, request.sentence, *forced(request))
+        if looked.before is not None and looked.before.there:
+            found += 1
+            yield names[run.name], looked
+    if not found:
+        raise RunError(
+            f"sentence {request.sentence} of {request.test!r} begins its document, or the test set has no document "
+            "ids: there is no context to be seen; choose another sentence"
+        )
+
+
+def array(looked: Looked, name: str) -> np.ndarray:
+    """An array [iterations, n, m] of the capsules."""
+    return looked.array(f"{CAPSULES}.{name}")
+
+
+def _iterations(request: Request, count: int) -> list[int]:
+    """Those that are drawn, from 0."""
+    asked = whole_number(request, "iteration", 0, count - 1, "all")
+    return list(range(count)) if asked is None else [asked]
+
+
+def _rows(request: Request, looked: Looked) -> dict[str, np.ndarray]:
+    """The rows of maps that are asked for, by what they show."""
+    import numpy as np
+
+    from workbench.views.document_context.plots import CORRELATION, COUPLING, LITERAL, TRUE, WEIGHT
+
+    raw, own = is_on(request, "raw"), {CORRELATION: "correlations"}
+    which = own if choice(request, "correlation", CORRELATIONS) == "own" else {TRUE: "pearson", LITERAL: "eq7"}
+    named = {
+        "c": {COUPLING: array(looked, "couplings")},
+        "p": {row: np.arctanh(array(looked, name)) if raw else array(looked, name) for row, name in which.items()},
+        "sum": {WEIGHT: array(looked, "weights")},
+    }
+    show = choice(request, "show", SHOWN)
+    return {row: values for key, rows in named.items() if show in ("all", key) for row, values in rows.items()}
+
+
+def _cells(name: str, looked: Looked, row: str, values: np.ndarray, iteration: int) -> pd.DataFrame:
+    """A row a cell of one map."""
+    from workbench.plotting.axes import matrix_table
+    from workbench.views.document_context.plots import COUPLING
+
+    at = looked.array("context.distance")
+    table = matrix_table(values[iteration].T, x_tokens=list(looked.context), x="word", y="capsule")
+    scale = values.shape[-1] if row == COUPLING else 1
+    return table.assign(
+        system=name, row=row, iteration=iteration, capsule=table["capsule"] + 1, shown=table["value"] * scale,
+        distance=at[table["word"]],
+    )  # fmt: skip
+
+
+@drawing("context-routing", of_a_sentence=True, options=(*_WHICH, "iteration", "show", "correlation", "raw"))
+def _routing(request: Request) -> Figure:
+    """Options besides: iteration (all, or from 0, as Figures 6 and 7 count), show (all, c, p, sum), correlation (own:
+    the one that routes; both: the true one and Eq. 7 as printed), raw (p without its tanh)."""
+    import pandas as pd
+
+    from workbench.views.document_context.plots import context_routing
+
+    tables = []
+    for name, looked in passes(request, routing_context(request.runs)):
+        rows = _rows(request, looked)
+        count = len(next(iter(rows.values())))
+        tables += [
+            _cells(name, looked, row, values, iteration)
+            for iteration in _iterations(request, count)
+            for row, values in rows.items()
+        ]
+    cells = pd.concat(tables, ignore_index=True)
+    if len(cells) > MOST_CELLS:
+        raise RunError(f"{len(cells)} cells are too many for maps; choose one iteration, or fewer runs")
+    scale = "p without its tanh" if is_on(request, "raw") else "p = tanh of the correlation"
+    return context_routing(
+        cells,
+        "Pieces of the sentences before, the farthest first, each sentence with its </s>. c: how much of a word goes "
+        f"to a capsule, shaded by its ratio to an even share; {scale} with the capsule's query; a word counts by c + "
+        f"p (Algorithm 1, line 20). Iterations count from 0, as in Figures 6 and 7 of Yang 2019; along "
+        f"{spoken(request)}.",
+    )
+
+
+def curve_table(name: str, looked: Looked) -> pd.DataFrame:
+    """The measures of one pass by iteration: system, measure, iteration, value."""
+    import pandas as pd
+
+    from analyses import context_routing
+    from analyses.routing import effective_capsules
+
+    couplings, correlations = array(looked, "couplings"), array(looked, "correlations")
+    found = {
+        "effective": effective_capsules(couplings),
+        "used": context_routing.used_capsules(couplings),
+        "fullest_share": context_routing.fullest_share(couplings),
+        "negative": context_routing.negative_share(couplings, correlations),
+        "query_cosine": array(looked, "query_cosine").mean(-1),
+    }
+    rows = [
+        {"system": name, "measure": measure, "iteration": iteration, "value": float(value)}
+        for measure, values in found.items()
+        for iteration, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows)
+
+
+@drawing("context-curves", of_a_sentence=True, options=_WHICH)
+def _curves(request: Request) -> Figure:
+    import numpy as np
+    import pandas as pd
+
+    from workbench.views.document_context.plots import context_curves
+
+    tables, capsules = [], set()
+    for name, looked in passes(request, routing_context(request.runs)):
+        tables.append(curve_table(name, looked))
+        capsules.add(array(looked, "couplings").shape[-1])
+    ceilings = {name: float(max(capsules)) for name in ("effective", "used")}
+    return context_curves(
+        pd.concat(tables, ignore_index=True).assign(low=np.nan, high=np.nan),
+        CURVES,
+        {**ceilings, "negative": 0.0},
+        "Among how many capsules a word is spread as if evenly (exp of the mean entropy of c); among how many all "
+        "words together are, and what the fullest capsule gets of them (1: all went to one, it collapsed); how many of "
+        "the weights c + p are below zero; cosine of each query with the first one, a mean over capsules, after the "
+        f"iteration (E8). Dotted: as many as there are; along {spoken(request)}.",
+        styles(request),
+    )
+
+
+@drawing("context-capsules-read", of_a_sentence=True, options=(*_WHICH, "layer", "head", "limit"))
+def _read(request: Request) -> Figure:
+    """Options besides: layer and head (mean or a number), limit."""
+    import pandas as pd
+
+    from analyses import attention
+    from workbench.plotting.axes import matrix_table
+    from workbench.views.attention.plots import attention_maps
+
+    layer, head = (whole_number(request, name, 1, None, "mean") for name in ("layer", "head"))
+    tables = []
+    for name, looked in passes(request, routing_context(request.runs)):
+        weights = attention.average(array(looked, "attention"), layer, head)
+        keys = [f"capsule {number}" for number in range(1, weights.shape[1] + 1)]
+        table = matrix_table(weights.T, list(looked.source), keys, x="key", y="query", value="weight")
+        tables.append(table.assign(panel=name))
+    return attention_maps(
+        pd.concat(tables, ignore_index=True),
+        title="Who reads which capsule",
+        labels=("source", "capsule"),
+        columns=1,
+        caption="Shares of the capsules in the attention of each source position, a mean over what is not chosen of "
+        f"layers and heads; columns sum to one; along {spoken(request)}.",
+        name="context-capsules-read",
+        limit=limit(request),
+    )

@@ -1,0 +1,210 @@
+"""The sections of the page Context: a sentence with its iteration slider, what its context changes, a test set,
+pronouns. Each arranges controls and figures; what they show is computed by the drawings."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from analyses.documents import how_far
+from workbench.app import frame
+from workbench.app.components import (
+    document_context_input,
+    figure_view,
+    forced_decoding_controls,
+    page_sections,
+    sentence_texts,
+)
+from workbench.evaluation.document_context import CAPSULES, Before, attending, readers
+from workbench.evaluation.live_trace import Looked
+from workbench.figures.request import Request
+from workbench.store.runs import Run, short_names
+from workbench.views.contrastive import measure as contrastive
+from workbench.views.document_context.attention_figures import sides
+from workbench.views.document_context.corpus_figures import SENTENCES
+from workbench.views.document_context.figures import CORRELATIONS, SHOWN, array
+
+FIGURES = {
+    "own": "As chosen below",
+    "6": "Figure 6: c of all iterations",
+    "7": "Figure 7: p of all iterations",
+}
+PRESETS: dict[str, dict[str, object]] = {"6": {"show": "c"}, "7": {"show": "p"}}
+OVER = {"words": "Words", "sentences": "Sentences"}
+
+
+def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
+    """The context's texts, then maps of capsules by iteration, then attention to the context."""
+    sentence_texts.show(here)
+    with frame.sentences_for_errors():
+        translation = forced_decoding_controls.target()
+        looked = forced_decoding_controls.looked_into(here, able, translation)
+        show_context(here, looked)
+        if not any(one.before is not None and one.before.there for one in looked):
+            return
+        routed = [one for one in looked if CAPSULES in readers(one.run)]
+        if routed:
+            _capsules(here, routed, translation)
+        attended = [one.run for one in looked if attending(one.run)]
+        if attended:
+            _attention(here, attended, translation)
+        joined = [one.run for one in looked if "concatenation" in readers(one.run)]
+        if joined:
+            said = ", ".join(short_names(here.tested)[run.name] for run in joined)
+            st.text(f"{said}: the sentences before are part of the source; the page Attention shows who looks at them.")
+
+
+def show_context(here: frame.Frame, looked: Sequence[Looked]) -> None:
+    """The sentences around this one, as far as any run reads, and what runs read as their translations."""
+    names = short_names(here.tested)
+    read = {names[one.run.name]: one.before for one in looked if one.before is not None}
+    lines = document_context_input.around(read.values())
+    if not lines:
+        st.text("This sentence begins its document, or no document is known: there is no context.")
+        return
+    with st.container(border=True):
+        for distance, text in lines.items():
+            _line(how_far(distance), text)
+            for translation, whose in _translations(read, distance).items():
+                _line(f"translation read by {', '.join(whose)}", translation)
+    reach = ", ".join(f"{name} reads {_reach(read.get(name))}" for name in (names[one.run.name] for one in looked))
+    st.caption(frame.as_typed(f"Sentences before: {reach}."))
+
+
+def _translations(read: Mapping[str, Before], distance: int) -> dict[str, list[str]]:
+    """What is read as the translation of a sentence so far before, each with the names of the runs that read it."""
+    found: dict[str, list[str]] = {}
+    for name, before in read.items():
+        for entry, text in enumerate(before.outputs or ()):
+            if text is not None and before.distance(entry) == distance:
+                found.setdefault(text, []).append(name)
+    return found
+
+
+def _reach(before: Before | None) -> str:
+    """How many sentences a run reads before one and, where it reads these, after it."""
+    if before is None:
+        return "0"
+    after = f" and {before.after} after" if before.after else ""
+    return f"{len(before.sources) - before.after}{after}"
+
+
+def _line(label: str, text: str) -> None:
+    side, wide = st.columns([1, 6], gap="small")
+    side.caption(frame.as_typed(label))
+    wide.text(text or "(empty)")
+
+
+def _capsules(here: frame.Frame, looked: Sequence[Looked], translation: dict[str, object]) -> None:
+    st.subheader("Capsules")
+    columns = st.columns([3, 3, 3, 2], vertical_alignment="bottom")
+    preset = columns[0].selectbox(
+        "Yang 2019", list(FIGURES), format_func=FIGURES.__getitem__, key="figure", bind="query-params"
+    )
+    show = columns[1].segmented_control(
+        "Maps", list(SHOWN), format_func=SHOWN.__getitem__, default="all", required=True, key="maps",
+        bind="query-params", disabled=preset != "own",
+    )  # fmt: skip
+    correlation = columns[2].segmented_control(
+        "Correlation", list(CORRELATIONS), format_func=CORRELATIONS.__getitem__, default="own", required=True,
+        key="correlation", bind="query-params",
+        help="Equation 7 as printed divides by lengths before the means are taken off: it is no correlation",
+    )  # fmt: skip
+    raw = columns[3].toggle("Without tanh", False, key="raw", bind="query-params")
+    options = {
+        **PRESETS.get(preset, {} if show == "all" else {"show": show}),
+        **({} if correlation == "own" else {"correlation": correlation}),
+        **({"raw": True} if raw else {}),
+    }
+    runs = [one.run for one in looked]
+    count = min(len(array(one, "couplings")) for one in looked)
+    _scrub(here.request(runs, **translation), options, count, preset == "own")
+    figure_view.show("context-curves", here.request(runs, **translation))
+    figure_view.show("context-capsules-read", here.request(runs, **translation))
+
+
+def change(here: frame.Frame, able: Sequence[Run]) -> None:
+    """What leaving words and sentences of the context out does to the translation, forced live."""
+    sentence_texts.show(here)
+    with frame.sentences_for_errors():
+        translation = forced_decoding_controls.target()
+        looked = forced_decoding_controls.looked_into(here, able, translation)
+        show_context(here, looked)
+        there = [one.run for one in looked if one.before is not None and one.before.there]
+        if there:
+            figure_view.show("context-changes", here.request(there, **translation))
+
+
+def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
+    """How the context is routed over the test set."""
+    routed = list(filter(_routes_context, able))
+    if not routed:
+        page_sections.none_able(here, "routes its context to capsules", _routes_context, "qcn-reg")
+        return
+    options = forced_decoding_controls.sentence_count(st, "context-sentences", SENTENCES)
+    figure_view.show("context-corpus", here.request(routed, **options))
+    figure_view.show("context-distances", here.request(routed, **options))
+
+
+def _routes_context(run: Run) -> bool:
+    return CAPSULES in readers(run)
+
+
+def pronouns(here: frame.Frame, able: Sequence[Run]) -> None:
+    """Pronouns by how far back they were decided: as they were written, and as they are scored; the majority beside."""
+    test = here.view.test
+    if any(run.translations(test).truth is None for run in here.tested):
+        frame.empty(
+            f"The test set {test!r} does not say which pronoun is right; the controlled corpus does. Write one, "
+            "prepare it and train on it:",
+            "workbench data controlled --out DIR",
+        )
+        return
+    st.subheader("As they were written")
+    figure_view.show("true-choices", here.request())
+    st.subheader("Right against wrong")
+    name = f"controlled-{test}"
+    models = [run for run in here.tested if not run.outside]
+    scored = [run for run in models if name in contrastive.names(run)]
+    if scored:
+        figure_view.show("contrastive", here.request(scored, name=name, tag="distance"))
+    waiting = [run for run in models if run not in scored]
+    if waiting:
+        said = f"Not scored yet: {', '.join(run.name for run in waiting)}. Score the pronouns of its test set:"
+        frame.empty_runs(said, waiting, f"workbench contrast --controlled {shlex.quote(test)} --run {{}}")
+
+
+@st.fragment
+def _scrub(request: Request, options: dict[str, object], count: int, free: bool) -> None:
+    """The iteration is a slider: the three rows of one iteration, or those of all."""
+    steps = [*map(str, range(count)), "all"]
+    chosen = forced_decoding_controls.slider(st, "Iteration", "iteration", steps, str(count - 1)) if free else "all"
+    figure_view.show(
+        "context-routing",
+        replace(
+            request, options={**request.options, **options, **({} if chosen == "all" else {"iteration": int(chosen)})}
+        ),
+    )
+
+
+def _attention(here: frame.Frame, runs: Sequence[Run], translation: dict[str, object]) -> None:
+    st.subheader("Attention to the context")
+    columns = st.columns(3, vertical_alignment="bottom")
+    known = sides(list(runs))
+    side = columns[0].segmented_control(
+        "From", known, format_func=str.capitalize, default=known[0], required=True, key="context-side",
+        bind="query-params",
+    )  # fmt: skip
+    over = columns[1].segmented_control(
+        "To", list(OVER), format_func=OVER.__getitem__, default="words", required=True, key="context-over",
+        bind="query-params",
+    )  # fmt: skip
+    limit = columns[2].select_slider(
+        "Shade up to", [1.0, 0.5, 0.25, 0.1], 1.0, key="limit", bind="query-params", help="The share of the last shade"
+    )
+    options = {**translation, "side": side, **({} if over == "words" else {"over": over})}
+    options |= {} if limit == 1 else {"limit": limit}
+    figure_view.show("context-attention", here.request(runs, **options))

@@ -1,0 +1,132 @@
+"""The tables of the page Documents; a row selected among sentences is the one that the other pages show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from workbench.app.components import stepper
+from workbench.app.components.figure_view import Stamps, stamps
+from workbench.app.components.row_selection import look_at
+from workbench.app.components.stepper import put
+from workbench.app.frame import Frame, as_typed, page_file
+from workbench.evaluation.document_context import of_context, reads_after, reads_translations
+from workbench.evaluation.scoring import METRIC_NAMES, Counting
+from workbench.store.runs import Run, short_names
+from workbench.views.documents import measure as documents
+
+Number = st.column_config.NumberColumn
+
+
+def choose(known: Mapping[str, Sequence[int]], sentence: int) -> str:
+    """A document by its id, that of the chosen sentence first; another one looks at its first sentence."""
+    ids = list(known)
+    own = next(document for document, rows in known.items() if sentence in rows)
+
+    def go() -> None:
+        if not stepper.clicked("document"):  # with a click the browser sends the document that it showed before
+            put("sentence", known[st.session_state["document"]][0])
+
+    st.session_state["document"] = own
+    st.selectbox(
+        "Document", ids, key="document", on_change=go,
+        format_func=lambda name: f"{name} ({len(known[name])} sentences, from {known[name][0]})",
+    )  # fmt: skip
+    stepper.show(
+        ids.index(own), len(ids) - 1, ("Document before", "Next document"), partial(_step, known), "sentence",
+        name="document",
+    )  # fmt: skip
+    return own
+
+
+def _step(known: Mapping[str, Sequence[int]], by: int) -> None:
+    """Look at the first sentence of the document so many behind the one that has the chosen sentence."""
+    documents = list(known.values())
+    own = next(number for number, rows in enumerate(documents) if st.session_state["sentence"] in rows)
+    put("sentence", documents[min(max(0, own + by), len(documents) - 1)][0])
+
+
+@st.cache_data(max_entries=16, show_spinner="Gathering the document")
+def _sentences(key: Stamps, test: str, document: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
+    return documents.sentences_table(_runs, test, document)
+
+
+@st.cache_data(max_entries=8, show_spinner="Scoring documents")
+def _levels(key: Stamps, test: str, metric: str, counting: Counting, _runs: tuple[Run, ...]) -> pd.DataFrame:
+    return documents.levels_table(_runs, test, metric, counting)
+
+
+def show_sentences(here: Frame, document: str) -> None:
+    """The sentences of the document; what each system read beside the chosen one is named below."""
+    test, names = here.view.test, short_names(here.tested)
+    table = _sentences(stamps(here.tested, test), test, document, here.tested)
+    rows = table["sentence"].tolist()
+    wide = {name: st.column_config.TextColumn(name.capitalize(), width="medium") for name in ("source", "reference")}
+    outputs = {run.name: st.column_config.TextColumn(names[run.name], width="medium") for run in here.tested}
+    read = {
+        f"{run.name} read": st.column_config.TextColumn(f"{names[run.name]} read", width="small", help=_help(run))
+        for run in of_context(here.tested)
+    }
+    st.dataframe(
+        table,
+        hide_index=True,
+        placeholder="–",
+        column_config={"sentence": Number("Sentence", width="small"), **wide, **outputs, **read},
+        height=600 if len(table) > 8 else "content",
+        row_height=66,  # above 4 rem Streamlit wraps text
+        key="document-sentences",
+        on_select=lambda: look_at("document-sentences", rows),
+        selection_mode="single-row",
+        alt=f"Document {document}, sentence by sentence",
+    )
+    st.caption(as_typed(_said(here, names)))
+    with st.container(horizontal=True):
+        st.page_link(page_file("context"), label="What they make of its context", icon=":material/arrow_forward:")
+        st.page_link(page_file("sentences"), label="Its differences", icon=":material/arrow_forward:")
+
+
+def _help(run: Run) -> str:
+    """What stands in the column of what a run read."""
+    where = "around" if reads_after(run) else "before"
+    translations = ", with the system's own translations of them" if reads_translations(run) else ""
+    return f"Sentences {where} this one in the document{translations}"
+
+
+def _said(here: Frame, names: Mapping[str, str]) -> str:
+    """What was read beside the chosen sentence, in words."""
+    test, number = here.tested[0].translations(here.view.test).test_set, here.view.sentence
+    able = of_context(here.tested)
+    reading = [f"{names[run.name]} {documents.read_beside(run, test, number)}" for run in able]
+    others = [names[run.name] for run in here.tested if run not in able]
+    said = f"Read beside sentence {number}: {'; '.join(reading)}." if reading else ""
+    alone = f" {', '.join(others)}: no sentence but its own." if others else ""
+    return f"{said}{alone} Select a row to look at its sentence.".lstrip()
+
+
+_LEVELS = {
+    "system": "System",
+    "score": Number("Of the corpus", format="%.2f", help="Over sentences, as on the page Scores"),
+    "mean": Number("Mean of documents", format="%.2f", help="Of each document's own score"),
+    "document": Number("Whole documents", format="%.2f", help="Each document as one segment: n-grams reach over the "
+                       "ends of sentences (d-BLEU, Liu et al. 2020)"),
+    "low": Number("95 % from", format="%.2f", help="Bootstrap over documents"),
+    "high": Number("to", format="%.2f"),
+    "documents": Number("Documents"),
+    "signature": "Signature",
+}  # fmt: skip
+
+
+def show_levels(here: Frame, metric: str, counting: Counting) -> None:
+    """Scores of the corpus beside those of documents."""
+    table = _levels(stamps(here.tested, here.view.test), here.view.test, metric, counting, here.tested)
+    st.dataframe(
+        table.assign(system=table["system"].map(short_names(here.tested))),
+        hide_index=True,
+        placeholder="–",
+        column_config=_LEVELS,
+        key="levels",
+        alt=f"{METRIC_NAMES[metric]} of sentences and of documents",
+    )

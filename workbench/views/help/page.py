@@ -1,0 +1,21 @@
+"""Help: the terms, the formulas, the keys, where files lie, and how to report."""
+
+import streamlit as st
+
+from workbench.app import frame, glossary
+from workbench.views.help import tables
+
+frame.heading("Help", "What the terms mean here, the formulas behind the numbers, keys, files, and how to report.")
+here = frame.current()
+terms, formulas, keys, files, report = st.tabs(["Glossary", "Formulas", "Keys", "Files", "Reporting"])
+with terms:
+    wanted = st.text_input("Search", placeholder="a term, or a word of what it means", key="term", bind="query-params")
+    tables.show_terms(glossary.find(glossary.terms(), wanted))
+with formulas:
+    tables.show_formulas(glossary.formulas())
+with keys:
+    tables.show_keys()
+with files:
+    tables.show_files(here.root)
+with report:
+    tables.show_report(here.root)

@@ -1,0 +1,47 @@
+"""The drawing of a study of human ratings: quality, over- and under-translation with intervals, by system."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, named, styles
+from workbench.store.runs import RunError, short_names
+
+if TYPE_CHECKING:
+    from workbench.plotting.grammar import Figure
+
+
+@drawing("human-rating", options=("study", "samples"))
+def _human_rating(request: Request) -> Figure:
+    """Options: study (its name), samples (of the bootstrap)."""
+    from analyses.ratings import MEASURES
+    from workbench.views.human_evaluation.study import find_study, system_name
+    from workbench.views.human_evaluation.tables import results
+    from workbench.views.scores.plots import score_dots
+
+    if "study" not in request.options:
+        raise RunError("human-rating draws a study; name it: --set study=NAME")
+    root, study = find_study(request.runs, str(request.options["study"]))
+    runs = {system_name(root, run): run.name for run in request.runs}
+    found = results(study, samples=int(request.options.get("samples", 1000)))
+    table = found.intervals.assign(system=found.intervals["system"].map(runs)).dropna(subset=["system"])
+    if table.empty:
+        raise RunError(f"none of the runs is in the study {study.name}, only: {', '.join(study.systems)}")
+    figure = score_dots(
+        named(table.rename(columns={"measure": "metric"}), request),
+        baseline=short_names(request.runs).get(request.base),
+        styles=styles(request),
+    )
+    said = (
+        "Human ratings, systems unknown to the raters: quality from 1 to 5, and the percentage of source words that "
+        f"are over- and under-translated; 95 % bootstrap over sentences. {found.counted}."
+    )
+    scores = named(table, request).pivot(index="system", columns="measure", values="score")[list(MEASURES)]
+    summary = "; ".join(
+        f"{system}: quality {quality:.2f}, {over:.1f} % of the source words over- and {under:.1f} % under-translated"
+        for system, quality, over, under in scores.itertuples()
+    )
+    caption = f"{said} {figure.caption}"
+    return replace(figure, name="human-rating", title="Human rating", caption=caption, summary=f"{summary}.")

@@ -1,0 +1,37 @@
+"""Human rating: several raters judge translations without knowing whose they are; results on asking only."""
+
+import streamlit as st
+
+from workbench.app import frame
+from workbench.store import read_only
+from workbench.views.human_evaluation import form, results
+from workbench.views.human_evaluation import study as rating
+
+frame.heading(
+    "Human rating",
+    "Quality from 1 to 5 and the source words that are over- and under-translated, rated without knowing the system.",
+)
+here = frame.current() if frame.rates_blind() and frame.current().known else frame.needs_runs()
+part = st.segmented_control(
+    "Part", ["Rate", *frame.NAMING_RUNS], default="Rate", required=True, key="rating", bind="query-params",
+    label_visibility="collapsed",
+)  # fmt: skip
+with frame.sentences_for_errors():
+    if read_only.active() and part != "Results":
+        frame.empty(read_only.WHY)
+        st.stop()
+    if part == "New study":
+        results.new_study(here)
+        st.stop()
+    study = rating.open_study(here.root, results.choose_study(here))
+    if part == "Results":
+        results.show(here, study)
+        st.stop()
+    rater = st.text_input(
+        "Your name", key="rater", bind="query-params", placeholder="letters, digits, + and -",
+        help="Under the same name you go on where you stopped",
+    ).strip()  # fmt: skip
+    if rater:
+        form.show(rating.enter(study, rater), rater)
+    else:
+        st.text("Write your name to begin.")

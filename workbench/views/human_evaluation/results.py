@@ -1,0 +1,119 @@
+"""A study of human ratings from the outside: begin one, bring in ratings, and on asking the results by system."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from workbench.app import frame
+from workbench.app.components import figure_view, upload
+from workbench.export.csv_cells import csv_text
+from workbench.figures.request import Request
+from workbench.views.human_evaluation import study as rating
+from workbench.views.human_evaluation import tables
+from workbench.views.human_evaluation.study import Study
+
+if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+Number = st.column_config.NumberColumn
+_SCORES = {"score": Number(format="%.2f"), "low": Number("95 % from", format="%.2f"),
+           "high": Number("to", format="%.2f"), "n": "sentences"}  # fmt: skip
+_TESTS = {"difference": Number(format="%+.2f"), "low": Number("95 % from", format="%+.2f"),
+          "high": Number("to", format="%+.2f"), "p_value": Number("p (Wilcoxon)", format="%.4f"),
+          "p_holm": Number("p after Holm", format="%.4f")}  # fmt: skip
+_AGREEMENT = {"alpha": Number("Krippendorff's alpha", format="%.3f"), "units": "translations"}
+
+
+def choose_study(here: frame.Frame) -> str:
+    """The study that is looked at; where there is none the page says how to begin one, and ends."""
+    names = rating.studies(here.root)
+    if not names:
+        said = "There is no study here yet. Begin one above, or on the command line:"
+        frame.empty(said, _command(here, "NAME", 100, 1))
+        st.stop()
+    return st.selectbox("Study", names, key="study", bind="query-params")
+
+
+def new_study(here: frame.Frame) -> None:
+    """Controls that begin a study of the chosen runs."""
+    st.text(f"Runs: {', '.join(run.name for run in here.tested)}. Test set: {here.view.test}.")
+    count = len(here.tested[0].translations(here.view.test))
+    with st.form("new-study", clear_on_submit=False):
+        name = st.text_input("Name", placeholder="letters, digits, + and -").strip()
+        left, right = st.columns(2)
+        sentences = int(left.number_input("Sentences, drawn without replacement", 1, count, min(100, count)))
+        seed = int(right.number_input("Seed of the draw", 0, 2**31 - 1, 1))
+        reference = st.toggle("Show the reference to raters", False)
+        begun = st.form_submit_button("Begin the study", type="primary")
+    st.code(_command(here, name or "NAME", sentences, seed, reference), language="bash", wrap_lines=True)
+    if begun:
+        study = rating.create(here.root, name, here.tested, here.view.test, sentences, seed, reference)
+        said = f"{study.name} is there: {len(study.items)} sentences, {len(study.systems)} systems."
+        st.success(frame.as_typed(said))
+
+
+def _command(here: frame.Frame, name: str, sentences: int, seed: int, reference: bool = False) -> str:
+    words = ["workbench", "rating", "new", name]
+    for run in here.tested:
+        words += ["--run", run.reference]
+    words += ["--test", here.view.test, "--sentences", str(sentences), "--seed", str(seed), "--runs", str(here.root)]
+    return shlex.join([*words, *(["--reference"] if reference else [])])
+
+
+def show(here: frame.Frame, study: Study) -> None:
+    """How far the raters are; ratings from elsewhere; results once somebody asks."""
+    rows = []
+    for rater in study.raters:
+        given = rating.marks(study, rater)
+        rows.append({"rater": rater, "rated": sum(rating.is_rated(study, rater, item, given) for item in study.items)})
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    left.text(f"{len(study.items)} sentences of {study.test}; " + (_said(rows) or "nobody has begun."))
+    with right.popover("Bring in ratings"):
+        st.caption("A CSV file: a form that was filled in, or an export. A row a rater, sentence and translation.")
+        upload.take_in(["csv"], f"ratings-{study.name}", lambda file: _brought(study, file))
+    if st.toggle("Unblind: say which system is which", False, key="unblind"):
+        _unblinded(here, rating.open_study(here.root, study.name))
+
+
+def _brought(study: Study, file: UploadedFile) -> str:
+    brought = tables.bring_in(study, file, file.name)
+    return "Kept: " + ", ".join(f"{count} ratings of {rater}" for rater, count in brought.items()) + "."
+
+
+def _said(rows: list[dict[str, object]]) -> str:
+    return ", ".join(f"{row['rater']} has rated {row['rated']}" for row in rows) + "." if rows else ""
+
+
+def _unblinded(here: frame.Frame, study: Study) -> None:
+    usual = study.systems.index(here.view.baseline) if here.view.baseline in study.systems else 0
+    baseline = st.selectbox("Baseline of the study", study.systems, usual, key=f"rating-baseline-{study.name}")
+    found = tables.results(study, baseline)
+    runs = [run for run in here.runs if not run.problem and rating.system_name(here.root, run) in study.systems]
+    if runs:
+        runs.sort(key=lambda run: rating.system_name(here.root, run) != baseline)
+        request = Request(tuple(runs), study.test, options={"study": study.name}, among=here.chosen)
+        figure_view.show("human-rating", request)
+    st.subheader("Results")
+    st.dataframe(
+        found.intervals, hide_index=True, placeholder="–", column_config=_SCORES, alt="Mean ratings with intervals"
+    )
+    st.caption(frame.as_typed(f"{found.counted}. Intervals: 95 % bootstrap over sentences."))
+    if found.differences is not None:
+        st.subheader("Difference to the baseline")
+        st.dataframe(
+            found.differences, hide_index=True, placeholder="–", column_config=_TESTS, alt="Differences to the baseline"
+        )
+    st.subheader("Agreement of the raters")
+    st.dataframe(
+        found.agreement, hide_index=True, placeholder="–", column_config=_AGREEMENT, alt="Krippendorff's alpha"
+    )
+    st.download_button(
+        "Download the ratings",
+        csv_text(tables.export(study)),
+        f"{study.name}.csv",
+        "text/csv",
+        on_click="ignore",
+    )

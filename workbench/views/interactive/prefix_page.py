@@ -1,0 +1,88 @@
+"""What-if: a prefix is forced on every chosen run, and each decodes on from it; beside it what it says undisturbed."""
+
+import streamlit as st
+
+from workbench.app import frame
+from workbench.app.components import document_context_input, page_sections
+from workbench.app.url_state import PREFIX
+from workbench.evaluation import adequacy
+from workbench.evaluation.document_context import of_context
+from workbench.store.runs import short_names
+from workbench.views.interactive import decoding, prefix_constrained, prefix_controls
+
+COVERED = {"attention": "Attention", "aligner": "Frozen aligner"}
+SAID = {
+    "attention": "Coverage: the share of source words to which some word of the output attends most (mean over layers "
+    "and heads), by each system's own attention.",
+    "aligner": "Coverage: the share of source words that one frozen aligner ({}) links to a word of the output.",
+}
+
+frame.heading(
+    "What-if", "What every run makes of a translation that begins otherwise: click a piece, or type a prefix."
+)
+here = frame.needs_runs(translated=False)
+runs = prefix_controls.able_runs(here.chosen)
+if not runs:
+    if not page_sections.offer_others(here, "is trained", lambda run: bool(prefix_controls.able_runs([run]))):
+        frame.empty_runs("None of the runs here is trained; train one:", here.chosen, "workbench resume {}")
+    st.stop()
+names = short_names(here.chosen)
+tested = here.tested
+line = tested[0].translations(here.view.test).test_set.sources[here.view.sentence] if tested else ""
+
+typed = st.text_area(
+    "Source", placeholder=line, height=80, key="source", bind="query-params",
+    help="Tokenised as in the training data. Left empty: the sentence chosen in the sidebar.",
+)  # fmt: skip
+before = document_context_input.field(here, runs, typed)
+losses = any(map(decoding.has_test_losses, runs))
+columns = st.columns([4, 2, 2, 4, *([2] if losses else [])], vertical_alignment="bottom")
+prefix = (
+    columns[0]
+    .text_input("Prefix", key=PREFIX, bind="query-params", placeholder="what every translation must begin with")
+    .strip()
+)
+beam = columns[1].number_input("Beam", 1, decoding.MOST_BEAMS, 5, key="beam", bind=frame.whole_number_bind("beam"))
+penalty = columns[2].number_input("Length penalty", 0.0, 2.0, 0.6, 0.1, key="penalty", bind="query-params")
+by = columns[3].segmented_control(
+    "Coverage from", list(COVERED), format_func=COVERED.__getitem__, default="attention", required=True,
+    key="coverage", bind="query-params",
+)  # fmt: skip
+test_loss = decoding.test_loss(columns[4]) if losses else None
+source = (typed or line).strip()
+if not source:
+    frame.empty("Type a sentence above.")
+    st.stop()
+st.text(source)
+
+continued = []
+able = of_context(runs)
+for run in runs:
+    with frame.sentences_for_errors():
+        read = (
+            decoding.completed(run, document_context_input.read_by(here, run, typed, before)) if run in able else None
+        )
+        search = (int(beam), float(penalty), 1, read, test_loss if decoding.has_test_losses(run) else None)
+        free = decoding.translate(run, decoding.Asked(source, "", *search))
+        forced = decoding.translate(run, decoding.Asked(source, prefix, *search)) if prefix else free
+        continued.append(prefix_constrained.Continued(run, source, free, forced, read))
+if not continued:
+    st.stop()
+document_context_input.say({names[one.run.name]: one.before for one in continued})
+with frame.sentences_for_errors():
+    aligner, origin = adequacy.aligner_of(runs, here.view.test) if by == "aligner" else (None, "")
+    prefix_controls.results(prefix_constrained.table(continued, names, aligner))
+    st.caption(SAID[by].format(f"{aligner.digest}, {origin}" if aligner else ""))
+    if prefix:
+        prefix_controls.changes(continued, names)
+
+st.subheader("Another prefix")
+for one in continued:
+    prefix_controls.pieces(names[one.run.name], one.forced.tokens)
+name = st.selectbox(
+    "What could come next, by", [one.run.name for one in continued], format_func=names.__getitem__, key="with",
+    bind="query-params",
+)  # fmt: skip
+asked = next(one for one in continued if one.run.name == name)
+with frame.sentences_for_errors():
+    prefix_controls.alternatives(names[name], prefix_constrained.alternatives(asked.run, prefix, asked.forced))

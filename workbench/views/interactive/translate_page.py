@@ -1,0 +1,93 @@
+"""Translate: any run, live, with a forced prefix, beam and length penalty; n-best, tokens and the beam tree."""
+
+import streamlit as st
+
+from workbench.app import frame
+from workbench.app.components import document_context_input, figure_view
+from workbench.store.runs import short_names
+from workbench.views.beam_search import controls as beam_controls
+from workbench.views.beam_search import node_selection
+from workbench.views.interactive import decoding
+from workbench.views.interactive.tokens_table import token_table
+
+Number = st.column_config.NumberColumn
+N_BEST = {
+    "score": Number("Score", format="%.3f", width=70),
+    "log_prob": Number("log P (nats)", format="%.3f", width=100),
+    "text": st.column_config.TextColumn("Translation", width="large"),
+}
+TOKENS = {
+    "step": Number("Step", width=60),
+    "token": "Token",
+    "log_prob": Number("log P (nats)", format="%.3f", width=110),
+    "probability": st.column_config.ProgressColumn("P", format="%.3f", min_value=0.0, max_value=1.0),
+}
+
+frame.heading("Translate", "Translate a sentence with any run; a forced prefix asks what would follow it.")
+here = frame.needs_runs(translated=False)
+
+tested = here.tested
+line = tested[0].translations(here.view.test).test_set.sources[here.view.sentence] if tested else ""
+names = short_names(here.chosen)
+wide, narrow = st.columns([3, 1])
+typed = wide.text_area(
+    "Source",
+    placeholder=line,
+    height=90,
+    key="source",
+    bind="query-params",
+    help="Tokenised as in the training data. Left empty: the sentence chosen in the sidebar.",
+)
+name = narrow.selectbox(
+    "Run", [run.name for run in here.chosen], format_func=names.__getitem__, key="with", bind="query-params"
+)
+run = next(run for run in here.chosen if run.name == name)
+before = document_context_input.field(here, here.chosen, typed)
+losses = decoding.has_test_losses(run)
+columns = st.columns([4, 2, 2, 2, *([2] if losses else [])])
+prefix = columns[0].text_input(
+    "Forced prefix", key="prefix", bind="query-params", placeholder="what the translation must begin with"
+)
+beam = columns[1].number_input("Beam", 1, decoding.MOST_BEAMS, 5, key="beam", bind=frame.whole_number_bind("beam"))
+penalty = columns[2].number_input("Length penalty", 0.0, 2.0, 0.6, 0.1, key="penalty", bind="query-params")
+n_best = columns[3].number_input("n-best", 1, decoding.MOST_BEAMS, 5, key="best", bind=frame.whole_number_bind("best"))
+test_loss = decoding.test_loss(columns[4]) if losses else None
+
+source = (typed or line).strip()
+if not source:
+    frame.empty("Type a sentence above.")
+    st.stop()
+with frame.sentences_for_errors():
+    read = decoding.completed(run, document_context_input.read_by(here, run, typed, before))
+    search = int(beam), float(penalty), int(n_best)
+    asked = decoding.Asked(source, prefix.strip(), *search, read, test_loss)
+    found = decoding.translate(run, asked)
+    with st.container(border=True):
+        document_context_input.say({names[run.name]: read})
+        st.text(source)
+        st.text(found.text or "(empty)")
+    st.subheader("n-best")
+    st.dataframe(
+        [{"score": one.score, "log_prob": one.log_prob, "text": one.text} for one in (found, *found.n_best)],
+        key="n-best",
+        hide_index=True,
+        placeholder="–",
+        column_config=N_BEST,
+        alt="The best translations",
+    )
+    st.caption("Score: log P under the length penalty.")
+    st.subheader("Tokens")
+    st.dataframe(
+        token_table(found.tokens, found.token_log_probs),
+        key="tokens",
+        hide_index=True,
+        placeholder="–",
+        column_config=TOKENS,
+        height=250,
+        alt="Log-probability of each token",
+    )
+    st.subheader("Beam tree")
+    figure = decoding.tree(found, **beam_controls.options(decoding.steps(found)))
+    points = figure_view.show_figure(figure, decoding.command(run, asked), key="live", selectable=True)
+    own = {"source": source} if source != line else {}
+    node_selection.from_node(figure, points, "live", **own, **({document_context_input.KEY: before} if before else {}))

@@ -1,0 +1,116 @@
+"""Routing over many sentences: its measures by iteration over a test set, and at the last iteration over training.
+
+Measures come as tidy tables with intervals, named as in `analyses.routing.measures`; nothing is averaged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import pandas as pd
+
+from workbench.plotting import theme
+from workbench.plotting.columns import require_columns
+from workbench.plotting.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
+from workbench.views.layer_routing.plots import PRINTED, iteration_axis
+
+_CORPUS = ("series", "measure", "iteration", "value", "low", "high")
+_HEALTH = ("series", "measure", "step", "value", "low", "high")
+LABELS = {
+    "entropy": "entropy (nats)",
+    "diversity": "diversity",
+    "effective": "effective capsules",
+    "dead": "dead capsules (share)",
+    "entropy_as_printed": "Eq. 17 as printed",
+    "diversity_as_printed": "Eq. 18 as printed",
+}
+CORRECTED = ("entropy", "diversity", "effective", "dead")
+AS_PRINTED = ("entropy_as_printed", "diversity_as_printed")
+
+
+def routing_corpus(
+    table: pd.DataFrame,
+    styles: dict[str, SeriesStyle] | None = None,
+    printed: pd.DataFrame | None = None,
+    ceilings: Sequence[float] = (),
+    caption: str = "",
+    formula: Literal["corrected", "printed"] = "corrected",
+) -> Figure:
+    """Entropy, diversity, effective and dead capsules by iteration, a line and its 95 % band for each series.
+
+    formula: "printed" shows entropy and diversity to the letter of their equations. printed: columns iteration, entropy
+    and diversity as a paper prints them, hollow. ceilings: entropies of even shares, drawn as rules.
+    """
+    require_columns(table, _CORPUS, "table")
+    shown = CORRECTED if formula == "corrected" else AS_PRINTED
+    panels = []
+    for measure in shown:
+        marks = _lines(table, measure, "iteration", styles, legend=measure == shown[0])
+        of_paper = measure.removesuffix("_as_printed")
+        if printed is not None and of_paper in printed:
+            theirs = printed.rename(columns={of_paper: "value"})
+            marks.append(Points(theirs, "iteration", "value", "printed", PRINTED, legend=measure == shown[0]))
+        if measure == "entropy":
+            marks += [rule(ceiling) for ceiling in ceilings]
+        panels.append(Panel(tuple(marks), iteration_axis(table["iteration"]), _axis(table, measure), 1.1))
+    return Figure(
+        "routing-corpus",
+        "Routing over a test set",
+        tuple(panels),
+        caption,
+        _summary(table, "iteration"),
+        "page",
+        columns=2,
+    )
+
+
+def routing_health(
+    table: pd.DataFrame, styles: dict[str, SeriesStyle] | None = None, ceilings: Sequence[float] = (), caption: str = ""
+) -> Figure:
+    """The same measures, of the last iteration, over the updates of training; step 0 are the weights it began from."""
+    require_columns(table, _HEALTH, "table")
+    panels = []
+    for measure in CORRECTED:
+        marks = _lines(table, measure, "step", styles, legend=measure == CORRECTED[0])
+        marks += [rule(ceiling) for ceiling in ceilings] if measure == "entropy" else []
+        panels.append(Panel(tuple(marks), Axis("update"), _axis(table, measure), 1.1))
+    return Figure(
+        "routing-health", "Routing over training", tuple(panels), caption, _summary(table, "step"), "page", columns=2
+    )
+
+
+def _lines(
+    table: pd.DataFrame, measure: str, x: str, styles: dict[str, SeriesStyle] | None, legend: bool
+) -> list[Mark]:
+    names = list(dict.fromkeys(table["series"]))
+    chosen = theme.styles(names, styles)
+    rows = table[table["measure"] == measure].sort_values(x).dropna(subset=["value"])
+    return [
+        Line(rows[rows["series"] == name], x, "value", name, chosen[name], (), legend, "low", "high")
+        for name in names
+        if (rows["series"] == name).any()
+    ]
+
+
+def _axis(table: pd.DataFrame, measure: str) -> Axis:
+    """A share stands on an axis from zero: one of its own would show noise about zero."""
+    if measure != "dead":
+        return Axis(LABELS[measure])
+    top = max(0.1, 1.1 * float(table.loc[table["measure"] == measure, "high"].max()))
+    return Axis(LABELS[measure], range=(-0.04 * top, top))
+
+
+def _summary(table: pd.DataFrame, x: str) -> str:
+    said = []
+    for name in dict.fromkeys(table["series"]):
+        rows = table[table["series"] == name]
+        found = {measure: rows[rows["measure"] == measure].sort_values(x)["value"].tolist() for measure in CORRECTED}
+        if not found["diversity"]:  # one layer by itself
+            continue
+        ends = found["entropy"]
+        said.append(
+            f"{name}: entropy {ends[0]:.2f} to {ends[-1]:.2f} nats, as if evenly over {found['effective'][-1]:.1f} "
+            f"capsules, diversity {found['diversity'][-1]:.2f}, {100 * found['dead'][-1]:.0f} % of the capsules dead"
+        )
+    return f"From the first {'update' if x == 'step' else 'iteration'} to the last, {'; '.join(said)}."

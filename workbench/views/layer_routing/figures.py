@@ -1,0 +1,266 @@
+"""Drawings of layer routing in one sentence (Dou 2019, Figure 4 and its table), which is forced through the runs, live.
+
+Options of all: `target` and `text` as for attention; `side` (encoder, decoder); `position` (mean, or from 0);
+`iteration` (all, or from 1): what is looked at.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.evaluation.live_trace import Looked, look
+from workbench.figures.options import forced, is_on, number_of, whole_number
+from workbench.figures.registry import drawing
+from workbench.figures.request import Request, styles
+from workbench.store.runs import Run, RunError, short_names
+from workbench.views.layer_routing.measure import kind_of, routed, routings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import pandas as pd
+
+    from workbench.plotting.grammar import Figure
+
+    Pass = tuple[Run, str, Looked, np.ndarray]  # with its short name, what was forced, what it assigns
+
+__all__ = ["assignments", "layer_names", "printed_curve", "routed", "rows_of"]
+_WHICH = ("target", "text", "side", "position", "iteration")
+
+
+def assignments(run: Run, looked: Looked, side: str) -> np.ndarray:
+    """[iterations, positions, layers, capsules] of a pass; raises RunError where the run has none."""
+    return looked.array(f"{kind_of(run, side)}.{side}.assignments")
+
+
+def layer_names(run: Run, count: int) -> list[str]:
+    """1, 2, … or with the embedding first."""
+    embedded = any(options.get("include_embedding") for options in routings(run).values())
+    return ["embedding", *map(str, range(1, count))] if embedded else [str(layer + 1) for layer in range(count)]
+
+
+def rows_of(names: Sequence[list[str]]) -> list[str]:
+    """The layers of several runs, the embedding first where one of them has it: what their rows stand at."""
+    return sorted({name for own in names for name in own}, key=lambda name: 0 if name == "embedding" else int(name))
+
+
+def side_of(request: Request) -> str:
+    return str(request.options.get("side", "encoder"))
+
+
+def _passes(request: Request) -> list[Pass]:
+    """Every run with its short name, its pass and what it assigns."""
+    names, side, found = short_names(request.runs), side_of(request), []
+    for run in request.runs:
+        kind_of(run, side)
+        looked = look(run, request.test, request.sentence, *forced(request))
+        found.append((run, names[run.name], looked, assignments(run, looked, side)))
+    return found
+
+
+def _reaching(passes: Sequence[Pass], request: Request, place: int | None) -> list[Pass]:
+    """The passes whose sentence reaches to a position: own translations are of different lengths."""
+    return [one for one in passes if place is None or place < len(_tokens(one[2], request))]
+
+
+def _tokens(looked: Looked, request: Request) -> tuple[str, ...]:
+    return looked.source if side_of(request) == "encoder" else looked.target
+
+
+def _position(passes: Sequence[Pass], request: Request) -> int | None:
+    """The position that is looked at, up to the last one of the longest sentence; None for the mean over all."""
+    longest = max(len(_tokens(looked, request)) for _, _, looked, _ in passes)
+    return whole_number(request, "position", 0, longest - 1, "mean")
+
+
+def _iteration(array: np.ndarray, request: Request) -> int | None:
+    """The iteration that is looked at; None for all."""
+    return whole_number(request, "iteration", 1, len(array), "all")
+
+
+def _said(passes: Sequence[Pass], request: Request, place: int | None) -> str:
+    """Which position it is, in words, by system where they have other words there."""
+    if place is None:
+        return "mean over the positions of the sentence"
+    encoder = side_of(request) == "encoder"
+    told: dict[str, list[str]] = {}
+    for _, name, looked, _ in _reaching(passes, request, place):
+        tokens = _tokens(looked, request)
+        before = " ".join(tokens[:place]) or "the beginning"
+        said = tokens[place] if encoder else f"where {tokens[place]} is predicted after {before}"
+        told.setdefault(said, []).append(name)
+    by_system = [f"{', '.join(names)}: {said}" for said, names in told.items()]
+    if len(by_system) > 1:
+        return f"at position {place} ({'; '.join(by_system)})"
+    return f"at position {place} ({said})" if encoder else f"at position {place}, {said}"
+
+
+def _at(array: np.ndarray, place: int | None) -> np.ndarray:
+    """Assignments of one position, or of all: [iterations, positions, layers, capsules]."""
+    return array if place is None else array[:, [place]]
+
+
+def _order(array: np.ndarray, order: str) -> np.ndarray:
+    """Capsules by number; or by the layer that sends them most in the last iteration, then by how much, in the mean
+    over all positions: the same at each of them."""
+    import numpy as np
+
+    if order not in ("natural", "sorted"):
+        raise RunError(f"order {order!r}: choose natural or sorted")
+    last = array[-1].mean(0)
+    return np.lexsort((-last.max(0), last.argmax(0))) if order == "sorted" else np.arange(last.shape[-1])
+
+
+def _maps(request: Request, name: str, array: np.ndarray, place: int | None, difference: bool) -> list[pd.DataFrame]:
+    """The cells of one run, a table for each iteration; the order of the capsules is the same in all."""
+    import numpy as np
+
+    from workbench.plotting.axes import matrix_table
+
+    shares = _at(array, place).mean(1) * array.shape[-1]
+    order, wanted = _order(array, str(request.options.get("order", "natural"))), _iteration(array, request)
+    if difference and (wanted == 1 or len(array) == 1):
+        raise RunError("the first iteration has no growth to show; choose a later one, or leave out difference")
+    tables = []
+    for number, matrix in enumerate(np.diff(shares, axis=0) if difference else shares, start=1 + difference):
+        if wanted in (None, number):
+            table = matrix_table(matrix[:, order], x="place", y="layer").assign(iteration=number, system=name)
+            tables.append(table.assign(capsule=order[table["place"]]))
+    return tables
+
+
+@drawing("routing-maps", of_a_sentence=True, options=(*_WHICH, "order", "difference", "limit"))
+def _routing_maps(request: Request) -> Figure:
+    """Options besides: order (natural, sorted), difference (to the iteration before), limit (the last shade)."""
+    import pandas as pd
+
+    from workbench.views.layer_routing.plots import routing_maps
+
+    difference = is_on(request, "difference")
+    limit = number_of(request, "limit", 8.0)
+    if not limit > 1:
+        raise RunError(f"limit {limit:g}: write a number above 1, of even shares")
+    passes = _passes(request)
+    place = _position(passes, request)
+    made = [
+        (layer_names(run, array.shape[2]), _maps(request, name, array, place, difference))
+        for run, name, _, array in _reaching(passes, request, place)
+    ]
+    layers = rows_of([own for own, _ in made])
+    placed = [table.assign(layer=table["layer"] + layers.index(own[0])) for own, tables in made for table in tables]
+    what = "growth of the share since the iteration before" if difference else "share of a layer's vote"
+    sorted_by_layer = request.options.get("order", "natural") == "sorted"
+    sorting = "the layer that sends them most in the last iteration over all positions, then by how much"
+    return routing_maps(
+        pd.concat(placed, ignore_index=True),
+        layers,
+        limit,
+        difference,
+        f"Layers of the {side_of(request)}, {_said(passes, request, place)}: {what}, times the number of capsules (1: "
+        "even). Capsules by "
+        f"{sorting if sorted_by_layer else 'number'}, the numbers below are their own.",
+    )
+
+
+@drawing("routing-curves", of_a_sentence=True, options=(*_WHICH, "layers"))
+def _routing_curves(request: Request) -> Figure:
+    """Options besides: layers (also each layer by itself)."""
+    import numpy as np
+    import pandas as pd
+
+    from workbench.views.layer_routing.plots import routing_curves
+
+    tables, ceilings, marked = [], set(), None
+    passes = _passes(request)
+    place = _position(passes, request)
+    for run, name, _, array in _reaching(passes, request, place):
+        ceilings.add(float(np.log(array.shape[-1])))
+        marked = _iteration(array, request)
+        chosen = _at(array, place)
+        tables.append(_curve(chosen, name))
+        if is_on(request, "layers"):
+            names = layer_names(run, array.shape[2])
+            tables += [
+                _curve(chosen[:, :, [layer]], f"{name}, layer {names[layer]}").assign(diversity=np.nan)
+                for layer in range(array.shape[2])
+            ]
+    return routing_curves(
+        pd.concat(tables, ignore_index=True),
+        styles(request),
+        printed_curve(),
+        sorted(ceilings),
+        f"Layers of the {side_of(request)}, {_said(passes, request, place)}. Entropy of where a layer's votes go "
+        "(dotted: "
+        "even shares); diversity: one minus the mean cosine of what two capsules get. Hollow: printed by Dou 2019, of "
+        "six layers and 512 capsules on other text. Its Equations 17 and 18 do not give its numbers; these forms do.",
+        marked,
+    )
+
+
+def _curve(array: np.ndarray, name: str) -> pd.DataFrame:
+    import pandas as pd
+
+    from analyses import routing
+
+    return pd.DataFrame(
+        {
+            "series": name,
+            "iteration": range(1, len(array) + 1),
+            "entropy": routing.entropy(array),
+            "diversity": routing.diversity(array),
+            "effective": routing.effective_capsules(array),
+            "dead": routing.dead_share(array),
+        }
+    )
+
+
+@drawing("routing-along", of_a_sentence=True, options=_WHICH)
+def _routing_along(request: Request) -> Figure:
+    """The last iteration unless one is chosen."""
+    import numpy as np
+    import pandas as pd
+
+    from analyses import routing
+    from workbench.views.layer_routing.plots import routing_along
+
+    tables, iteration = [], 1
+    passes = _passes(request)
+    at = _position(passes, request)
+    for _, name, looked, array in passes:
+        iteration = _iteration(array, request) or len(array)
+        each = routing.entropy(array[iteration - 1][:, None])  # a mean for each position, not over them
+        tables.append(
+            pd.DataFrame(
+                {
+                    "system": name,
+                    "position": range(len(each)),
+                    "token": _tokens(looked, request)[: len(each)],
+                    "entropy": each,
+                    "effective": np.exp(each),
+                }
+            )
+        )
+    marked = "" if at is None else f" Marked: {_said(passes, request, at)}."
+    return routing_along(
+        pd.concat(tables, ignore_index=True),
+        iteration,
+        at,
+        f"Layers of the {side_of(request)}, iteration {iteration}: entropy of where the layers' votes go, at each "
+        f"position.{marked}",
+    )
+
+
+def printed_curve() -> pd.DataFrame:
+    """What Dou 2019 prints for iterations 1 to 3."""
+    import pandas as pd
+
+    from workbench.papers.load import library
+
+    rows = library()["dou-2019"].table("figure-4").rows
+    return pd.DataFrame(
+        [
+            {"iteration": number, **{measure: float(value) for measure, value in row.values.items()}}
+            for number, row in enumerate(rows, start=1)
+        ]
+    )

@@ -1,0 +1,45 @@
+"""Routing: which layer sends how much to which capsule, in a sentence, over a test set, over training; ablations."""
+
+import streamlit as st
+
+from workbench.app import frame
+from workbench.app.components import page_sections
+from workbench.views.ablation import sections as ablation_section
+from workbench.views.layer_routing import sections
+from workbench.views.layer_routing.measure import routed
+
+SIDES = {"encoder": "Encoder", "decoder": "Decoder"}
+PARTS = {
+    "sentence": "One sentence",
+    "corpus": "Test set",
+    "learned": "What is learned",
+    "health": "Over training",
+    "ablation": "Ablations",
+}
+SECTIONS = {
+    "sentence": sections.sentence,
+    "corpus": sections.corpus,
+    "learned": sections.learned,
+    "health": sections.health,
+}
+
+frame.heading("Routing", "How the layers of a stack agree, iteration by iteration, on what leaves it (Dou 2019).")
+here = frame.needs_runs()
+left, right = st.columns([5, 2], vertical_alignment="bottom")
+part = page_sections.choose(left, PARTS, "routing")
+if part == "ablation":
+    ablation_section.ablations(here)
+    st.stop()
+side = right.segmented_control(
+    "Stack", list(SIDES), format_func=SIDES.__getitem__, default="encoder", required=True, key="side",
+    bind="query-params",
+)  # fmt: skip
+able = [run for run in here.tested if routed(run, side)]
+if not able:
+    page_sections.none_able(
+        here, f"routes the layers of its {side}", lambda run: routed(run, side), "em-routing",
+        ":preset=small,capsules=8", "--set keep_every=100",
+    )  # fmt: skip
+    st.stop()
+SECTIONS[part](here, able, side)
+page_sections.left_out(here, able, "routing of this stack")

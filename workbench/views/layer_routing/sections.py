@@ -1,0 +1,122 @@
+"""The sections of the page Routing: a sentence with its two sliders, a test set, what is learned, training.
+
+Each arranges controls and figures; what they show is computed by the drawings.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from workbench.app import frame
+from workbench.app.components import figure_view, forced_decoding_controls, sentence_texts
+from workbench.figures.request import Request
+from workbench.store.runs import Run
+from workbench.views.layer_routing.corpus_figures import MOST_CHECKPOINTS, OVER_TRAINING, SENTENCES, corpus_table
+from workbench.views.layer_routing.figures import assignments
+from workbench.views.layer_routing.measure import checkpoints
+
+ORDERS = {"natural": "By number", "sorted": "Sorted by layer"}
+FORMULAS = {"corrected": "Corrected", "printed": "As printed"}
+Number = st.column_config.NumberColumn
+MEASURES = {
+    "series": "System",
+    "measure": "Measure",
+    "iteration": Number("Iteration"),
+    "layer": "Layer",
+    "value": Number("Value", format="%.4f"),
+    "low": Number("95 % from", format="%.4f"),
+    "high": Number("to", format="%.4f"),
+}
+
+
+def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
+    """Assignments of one sentence; iteration and position are sliders that all figures follow."""
+    sentence_texts.show(here)
+    columns = st.columns([3, 2, 2], vertical_alignment="bottom")
+    order = columns[0].segmented_control(
+        "Capsules", list(ORDERS), format_func=ORDERS.__getitem__, default="natural", required=True, key="order",
+        bind="query-params",
+    )  # fmt: skip
+    growth = columns[1].toggle(
+        "Growth", False, key="growth", bind="query-params", help="Of the maps: since the iteration before"
+    )
+    layers = columns[2].toggle("Each layer by itself", False, key="layers", bind="query-params")
+    translation = forced_decoding_controls.target()
+    with frame.sentences_for_errors():
+        looked = forced_decoding_controls.looked_into(here, able, translation)
+        tokens = list(looked[0].source if side == "encoder" else looked[0].target)
+        iterations = min(len(assignments(run, one, side)) for run, one in zip(able, looked, strict=True))
+        shown = {**translation, **({"side": side} if side != "encoder" else {})}
+        maps = {**({"order": order} if order != "natural" else {}), **({"difference": True} if growth else {})}
+        _scrub(here.request(able, **shown), maps, {"layers": True} if layers else {}, tokens, iterations)
+
+
+@st.fragment
+def _scrub(
+    request: Request, maps: dict[str, object], curves: dict[str, object], tokens: Sequence[str], iterations: int
+) -> None:
+    left, right = st.columns([2, 5])
+    first = 2 if maps.get("difference") else 1
+    steps = ["all", *map(str, range(first, iterations + 1))]
+    iteration = forced_decoding_controls.slider(left, "Iteration r", "iteration", steps)
+    places = map(str, range(len(tokens)))
+    position = forced_decoding_controls.slider(right, "Position t (mean: over all)", "position", ["mean", *places])
+    if position != "mean":
+        forced_decoding_controls.marked(tokens, int(position), request.options.get("side", "encoder") == "decoder")
+    chosen = {name: value for name, value in (("iteration", iteration), ("position", position))
+              if value not in ("all", "mean")}  # fmt: skip
+    for name, others in (("routing-maps", maps), ("routing-curves", curves), ("routing-along", {})):
+        figure_view.show(name, replace(request, options={**request.options, **chosen, **others}))
+
+
+def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
+    """The measures over a test set, with intervals, and their table."""
+    columns = st.columns([3, 3, 2, 2], vertical_alignment="bottom")
+    sentences = forced_decoding_controls.sentence_count(columns[0], "routed-sentences", SENTENCES)
+    formula = columns[1].segmented_control(
+        "Equations 17 and 18", list(FORMULAS), format_func=FORMULAS.__getitem__, default="corrected", required=True,
+        key="formula", bind="query-params",
+    )  # fmt: skip
+    layers = columns[2].toggle("Each layer by itself", False, key="layers", bind="query-params")
+    beside = columns[3].toggle("Printed values", True, key="beside-printed", bind="query-params")
+    options = {**_side(side), **sentences, **({"formula": formula} if formula != "corrected" else {})}
+    options |= {**({"layers": True} if layers else {}), **({} if beside else {"printed": False})}
+    figure_view.show("routing-corpus", here.request(able, **options))
+    with frame.sentences_for_errors():
+        st.dataframe(
+            corpus_table(here.request(able, **options)),
+            hide_index=True,
+            placeholder="–",
+            key="measures",
+            column_order=list(MEASURES),
+            column_config=MEASURES,
+            alt="Measures of routing with their intervals",
+        )
+
+
+def learned(here: frame.Frame, able: Sequence[Run], side: str) -> None:
+    """The trained run beside its own beginning and beside votes that cannot agree."""
+    sentences = forced_decoding_controls.sentence_count(st, "routed-sentences", SENTENCES)
+    figure_view.show("routing-learned", here.request(able, **_side(side), **sentences))
+
+
+def health(here: frame.Frame, able: Sequence[Run], side: str) -> None:
+    """The measures of the last iteration over the checkpoints of training."""
+    kept = [run for run in able if checkpoints(run, MOST_CHECKPOINTS)]
+    if len(kept) < len(able):
+        frame.empty(
+            f"Without checkpoints: {', '.join(run.name for run in able if run not in kept)}. Training keeps them when "
+            "told to:",
+            f"workbench train em-routing --data DATA --out {shlex.quote(str(here.root))}/NAME --set keep_every=100",
+        )
+    if kept:
+        sentences = forced_decoding_controls.sentence_count(st, "routed-checkpoints", OVER_TRAINING)
+        figure_view.show("routing-health", here.request(kept, **_side(side), **sentences))
+
+
+def _side(side: str) -> dict[str, object]:
+    return {"side": side} if side != "encoder" else {}

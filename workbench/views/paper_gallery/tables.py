@@ -1,0 +1,227 @@
+"""Parts of the page Paper gallery: the choice of a table, what is printed beside ours, checks, claims and cases."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from analyses.sentences import REFERENCE, SOURCE
+from workbench.app import frame as frames
+from workbench.app.components import figure_view, sentence_texts
+from workbench.app.frame import Frame, as_typed, empty, empty_runs, sentences_for_errors
+from workbench.evaluation.result_cache import paths
+from workbench.evaluation.scoring import METRIC_NAMES
+from workbench.experiments import ablation
+from workbench.export.latex import beside_latex
+from workbench.papers import comparison, presets
+from workbench.papers.our_results import OURS, SPEEDS, ours, to_make
+from workbench.papers.presets import Preset
+from workbench.papers.schema import Paper, Table
+from workbench.store.runs import Run
+from workbench.views.paper_gallery import translation_case
+
+Text = st.column_config.TextColumn
+Number = st.column_config.NumberColumn
+FEWEST_DOTS = 3  # rows: fewer say no more as dots than as a table
+
+_OURS = {
+    "row": Text("Row", pinned=True),
+    "measure": "Measure",
+    "ours": Number("Ours", format="%.2f", help="Of other data than the paper's: no reproduction"),
+    "low": Number("95 % from", format="%.2f"),
+    "high": Number("to", format="%.2f"),
+    "printed": Text("Printed", width="medium", help="Of the same measure; speeds as ratios to the baseline's"),
+    "differs": Text("Not as printed, and how ours was measured", width="large"),
+    "where": "Where",
+    "data": "Data",
+    "test": "Test set",
+    "ran as": "System there",
+    "signature": Text("Signature", width="large"),
+}
+_CHECKS = {
+    "what": Text("What", width="large"),
+    "printed": Text("Printed", alignment="right"),
+    "recomputed": Text("Recomputed", alignment="right"),
+    "said": "Outcome",
+    "note": Text("Note", width="large"),
+    "known": Text("Known as", help="This project's label of a known contradiction"),
+}
+_CLAIMS = {
+    "what": Text("What", width="large"),
+    "printed": Text("Printed", alignment="right"),
+    "unit": "Unit",
+    "where": "Where",
+    "system": "System",
+}
+
+
+def choose(papers: Mapping[str, Paper]) -> Preset:
+    """The controls for paper and table."""
+    known = presets.presets(papers)
+    left, right = st.columns([2, 7])
+    of_paper = known[left.selectbox("Paper", list(known), key="paper", bind="query-params")]
+    if st.session_state.get("table", "") not in ("", *of_paper):  # another paper's
+        st.session_state["table"] = next(iter(of_paper))
+    table = right.segmented_control(
+        "Table or figure",
+        list(of_paper),
+        format_func=lambda name: of_paper[name].title,
+        default=next(iter(of_paper)),
+        required=True,
+        wrap=True,
+        key="table",
+        bind="query-params",
+    )
+    return of_paper[table]
+
+
+@st.cache_data(max_entries=16, show_spinner="Scoring")
+def _ours(key: figure_view.Stamps, table: str, test: str, _table: Table, _runs: list[Run]) -> pd.DataFrame:
+    return ours(_table, _runs, test)
+
+
+def show_table(preset: Preset, table: Table, here: Frame) -> None:
+    """What is printed beside ours; printed numbers keep their digits."""
+    runs, test = presets.in_row_order(table, here.tested), here.view.test
+    found = pd.DataFrame(columns=OURS)
+    with sentences_for_errors():
+        found = _ours(_stamps(runs, test), f"{preset.paper}/{table.id}", test, table, runs)
+    rows = comparison.printed(table, found)
+    printed = {
+        column.label: Text(column.label, alignment="right", help=column.unit or None) for column in table.columns
+    }
+    columns = {
+        "row": Text("Row", pinned=True),
+        "system": "System",
+        **printed,
+        "ours": Text("Ours", help="Of other data than the paper's: no reproduction"),
+        "cited": "Cited from",
+    }
+    order = [name for name in columns if name in rows and _filled(rows[name])]
+    st.dataframe(
+        rows,
+        height="content",
+        hide_index=True,
+        column_config=columns,
+        column_order=order,
+        placeholder="",
+        key=f"printed-{preset.paper}-{table.id}",
+        alt=f"{preset.title}: what is printed beside ours",
+    )
+    notes = [f"{row.label}: {row.note}." for row in table.rows if row.note]
+    if len(found):
+        notes.insert(0, f"Ours is of other data than the paper's and no reproduction: {comparison.origins(found)}.")
+    if notes:
+        st.caption(as_typed(" ".join(notes)))
+    if len(found):
+        _show_ours(preset, table, found)
+    for command, without in to_make(table, runs, test, found).items():
+        empty_runs("Not computed of these runs yet; what is printed here can be had of them:", without, command)
+
+
+def _show_ours(preset: Preset, table: Table, found: pd.DataFrame) -> None:
+    """Each number of ours with the printed ones of its measure, where it is from and what is not as printed."""
+    st.subheader("Ours beside printed")
+    lines = comparison.beside(table, found)
+    order = [name for name in _OURS if _filled(lines[name])]
+    st.dataframe(
+        lines, hide_index=True, column_config=_OURS, column_order=order, placeholder="",
+        key=f"ours-{preset.paper}-{table.id}", alt=f"{preset.title}: ours beside what is printed",
+    )  # fmt: skip
+    with st.expander("LaTeX table"):
+        st.code(beside_latex(lines, comparison.origins(found)), language="latex", wrap_lines=True)
+
+
+def _stamps(runs: Sequence[Run], test: str) -> figure_view.Stamps:
+    """Changes whenever what the runs say about a test set does, results that are kept beside them included."""
+    kept = [tuple(path.stat().st_mtime for path in paths(run, test) if path.is_file()) for run in runs]
+    return (*figure_view.stamps(runs, test), *kept)
+
+
+def _filled(column: pd.Series) -> bool:
+    """Does anything stand in a column?"""
+    return bool((column.notna() & (column.astype(str) != "")).any())
+
+
+def show_dots(preset: Preset, table: Table, here: Frame) -> None:
+    """The same numbers as dots."""
+    known = {column.key: column.label for column in presets.columns_with_values(table)}
+    if len(table.rows) < FEWEST_DOTS:
+        return
+    if not known:
+        empty(f"The paper draws {preset.title} and prints none of its values.")
+        return
+    scored = [column.key for column in table.columns if column.key in known and column.measure in METRIC_NAMES]
+    place = f"columns-{preset.paper}-{table.id}"
+    columns = st.pills("Columns drawn", list(known), format_func=known.__getitem__, selection_mode="multi",
+                       default=scored or list(known), key=place, persist_state="session")  # fmt: skip
+    if columns:
+        options = {"paper": preset.paper, "table": table.id, "columns": columns}
+        if any(column.measure in SPEEDS for column in table.columns if column.key in columns):
+            options["relative"] = True
+        runs = [run for run in presets.in_row_order(table, here.tested) if presets.rows_of(table, run.system)]
+        figure_view.show("paper-table", here.request(runs, **options))
+    else:
+        empty("Choose a column above.")
+
+
+def show_checks(checks: pd.DataFrame) -> None:
+    """Printed beside recomputed: a badge for those that agree, one for those that do not, and all of them."""
+    if checks.empty:
+        st.text("Nothing here can be recomputed from the paper's own numbers.")
+        return
+    agreeing = int(checks["agrees"].sum())
+    with st.container(horizontal=True):
+        if agreeing:
+            st.badge(f"printed = recomputed: {agreeing}", icon=":material/check:", color="green")
+        if agreeing < len(checks):
+            st.badge(f"printed ≠ recomputed: {len(checks) - agreeing}", icon=":material/difference:", color="orange")
+    for check in checks[~checks["agrees"].astype(bool)].to_dict("records"):
+        st.text(f"{check['what']}: printed {check['printed']}, recomputed {check['recomputed']}.")
+    said = checks["agrees"].map({True: "agrees", False: "differs"})
+    rows = checks.assign(said=said).sort_values("agrees", kind="stable")
+    st.dataframe(rows, hide_index=True, column_config=_CHECKS, column_order=list(_CHECKS), placeholder="",
+                 alt="Printed numbers and what the paper's own numbers give")  # fmt: skip
+
+
+def show_drawing(table: Table, here: Frame) -> None:
+    """The figure of our runs that shows the same kind of thing."""
+    if not here.known:
+        empty("There is no run here yet, so nothing of ours can be drawn. Build the demo, on the page Start or so:",
+              shlex.join(["workbench", "demo", "--runs", str(here.root)]))  # fmt: skip
+    elif not here.tested:
+        empty("Choose runs that have translated a test set in the sidebar; the same kind of figure is drawn of them.")
+    else:
+        runs, option = presets.in_row_order(table, here.tested), str(table.options.get("option", ""))
+        runs = [run for run in runs if not (option and run.outside)]  # translated elsewhere: without any option
+        if option and option not in ablation.varying(ablation.settings_of_runs(runs)):
+            experiment = ablation.experiment_varying(option, table.rows[0].system)
+            if experiment is not None:
+                figure_view.show(table.drawing, here.request((), experiment=experiment, **table.options))
+                return
+        figure_view.show(table.drawing, here.request(runs, **table.options))
+
+
+def show_cases(preset: Preset, here: Frame) -> None:
+    """What the paper's translation case shows; our sentence in the same form, and where it can be looked at."""
+    for case in preset.cases:
+        with st.container(border=True):
+            st.text(case.what)
+            st.caption(as_typed(f"Shows: {case.shows}. Systems: {', '.join(case.systems) or 'not said'}."))
+    if here.tested:
+        st.caption(f"Ours, sentence {here.view.sentence} of the sidebar:")
+        texts = {name: text for name, text in sentence_texts.texts(here).items() if text is not None}
+        base = REFERENCE if REFERENCE in texts else next(name for name in texts if name != SOURCE)
+        translation_case.show(texts, base)
+    with st.container(horizontal=True):
+        for page, label in (("sentences", "Our sentences"), ("beam_trees", "Our beam trees")):
+            st.page_link(frames.page_file(page), label=label, icon=":material/arrow_forward:")
+
+
+def show_claims(claims: pd.DataFrame) -> None:
+    """The numbers of the running text."""
+    st.dataframe(claims, hide_index=True, column_config=_CLAIMS, column_order=list(_CLAIMS), key="claims",
+                 placeholder="", alt="Numbers in the paper's text")  # fmt: skip

@@ -1,0 +1,234 @@
+"""PAST and FUTURE in one sentence (Zheng 2019, Figure 4): maps over all steps, life lines of words, strips at a step.
+
+Mass comes as tidy tables, a row a cell, step and word counted from 0; nothing is averaged here. Whole test sets are
+`past_future_measures`' business.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from workbench.plotting import theme
+from workbench.plotting.axes import category_axis, token_axis, token_text
+from workbench.plotting.columns import require_columns, said_of_each
+from workbench.plotting.grammar import Axis, Bars, Figure, Heat, Labels, Mark, Panel, Points, SeriesStyle, rule
+from workbench.views.attention.plots import LINKS
+
+_CELLS = ("system", "group", "step", "word", "step_token", "word_token", "value")
+_LINKS = ("system", "step", "word", "kind")
+_LIVES = ("word", "word_token", "step", "step_token", "group", "base", "top", "value")
+_ROW_INCHES, _STRIP_INCHES = 0.14, 0.16
+_LOWEST, _HIGHEST = 0.7, 7.0
+_LABELS_ACROSS = 60  # tokens named beside each other in a row of maps
+SIGNED = "PAST − FUTURE"
+GROUP_STYLES = {
+    "PAST": SeriesStyle(theme.PAST, "solid", "square"),
+    "FUTURE": SeriesStyle(theme.FUTURE, "dashdot", "triangle-up"),
+    "REDUNDANT": SeriesStyle(theme.REDUNDANT, "dot", "diamond"),
+}
+GROUP_LINES = {**GROUP_STYLES, "REDUNDANT": SeriesStyle(theme.NEUTRAL, "dot", "diamond")}  # thin, so it must be darker
+_AT = SeriesStyle("#D55E00", "solid", "none", width=1.2)  # the step that is looked at, on light cells and on dark ones
+_FLIP = SeriesStyle(theme.BLACK, "dash", "none", width=0.9)
+_WRITTEN = SeriesStyle(theme.BLACK, "none", "triangle-down", size=5.0)
+WRITTEN, FLIPS = "counterpart written", "flips to PAST for good"
+
+
+def past_future_maps(
+    cells: pd.DataFrame, links: pd.DataFrame | None = None, step: int | None = None, caption: str = ""
+) -> Figure:
+    """Source words (downwards) by target words, a map for each group and system; a row of maps is one system.
+
+    value: mass of a word in the group when the target word is predicted, shaded from 0 to 1; of the group SIGNED from
+    -1 to 1. links: cells to be marked, of a `kind` in `attention.LINKS`. step: looked at, a line in all maps.
+    """
+    require_columns(cells, _CELLS, "cells")
+    systems, groups = list(dict.fromkeys(cells["system"])), list(dict.fromkeys(cells["group"]))
+    capsules = [group for group in groups if group.startswith("PAST ") and group != SIGNED]  # a row of maps a group
+    across = len(capsules) or len(groups)
+    panels = []
+    for system in systems:
+        own = cells[cells["system"] == system]
+        sources, targets = _tokens(own, "word"), _tokens(own, "step")
+        x, y = token_axis(targets, "target"), token_axis(sources, "source", reversed=True)
+        x = replace(x, every=max(x.every, math.ceil(len(targets) * across / _LABELS_ACROSS)))
+        for group in groups:
+            marks: list[Mark] = [_heat(own[own["group"] == group], "step", "word", group == SIGNED)]
+            marks += _linked(links, system, "step", "word")
+            marks += (
+                [rule(float(step), horizontal=False, style=_AT)] if step is not None and step < len(targets) else []
+            )
+            title = group + (f": {system}" if len(systems) > 1 else "")
+            panels.append(Panel(tuple(marks), x, y, _height(len(sources)), title))
+    return Figure(
+        "past-future",
+        "PAST, FUTURE and REDUNDANT mass",
+        tuple(panels),
+        caption,
+        said_of_each(cells, _ends),
+        "page",
+        shared_y=len(systems) == 1,
+        columns=across,
+    )
+
+
+def _heat(rows: pd.DataFrame, x: str, y: str, signed: bool = False) -> Heat:
+    limits = (-1.0, 1.0) if signed else (0.0, 1.0)
+    hover = ("word_token", "step_token")
+    return Heat(rows, x, y, hover=hover, value="value", role="signed" if signed else "probability", limits=limits,
+                label="mass")  # fmt: skip
+
+
+def _linked(links: pd.DataFrame | None, system: str, x: str, y: str) -> list[Mark]:
+    if links is None:
+        return []
+    own = links[links["system"] == system]
+    return [
+        Points(own[own["kind"] == kind], x, y, series, style)
+        for kind, (series, style) in LINKS.items()
+        if (own["kind"] == kind).any()
+    ]
+
+
+def _tokens(cells: pd.DataFrame, side: str) -> list[str]:
+    found = cells.drop_duplicates(side).sort_values(side)
+    return [str(token) for token in found[f"{side}_token"]]
+
+
+def _height(rows: int) -> float:
+    return min(_HIGHEST, max(_LOWEST, _ROW_INCHES * rows))
+
+
+def _ends(system: str, cells: pd.DataFrame) -> str:
+    """Mean mass of the groups at the first and at the last step."""
+    groups = [group for group in dict.fromkeys(cells["group"]) if group != SIGNED]
+    means = cells.groupby(["group", "step"])["value"].mean()
+    last = int(cells["step"].max())
+    said = [f"{group} {means[group, 0]:.2f} to {means[group, last]:.2f}" for group in groups]
+    return f"{system}: from the first to the last step the mean mass of a source word goes in {', in '.join(said)}."
+
+
+def past_future_strip(
+    cells: pd.DataFrame, links: pd.DataFrame | None = None, step: int | None = None, caption: str = ""
+) -> Figure:
+    """The groups at single steps. With a `step`, that one, source words to the right and a strip for each system; else
+    for each step of the first system a column of PAST and one of FUTURE, as in Figure 4 of Zheng 2019."""
+    require_columns(cells, _CELLS, "cells")
+    found = cells if step is None else cells[cells["step"] == step]
+    return Figure(
+        "past-future-strip",
+        "PAST and FUTURE at single steps",
+        tuple(_strips(found) if step is not None else [_pairs(cells, links)]),
+        caption,
+        _past_and_future(found),
+        "page",
+    )
+
+
+def _strips(cells: pd.DataFrame) -> list[Panel]:
+    panels = []
+    systems = list(dict.fromkeys(cells["system"]))
+    for system in systems:
+        own = cells[cells["system"] == system]
+        names = list(dict.fromkeys(own["group"]))
+        rows = own.assign(place=own["group"].map({name: place for place, name in enumerate(names)}))
+        axes = token_axis(_tokens(own, "word"), "source"), category_axis(names, reversed=True)
+        heat = _heat(rows, "word", "place")
+        panels.append(Panel((heat,), *axes, _STRIP_INCHES * len(names), system if len(systems) > 1 else ""))
+    return panels
+
+
+def _pairs(cells: pd.DataFrame, links: pd.DataFrame | None) -> Panel:
+    """Pairs of columns, a free one between two pairs."""
+    system = cells["system"].iloc[0]
+    own = cells[(cells["system"] == system) & cells["group"].isin(["PAST", "FUTURE"])]
+    steps = sorted(set(own["step"]))
+    pairs = {step: 3 * number for number, step in enumerate(steps)}
+    own = own.assign(place=own["step"].map(pairs) + (own["group"] == "FUTURE"))
+    y = token_axis(_tokens(own, "word"), "source", reversed=True)
+    marks: list[Mark] = [_heat(own, "place", "word")]
+    if links is not None:
+        there = links[links["step"].isin(steps)]
+        both = pd.concat([there.assign(place=there["step"].map(pairs) + side) for side in (0, 1)], ignore_index=True)
+        marks += _linked(both, system, "place", "word")
+    marks += [rule(place - 1.0, horizontal=False) for place in list(pairs.values())[1:]]
+    letters = own.drop_duplicates("place").assign(
+        text=lambda rows: rows["group"].str[0], height=float(len(y.texts)) - 0.1
+    )
+    marks.append(Labels(letters, "place", "height", font_points=6.0, offset_points=0.0))
+    tokens = own.drop_duplicates("step").set_index("step")["step_token"]
+    middles = tuple(place + 0.5 for place in pairs.values())
+    x = Axis("target", "tokens", middles, tuple(token_text(str(tokens[step])) for step in steps), 1,
+             (-0.7, 3 * len(steps) - 1.3))  # fmt: skip
+    y = replace(y, range=(-0.5, len(y.texts) + 0.4))
+    return Panel(tuple(marks), x, y, _height(len(y.texts) + 1))
+
+
+def _past_and_future(cells: pd.DataFrame) -> str:
+    """How many source words are more PAST than FUTURE at each of the steps."""
+    own = cells[cells["system"] == cells["system"].iloc[0]]
+    wide = own.pivot_table(index=["step", "word"], columns="group", values="value")
+    past = (wide["PAST"] > wide["FUTURE"]).groupby("step").sum()
+    tokens = own.drop_duplicates("step").set_index("step")["step_token"]
+    words = own["word"].nunique()
+    said = ", ".join(f"{count} at {tokens[step]!r}" for step, count in past.items())
+    return f"{own['system'].iloc[0]}: of {words} source words more PAST than FUTURE are {said}."
+
+
+def past_future_lives(
+    lives: pd.DataFrame, written: pd.DataFrame, flips: pd.DataFrame, step: int | None = None, caption: str = ""
+) -> Figure:
+    """The life of chosen source words, a panel each: what of a word is PAST, FUTURE, REDUNDANT at each step, stacked.
+
+    lives: a bar of `group` from base to top. written: word and step of its counterparts; flips: word and flip (the
+    step, from 0, from which PAST stays above FUTURE). step: looked at.
+    """
+    require_columns(lives, _LIVES, "lives")
+    require_columns(written, ("word", "step"), "written")
+    require_columns(flips, ("word", "flip"), "flips")
+    tokens = _tokens(lives, "step")
+    x = token_axis(tokens, "target")
+    words = lives.drop_duplicates("word")
+    columns = 2 if len(words) > 1 else 1
+    x = replace(x, every=max(x.every, math.ceil(len(tokens) * columns / _LABELS_ACROSS)))
+    panels = []
+    for word, token in zip(words["word"], words["word_token"], strict=True):
+        rows = lives[lives["word"] == word]
+        marks: list[Mark] = [
+            Bars(rows[rows["group"] == group], "step", "top", group, look, ("value", "step_token"), base="base",
+                 width=1.0)
+            for group, look in GROUP_STYLES.items()
+            if (rows["group"] == group).any()
+        ]  # fmt: skip
+        at = written[written["word"] == word].assign(height=1.09)
+        marks += [Points(at, "step", "height", WRITTEN, _WRITTEN)] if len(at) else []
+        marks += [
+            rule(float(flip) - 0.5, horizontal=False, series=FLIPS, style=_FLIP)
+            for flip in flips.loc[flips["word"] == word, "flip"].dropna()
+        ]
+        marks += [rule(float(step), horizontal=False, style=_AT)] if step is not None and step < len(tokens) else []
+        panels.append(Panel(tuple(marks), x, Axis("mass", range=(0.0, 1.18)), 0.6, f"{word} {token}"))
+    return Figure(
+        "past-future-lines",
+        "Life lines of source words",
+        tuple(panels),
+        caption,
+        _flipped(words, flips, tokens),
+        "page",
+        shared_x=True,
+        shared_y=columns > 1,
+        columns=columns,
+    )
+
+
+def _flipped(words: pd.DataFrame, flips: pd.DataFrame, tokens: Sequence[str]) -> str:
+    found = flips.set_index("word")["flip"]
+    said = []
+    for word, token in zip(words["word"], words["word_token"], strict=True):
+        flip = found.get(word)
+        when = "never" if flip is None or pd.isna(flip) else f"when {tokens[int(flip)]!r} is predicted"
+        said.append(f"{token!r} {when}")
+    return f"Words flip to PAST for good: {', '.join(said)}."

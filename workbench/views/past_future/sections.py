@@ -1,0 +1,177 @@
+"""The sections of the page Past and future: a sentence with its two sliders, a test set, truth, what is left, lengths.
+
+Each arranges controls and figures; what they show is computed by the drawings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+import streamlit as st
+
+from analyses.attention import joined
+from workbench.app import frame
+from workbench.app.components import figure_view, forced_decoding_controls, page_sections, sentence_texts
+from workbench.app.components.row_selection import look_at
+from workbench.evaluation.gold_alignments import has_truth
+from workbench.figures.request import Request
+from workbench.store.runs import Run
+from workbench.views.past_future.corpus_figures import RANKED, SENTENCES, remainder_table
+from workbench.views.past_future.figures import iterations
+from workbench.views.past_future.measure import guided, has_bags, options_of
+
+PRESENT = {"out": "Left out", "future": "FUTURE"}
+MOST_SENTENCES = 500  # shown
+Number = st.column_config.NumberColumn
+_COLUMNS = {
+    "sentence": Number("Sentence", width="small"),
+    "system": "System",
+    "left": Number("FUTURE left", format="%.2f", help="Mass of all source words when </s> is predicted"),
+    "mean": Number("Of a word", format="%.3f", help="Its mean over the source words"),
+    "most": Number("Most of a word", format="%.2f"),
+    "word": "Which",
+    "source": st.column_config.TextColumn("Source", width="large"),
+    "translation": st.column_config.TextColumn("Translation", width="large"),
+}
+
+
+def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
+    """Maps, a strip and life lines of one sentence; iteration and step are sliders that all figures follow."""
+    sentence_texts.show(here)
+    translation = forced_decoding_controls.target()
+    columns = st.columns(3, vertical_alignment="bottom")
+    pieces = columns[0].toggle("Pieces", False, key="pieces", bind="query-params", help="Not joined to words")
+    signed = columns[1].toggle("PAST − FUTURE", False, key="signed", bind="query-params")
+    routed = [run for run in able if (options_of(run) or {}).get("routing", "guided") == "guided"]
+    capsules = columns[2].toggle(
+        "Each capsule", False, key="capsules", bind="query-params", disabled=len(routed) < len(able),
+        help="Instead of their groups; of runs that route to as many",
+    )  # fmt: skip
+    with frame.sentences_for_errors():
+        looked = forced_decoding_controls.looked_into(here, able, translation)
+        sides = [list(looked[0].source), list(looked[0].target)]
+        sources, targets = sides if pieces else map(joined, sides)
+        request = here.request(able, **translation, **({"pieces": True} if pieces else {}))
+        maps = {**({"difference": True} if signed else {}), **({"capsules": True} if capsules else {})}
+        _scrub(request, maps, list(sources), list(targets), min(map(iterations, looked)))
+
+
+@st.fragment
+def _scrub(
+    request: Request, maps: dict[str, object], sources: Sequence[str], targets: Sequence[str], count: int
+) -> None:
+    left, right = st.columns([2, 5])
+    iteration = "last"
+    if count > 1:
+        steps = [*map(str, range(1, count)), "last"]
+        iteration = forced_decoding_controls.slider(left, "Iteration r", "iteration", steps, "last")
+    step = forced_decoding_controls.slider(right, "Step t", "step", ["all", *map(str, range(len(targets)))])
+    if step != "all":
+        forced_decoding_controls.marked(targets, int(step), True)
+    chosen = {name: value for name, value in (("iteration", iteration), ("step", step)) if value not in ("all", "last")}
+    whole = replace(request, options={**request.options, **chosen})
+    figure_view.show("past-future", replace(whole, options={**whole.options, **maps}))
+    strip = _places("steps", "Target words", targets, "strip", "ten over the sentence", 10) if step == "all" else {}
+    figure_view.show("past-future-strip", replace(whole, options={**whole.options, **strip}))
+    lives = _places("source", "Source words", sources, "lives", "those that change most", 12)
+    figure_view.show("past-future-lines", replace(whole, options={**whole.options, **lives}))
+
+
+def _places(option: str, label: str, tokens: Sequence[str], key: str, otherwise: str, most: int) -> dict[str, object]:
+    """The option that lists the chosen tokens of a sentence; nothing where the drawing is to choose."""
+    found = st.multiselect(
+        label, range(len(tokens)), format_func=lambda place: f"{place}  {tokens[place]}", key=key,
+        placeholder=otherwise, persist_state="session", max_selections=most,
+    )  # fmt: skip
+    places = [place for place in sorted(found) if place < len(tokens)]
+    return {option: places} if places else {}
+
+
+def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
+    """When words flip, and what the bags of words foretell."""
+    left, right = st.columns([3, 3], vertical_alignment="bottom")
+    options = forced_decoding_controls.sentence_count(left, "forced-sentences", SENTENCES)
+    options |= forced_decoding_controls.whose(right, "forced", here, able[0])
+    figure_view.show("past-future-course", here.request(able, **options))
+    figure_view.show("flip-times", here.request(able, **options))
+    with_bags = [run for run in able if has_bags(run)]
+    if with_bags:
+        figure_view.show("overlap", here.request(with_bags, **options))
+    else:
+        said = "predicts bags of words, of which overlap rates are made"
+        page_sections.none_able(here, said, has_bags, "gdr-bow-bca")
+
+
+def truth(here: frame.Frame) -> None:
+    """Against true links, beside rules that need no model: masses, coverage, attention."""
+    able = forced_decoding_controls.with_models(here)
+    if not has_truth(able[0], here.view.test):
+        frame.empty(
+            f"The test set {here.view.test!r} does not say which words belong together; the controlled corpus does. "
+            "Write one, prepare it and train on it:",
+            "workbench data controlled --out DIR",
+        )
+        return
+    left, right, last = st.columns([3, 3, 2], vertical_alignment="bottom")
+    options = forced_decoding_controls.sentence_count(left, "forced-sentences", SENTENCES)
+    probe = last.toggle(
+        "Ask a probe", False, key="probe", bind="query-params",
+        help="What a small network that is taught the truth can read in each run's states; a minute a run",
+    )  # fmt: skip
+    present = right.segmented_control(
+        "Words just being written", list(PRESENT), format_func=PRESENT.__getitem__, default="out", required=True,
+        key="present", bind="query-params",
+    )  # fmt: skip
+    options |= ({} if present == "out" else {"present": present}) | ({"probe": True} if probe else {})
+    separating = guided(able)
+    if len(separating) == len(able):
+        st.caption("Choose a plain system too: its cumulated attention is the second rule.")
+    figure_view.show("past-future-truth", here.request(able, **options))
+
+
+@st.cache_data(max_entries=8, show_spinner="Forcing")
+def _remainders(key: tuple[object, ...], _request: Request) -> pd.DataFrame:
+    return remainder_table(_request)
+
+
+def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
+    """Sentences with FUTURE left at the end; a click on one looks at it."""
+    left, right, last = st.columns([3, 3, 2], vertical_alignment="bottom")
+    options = forced_decoding_controls.sentence_count(left, "forced-sentences", SENTENCES)
+    by = right.segmented_control(
+        "Rank by", list(RANKED), format_func=lambda name: RANKED[name].capitalize(), default="left", required=True,
+        key="ranked", bind="query-params",
+    )  # fmt: skip
+    options |= {} if by == "left" else {"by": by}
+    aligned = able[0].translations(here.view.test).test_set.references is not None and last.toggle(
+        "Ask the aligner", False, key="aligned", bind="query-params", help="Do the sentences with most leave out words?"
+    )
+    figure_view.show("under-translation", here.request(able, **options, **({"aligned": True} if aligned else {})))
+    with frame.sentences_for_errors():
+        request = here.request(able, **options)
+        key = (*figure_view.stamps(able, here.view.test), here.view.test, *options.items())
+        table = _remainders(key, request).head(MOST_SENTENCES)
+        numbers = table["sentence"].tolist()
+        st.dataframe(
+            table,
+            hide_index=True,
+            placeholder="–",
+            column_config=_COLUMNS,
+            column_order=list(_COLUMNS),
+            height=300 if len(table) > 7 else "content",
+            key="remainders",
+            on_select=lambda: look_at("remainders", numbers),
+            selection_mode="single-row",
+            alt="Sentences by the FUTURE mass that is left at the end",
+        )
+        st.caption("Select a row to look at its sentence, here and on the other pages.")
+    sentence_texts.show(here)
+    figure_view.show("past-future", here.request(able))
+
+
+def lengths(here: frame.Frame, able: Sequence[Run]) -> None:
+    """All chosen runs, those without PAST and FUTURE among them: output lengths and scores by source length, scores."""
+    for name in ("output-lengths", "length-scores", "scores"):  # Figures 5a, 5b and 6 of the paper
+        figure_view.show(name, here.request(here.tested, **({"metrics": "bleu"} if name == "scores" else {})))

@@ -1,0 +1,38 @@
+"""Content states: what PAST and FUTURE layers do along a sentence and over a test set; maps of coverage.
+
+A page of its own: Past and future shows a mass for each source word, which these layers do not have, and the runs that
+have the one never have the other.
+"""
+
+import streamlit as st
+
+from workbench.app import frame
+from workbench.app.components import page_sections
+from workbench.views.past_future_layers import sections
+from workbench.views.past_future_layers.measure import layered, sides_of
+
+PARTS = {"sentence": "One sentence", "corpus": "Test set", "coverage": "Coverage"}
+SECTIONS = {
+    "sentence": sections.sentence,
+    "corpus": sections.corpus,
+    "coverage": sections.coverage,
+}
+
+frame.heading(
+    "Content states",
+    "What recurrent PAST and FUTURE layers hold as words are translated (Zheng 2018), and how far each source word is "
+    "covered (Tu 2016).",
+)
+here = frame.needs_runs()
+able = layered(here.tested)
+part = page_sections.choose(st, PARTS, "content")
+if part != "coverage" and not able:
+    page_sections.none_able(
+        here, "has PAST or FUTURE layers", lambda run: bool(sides_of(run)), "pfrnn-loss",
+        settings="--init-from RNNSEARCH_RUN",
+        reason="They hardly train from scratch, so a run begins from a trained run of rnnsearch (--init-from).",
+    )  # fmt: skip
+    st.stop()
+SECTIONS[part](here, able)
+if part != "coverage":
+    page_sections.left_out(here, able, "PAST and FUTURE layers")

@@ -1,0 +1,160 @@
+"""PAST and FUTURE layers: what their states do along a sentence and over a test set; maps of coverage.
+
+A column of panels for each system, a row for each measure. Measures come as tidy tables; nothing is averaged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import pandas as pd
+
+from workbench.plotting import theme
+from workbench.plotting.axes import rank_axis, token_axis
+from workbench.plotting.columns import require_columns, said_of_each
+from workbench.plotting.grammar import Axis, Figure, Heat, Line, Mark, Panel, Points, SeriesStyle, rule
+from workbench.views.attention.plots import LINKS
+from workbench.views.past_future.plots import GROUP_LINES
+
+_STEPS = ("system", "measure", "side", "step", "token", "value")
+_COURSE = ("system", "measure", "side", "place", "value", "low", "high", "n")
+_CELLS = ("system", "step", "word", "step_token", "word_token", "value")
+_LABELS_ACROSS = 60
+MOST_COVERED = 2.0  # the largest coverage that has a shade of its own: the largest fertility of Tu 2016
+SIDES = {
+    "past": ("PAST", GROUP_LINES["PAST"]),
+    "future": ("FUTURE", GROUP_LINES["FUTURE"]),
+    "whole": ("PAST + FUTURE", SeriesStyle("#117733", "longdash", "diamond")),
+    "system": ("system", SeriesStyle(theme.BLACK, "dot", "circle")),
+}
+_UNITS = {
+    "norm": "length", "change": "length", "update_gate": "share", "first": "share", "log_prob": "nats", "rank": "rank",
+    "distance": "distance",
+}  # fmt: skip
+_SIGNED = ("cosine_context", "cosine_word", "cosine")
+_ROW_INCHES, _LOWEST, _HIGHEST = 0.14, 0.7, 7.0
+
+
+def content_states(table: pd.DataFrame, labels: Mapping[str, str], caption: str = "") -> Figure:
+    """Every measure (named by `labels`) of each side along one sentence; ranks on a logarithmic axis."""
+    require_columns(table, _STEPS, "table")
+    panels = []
+    systems = list(dict.fromkeys(table["system"]))
+    axes = {}
+    for system in systems:
+        tokens = table[table["system"] == system].drop_duplicates("step").sort_values("step")["token"]
+        axis = token_axis([str(token) for token in tokens], "target")
+        every = max(axis.every, -(-len(tokens) * len(systems) // _LABELS_ACROSS))
+        axes[system] = replace(axis, every=every)
+    for measure in dict.fromkeys(table["measure"]):
+        for system in systems:
+            own = table[(table["system"] == system) & (table["measure"] == measure)]
+            marks: list[Mark] = [rule(0.0)] if measure in _SIGNED else []
+            marks += [
+                Line(own[own["side"] == side], "step", "value", name, look, ("token",))
+                for side, (name, look) in SIDES.items()
+                if (own["side"] == side).any()
+            ]
+            y = rank_axis(int(own["value"].max())) if measure == "rank" else Axis(_UNITS.get(measure, "cosine"))
+            panels.append(Panel(tuple(marks), axes[system], y, 0.9, _title(labels[measure], system, systems)))
+    summary = said_of_each(table[table["measure"] == "norm"], _ends)
+    return _framed("content-states", "States of PAST and FUTURE layers", panels, caption, summary, len(systems))
+
+
+def content_course(table: pd.DataFrame, labels: Mapping[str, str], caption: str = "") -> Figure:
+    """Means of every measure over the relative position, with 95 % intervals."""
+    require_columns(table, _COURSE, "table")
+    panels = []
+    systems = list(dict.fromkeys(table["system"]))
+    for measure in dict.fromkeys(table["measure"]):
+        for system in systems:
+            own = table[(table["system"] == system) & (table["measure"] == measure)]
+            marks: list[Mark] = [rule(0.0)] if measure in _SIGNED else []
+            for side, (name, look) in SIDES.items():
+                rows = own[own["side"] == side].sort_values("place")
+                marks += [Line(rows, "place", "value", name, look, ("n",), True, "low", "high")] if len(rows) else []
+            x = Axis("t / T", range=(-0.03, 1.03))
+            panels.append(
+                Panel(
+                    tuple(marks), x, Axis(_UNITS.get(measure, "cosine")), 0.9, _title(labels[measure], system, systems)
+                )
+            )
+    ordered = table[table["measure"] == "norm"].rename(columns={"place": "step"})
+    summary = said_of_each(ordered, _ends)
+    return _framed("content-course", "The course of PAST and FUTURE layers", panels, caption, summary, len(systems))
+
+
+def _title(label: str, system: str, systems: list[str]) -> str:
+    return f"{system}: {label}" if len(systems) > 1 else label
+
+
+def _framed(name: str, title: str, panels: list[Panel], caption: str, summary: str, systems: int) -> Figure:
+    columns = systems if systems > 1 else 2
+    return Figure(
+        name, title, tuple(panel for panel in panels if panel.marks), caption, summary, "page", columns=columns
+    )
+
+
+def _ends(system: str, rows: pd.DataFrame) -> str:
+    """How long the states are at first and at last."""
+    said = []
+    for side, own in rows.groupby("side", sort=False):
+        ordered = own.sort_values("step")["value"]
+        said.append(f"{SIDES[str(side)][0]} from {ordered.iloc[0]:.2f} to {ordered.iloc[-1]:.2f}")
+    return f"{system}: the states' length goes in {', in '.join(said)}."
+
+
+def coverage_maps(
+    cells: pd.DataFrame, links: pd.DataFrame | None = None, caption: str = "", neural: Collection[str] = ()
+) -> Figure:
+    """Source words (downwards) by target words: how far each is covered after each step, a map a system, shaded from 0
+    to MOST_COVERED. links: system, step, word and `kind` (of `attention.LINKS`) of cells to be marked.
+
+    neural: systems whose cells are states of units, from -1 to 1, and white at 0.
+    """
+    require_columns(cells, _CELLS, "cells")
+    panels = []
+    systems = list(dict.fromkeys(cells["system"]))
+    for system in systems:
+        own = cells[cells["system"] == system]
+        down, across = (
+            [str(token) for token in own.drop_duplicates(side).sort_values(side)[f"{side}_token"]]
+            for side in ("word", "step")
+        )
+        marks: list[Mark] = [_cells(own, system in neural)]
+        if links is not None:
+            there = links[links["system"] == system]
+            marks += [
+                Points(there[there["kind"] == kind], "step", "word", series, style)
+                for kind, (series, style) in LINKS.items()
+                if (there["kind"] == kind).any()
+            ]
+        height = min(_HIGHEST, max(_LOWEST, _ROW_INCHES * len(down)))
+        panels.append(
+            Panel(tuple(marks), token_axis(across, "target"), token_axis(down, "source", reversed=True), height, system)
+        )
+    summary = said_of_each(cells, lambda system, own: _covered(system, own, system in neural))
+    return Figure(
+        "coverage-map", "Coverage of source words", tuple(panels), caption, summary, "page",
+        columns=min(2, len(panels)),
+    )  # fmt: skip
+
+
+def _cells(own: pd.DataFrame, neural: bool) -> Heat:
+    """The cells of one system, shaded as its coverage is."""
+    hover = ("word_token", "step_token")
+    if neural:
+        return Heat(own, "step", "word", hover=hover, value="value", role="signed", limits=(-1.0, 1.0), label="state")
+    return Heat(own, "step", "word", hover=hover, value="value", limits=(0.0, MOST_COVERED), label="coverage")
+
+
+def _covered(system: str, cells: pd.DataFrame, neural: bool) -> str:
+    last = cells[cells["step"] == cells["step"].max()].sort_values("value")
+    least = last.iloc[0]
+    if neural:
+        return f"{system}: at the end the state of a source word is {last['value'].mean():.2f} on average."
+    return (
+        f"{system}: at the end a source word is covered {last['value'].mean():.2f} on average, least "
+        f"{least['word_token']!r} ({least['value']:.2f})."
+    )

@@ -1,0 +1,42 @@
+"""The sections of the page Content states: the layers' states in one sentence and over a test set, maps of coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from workbench.app import frame
+from workbench.app.components import figure_view, forced_decoding_controls, sentence_texts
+from workbench.store.runs import Run
+from workbench.views.past_future.corpus_figures import SENTENCES
+from workbench.views.past_future.measure import coverage_units
+
+
+def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
+    """The states at every step of one sentence."""
+    sentence_texts.show(here)
+    figure_view.show("content-states", here.request(able, **forced_decoding_controls.target()))
+
+
+def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
+    """Their means over the relative position."""
+    left, right = st.columns([3, 3], vertical_alignment="bottom")
+    options = forced_decoding_controls.sentence_count(left, "content-sentences", SENTENCES)
+    options |= forced_decoding_controls.whose(right, "content-forced", here, able[0])
+    figure_view.show("content-course", here.request(able, **options))
+
+
+def coverage(here: frame.Frame, able: Sequence[Run]) -> None:
+    """How far each source word is covered after each step, of all runs with a model."""
+    with_models = forced_decoding_controls.with_models(here)
+    sentence_texts.show(here)
+    translation = forced_decoding_controls.target()
+    options: dict[str, object] = {}
+    if st.toggle("Pieces", False, key="content-pieces", bind="query-params", help="Not joined to words"):
+        options["pieces"] = True
+    if widths := [units for units in map(coverage_units, with_models) if units]:
+        units = ["mean", *map(str, range(1, min(widths) + 1))]
+        options["unit"] = st.selectbox("Unit of neural coverage", units, key="content-unit", bind="query-params")
+    figure_view.show("coverage-map", here.request(with_models, **translation, **options))
+    st.caption("Against the truth of the controlled corpus: page Past and future, Against the truth.")

@@ -1,0 +1,94 @@
+"""Rescoring: stored n-best lists, chosen from anew by weights of PAST, FUTURE, length and other parts."""
+
+import shlex
+
+import streamlit as st
+
+from analyses.rescoring import LENGTH, grid_of
+from workbench.app import frame
+from workbench.app.components import figure_view, page_sections
+from workbench.views.reranking import measure
+from workbench.views.reranking.figures import PARTS, free_parts, weights_table
+
+Number = st.column_config.NumberColumn
+COLUMNS = {
+    "system": "System",
+    "choice": "Choice",
+    "score": Number("BLEU", format="%.2f"),
+    "delta": Number("Δ", format="%+.2f", help="To the search's choice, paired"),
+    "delta_low": Number("Low", format="%+.2f", help="Of the 95 % interval of Δ"),
+    "delta_high": Number("High", format="%+.2f"),
+    "p_value": Number("p", format="%.3f"),
+    "changed": Number("Changed", format="percent", help="Sentences with another hypothesis than the search's"),
+    "weights": "Weights",
+}
+
+
+def _weights(parts: list[str]) -> dict[str, float]:
+    """A slider for each free part; those that stand elsewhere than usual."""
+    found = {}
+    for column, part in zip(st.columns(max(3, len(parts))), parts, strict=False):
+        grid, usual = grid_of(part), 0.0 if part == LENGTH else 1.0
+        value = column.slider(
+            f"{PARTS.get(part, part)}", grid[0], grid[-1], usual, 0.1, key=f"weight-{part}", bind="query-params"
+        )
+        if round(value, 1) != usual:
+            found[part] = round(value, 1)
+    return found
+
+
+frame.heading(
+    "Rescoring",
+    "Stored n-best lists, chosen from anew by a weighted sum of what each head says and of the length; BLEU without "
+    "decoding again (Zheng 2018, Table 7).",
+)
+here = frame.needs_runs()
+test = here.view.test
+waiting = [run for run in here.tested if run.outside or not measure.is_measured(run, test)]
+if len(waiting) == len(here.tested):
+    page_sections.offer_others(
+        here, "has scored n-best lists", lambda run: not run.outside and measure.is_measured(run, test)
+    )
+listed = [run for run in waiting if not run.outside and measure.has_lists(run, test)]
+if listed:
+    frame.empty_runs(
+        "The n-best lists are not scored yet:", listed, f"workbench rescore {{}} --test {shlex.quote(test)}"
+    )
+if unlisted := [run for run in waiting if run not in listed]:
+    frame.empty_runs(
+        "No n-best lists are stored. Translate with a beam and as many hypotheses (the translations are made again), "
+        "then score the lists:",
+        unlisted,
+        f"{measure.to_make('{}', test)}\nworkbench rescore {{}} --test {shlex.quote(test)}",
+    )
+able = [run for run in here.tested if run not in waiting]
+if not able:
+    st.stop()
+with frame.sentences_for_errors():
+    parts = free_parts(able, test)
+    weights = _weights(parts)
+    left, right = st.columns(2)
+    part = left.segmented_control(
+        "Curve over", parts, format_func=lambda name: PARTS.get(name, name), default=parts[0], required=True,
+        key="weight-of", bind="query-params",
+    )  # fmt: skip
+    others = [name for name in able[0].tests() if name != test]
+    devs = [name for name in others if all(name in run.tests() and measure.is_measured(run, name) for run in able)]
+    dev = right.selectbox(
+        "Weights tuned on", ["", *devs], format_func=lambda name: name or "nothing", key="tuned-on",
+        help="Another test set whose lists were scored too; never the one that is shown",
+    )  # fmt: skip
+    options = {"weights": ",".join(f"{name}={value:g}" for name, value in weights.items()), "dev": dev}
+    chosen = {name: value for name, value in options.items() if value}
+    request = here.request(able, **chosen, **({"part": part} if part != parts[0] else {}))
+    figure_view.show("rescoring", request)
+    st.dataframe(
+        weights_table(here.request(able, **chosen)),
+        hide_index=True,
+        placeholder="–",
+        width="content",
+        key="rescored",
+        column_order=list(COLUMNS),
+        column_config=COLUMNS,
+        alt="BLEU by weights",
+    )

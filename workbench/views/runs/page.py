@@ -1,0 +1,19 @@
+"""Runs: all that are below the runs folder, how far they are, and which of them the other pages show."""
+
+import shlex
+
+from workbench.app import frame
+from workbench.views.runs import table
+
+frame.heading(
+    "Runs",
+    "Select up to six rows; the other pages show these runs. A run keeps its colour, dash and marker on all pages.",
+)
+here = frame.current()
+if here.runs:
+    table.show(here)
+else:
+    frame.empty(
+        f"There is no run below {here.root} yet. Build the demo on the page Start, or on the command line:",
+        shlex.join(["workbench", "demo", "--runs", str(here.root)]),
+    )

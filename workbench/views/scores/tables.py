@@ -1,0 +1,199 @@
+"""The tables of the page Scores: scores with signatures, tests against the baseline, and both for a paper."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from analyses.scores import PRESETS
+from workbench.app.components import figure_view
+from workbench.app.components.figure_view import Stamps, stamps
+from workbench.app.frame import Frame, as_typed
+from workbench.evaluation import scoring
+from workbench.evaluation.scoring import METRIC_NAMES, Counting
+from workbench.export.latex import score_table_latex
+from workbench.store.runs import Run, short_names
+from workbench.views.scores import test_sets
+
+METHOD_NAMES = {
+    "bootstrap": "Bootstrap",
+    "randomization": "Randomization",
+    "sign": "Sign test",
+    "bootstrap-sacrebleu": "Bootstrap, sacreBLEU's p",
+}
+_SAID = {
+    "bootstrap": "Paired bootstrap over the same sentences, p two-sided, by inverting the interval",
+    "randomization": "Approximate randomization over the same sentences, two-sided",
+    "sign": "Sign test over the same sentences, two-sided",
+    "bootstrap-sacrebleu": "Paired bootstrap over the same sentences, p by sacreBLEU's rule (below 0.05 in about "
+    "12 % of the cases where systems are equally good)",
+}
+Number = st.column_config.NumberColumn
+
+_SCORES = {
+    "system": "System",
+    "metric": "Metric",
+    "score": Number("Score", format="%.2f"),
+    "low": Number("95 % from", format="%.2f"),
+    "high": Number("to", format="%.2f"),
+    "n": Number("Sentences", format="localized"),
+    "signature": st.column_config.TextColumn("Signature", width="large"),
+}
+_TESTS = {
+    "system": "System",
+    "metric": "Metric",
+    "score": Number("Score", format="%.2f"),
+    "delta": Number("Difference", format="%+.2f"),
+    "low": Number("95 % from", format="%+.2f"),
+    "high": Number("to", format="%+.2f"),
+    "p_value": Number("p", format="%.4f"),
+    "p_holm": Number("p after Holm", format="%.4f"),
+}
+_BESIDE = {test_sets.DELTA: "%+.2f", test_sets.P: "%.4f"}
+
+
+@st.cache_data(max_entries=16, show_spinner="Scoring")
+def _scores(
+    key: Stamps, test: str, metrics: tuple[str, ...], counting: Counting, _runs: tuple[Run, ...]
+) -> pd.DataFrame:
+    return scoring.score_table(_runs, test, metrics, counting=counting)
+
+
+@st.cache_data(max_entries=16, show_spinner="Testing the differences")
+def _comparison(
+    key: Stamps, test: str, metrics: tuple[str, ...], method: str, counting: Counting, _runs: tuple[Run, ...]
+) -> pd.DataFrame:
+    return scoring.comparison_table(_runs, test, _runs[0].name, method, metrics, counting)
+
+
+def choose_counting(references: int) -> Counting:
+    """How scores are counted: a preset, and where there are several references one of them or all."""
+    left, right = st.columns(2)
+    preset = left.selectbox(
+        "Counted as",
+        list(PRESETS),
+        format_func=lambda name: f"{name}: {PRESETS[name].said}",
+        key="preset",
+        bind="query-params",
+    )
+    if references < 2:
+        return Counting(preset)
+    names = {0: f"all {references} together", **{number: str(number) for number in range(1, references + 1)}}
+    reference = right.selectbox(
+        "Reference", list(names), format_func=names.__getitem__, key="reference", bind="query-params"
+    )
+    return Counting(preset, reference)
+
+
+def options(counting: Counting) -> dict[str, Any]:
+    """What a drawing is told, beyond the default."""
+    return {name: value for name, value in asdict(counting).items() if value != getattr(Counting, name)}
+
+
+def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> None:
+    """Scores, differences to the baseline with their p-values, the LaTeX table."""
+    runs, test = frame.tested, frame.view.test
+    key = stamps(runs, test)
+    scores = _named(_scores(key, test, tuple(metrics), counting, runs), runs)
+    _table(scores, _SCORES, "Scores with intervals", ["evaluate", *_counted(counting)], runs, test, metrics)
+    st.subheader("Difference to the baseline")
+    tests, baseline = None, short_names(runs)[runs[0].name]
+    if len(runs) < 2:
+        st.text("A test needs a second run that has translated this test set: choose one in the sidebar.")
+    else:
+        tests = _named(_comparison(key, test, tuple(metrics), method, counting, runs), runs)
+        without = " It gives no interval (–)." if tests[["low", "high"]].isna().all(axis=None) else ""
+        corrected = "Holm's correction runs over the systems of one metric."
+        st.caption(as_typed(f"Baseline: {baseline}. {_SAID[method]}; {corrected}{without}"))
+        _table(
+            tests,
+            _TESTS,
+            "Differences to the baseline",
+            ["compare", "--method", method, *_counted(counting)],
+            runs,
+            test,
+            metrics,
+        )
+    with st.expander("LaTeX table"):
+        st.code(score_table_latex(scores, tests, baseline), language="latex", wrap_lines=True)
+
+
+def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counting) -> None:
+    """All test sets that the runs share, once somebody asks for them: as dots, as a table, and both for a paper."""
+    runs = frame.tested
+    tests = test_sets.shared_tests(runs)
+    if len(tests) < 2:
+        return
+    st.subheader("All test sets")
+    left, right = st.columns([2, 5], vertical_alignment="bottom")
+    metric = left.selectbox("Metric", metrics, format_func=METRIC_NAMES.__getitem__, key="by-test-metric")
+    if not right.toggle(f"Score all {len(tests)} test sets", key="by-test", bind="query-params"):
+        return
+    figure_view.show("scores-by-test", frame.request(metric=metric, tests=tests, **options(counting)))
+    scores, compared = _by_test(stamps(runs, *tests), tuple(tests), metric, method, counting, runs)
+    table = test_sets.wide(_named(scores, runs), None if compared is None else _named(compared, runs))
+    formats = {test_sets.beside(sign, test): form for sign, form in _BESIDE.items() for test in tests}
+    numbers = {name: Number(format=formats.get(name, "%.2f")) for name in map(str, table) if name != test_sets.SYSTEM}
+    numbers |= {test_sets.MEAN: Number("mean", format="%.2f")}
+    system = {test_sets.SYSTEM: st.column_config.TextColumn("System", pinned=True)}
+    st.dataframe(
+        table, hide_index=True, column_config={**system, **numbers}, placeholder="–",
+        key="by-test-table", alt=f"{METRIC_NAMES[metric]} by test set",
+    )  # fmt: skip
+    baseline = short_names(runs)[runs[0].name]
+    if compared is not None:
+        corrected = f"p after Holm's correction over all {len(compared)} differences of the table"
+        st.caption(as_typed(f"Δ: to {baseline}. {_SAID[method]}; {corrected}."))
+    words = ["compare" if len(runs) > 1 else "evaluate", *(run.reference for run in runs)]
+    words += [word for test in tests for word in ("--test", test)]
+    words += ["--method", method] if len(runs) > 1 else []
+    with st.popover("Command"):
+        st.code(shlex.join(["workbench", *words, *_counted(counting), "--metrics", metric]), language="bash",
+                wrap_lines=True)  # fmt: skip
+    with st.expander("LaTeX table of all test sets"):
+        named = (_named(scores, runs), None if compared is None else _named(compared, runs), baseline)
+        st.code(score_table_latex(*named), language="latex", wrap_lines=True)
+
+
+@st.cache_data(max_entries=16, show_spinner="Scoring all test sets")
+def _by_test(
+    key: Stamps, tests: tuple[str, ...], metric: str, method: str, counting: Counting, _runs: tuple[Run, ...]
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Scores with their means, and differences to the first run, if there is a second one."""
+    scores = test_sets.with_means(test_sets.score_table(_runs, tests, [metric], counting=counting))
+    if len(_runs) < 2:
+        return scores, None
+    return scores, test_sets.comparison_table(_runs, tests, _runs[0].name, method, [metric], counting)
+
+
+def _counted(counting: Counting) -> list[str]:
+    """How scores are counted, as words of a command; the default says nothing."""
+    preset = [] if counting.preset == Counting.preset else ["--preset", counting.preset]
+    return preset + (["--reference", str(counting.reference)] if counting.reference else [])
+
+
+def _named(table: pd.DataFrame, runs: tuple[Run, ...]) -> pd.DataFrame:
+    return table.assign(system=table["system"].map(short_names(runs)), metric=table["metric"].replace(METRIC_NAMES))
+
+
+def _table(
+    table: pd.DataFrame,
+    columns: dict[str, object],
+    title: str,
+    command: list[str],
+    runs: tuple[Run, ...],
+    test: str,
+    metrics: list[str],
+) -> None:
+    """A table with the command that prints it; the baseline is the first run of the command."""
+    st.dataframe(
+        table, hide_index=True, column_config=columns, column_order=list(columns), placeholder="–", key=title,
+        alt=title,
+    )  # fmt: skip
+    words = ["workbench", command[0], *(run.reference for run in runs), "--test", test, *command[1:]]
+    with st.popover("Command"):
+        st.code(shlex.join([*words, "--metrics", ",".join(metrics)]), language="bash", wrap_lines=True)

@@ -1,0 +1,68 @@
+"""Sentences: all of them beside all systems, filtered and sorted; below, the chosen one with its differences."""
+
+import streamlit as st
+
+from analyses.sentences import REFERENCE, WORDS
+from workbench.app import frame
+from workbench.evaluation.scoring import METRIC_NAMES
+from workbench.views.paper_gallery import translation_case
+from workbench.views.segments import table
+
+INSIDE = {
+    "attention": "Attention",
+    "attribution": "Attribution",
+    "beam_trees": "Beam trees",
+    "what_if": "What-if",
+    "translate": "Translate it",
+}
+
+frame.heading("Sentences", "Every sentence with its scores; a click on a row looks at it, here and on the other pages.")
+here = frame.needs_runs()
+request = here.request()
+
+left, right = st.columns([5, 3], vertical_alignment="bottom")
+metrics = left.pills(
+    "Metrics",
+    list(METRIC_NAMES),
+    format_func=METRIC_NAMES.__getitem__,
+    selection_mode="multi",
+    default=["chrf"],
+    key="scored",
+    bind="query-params",
+)
+count = len(request.runs[0].translations(request.test))
+with right.popover("Add labels or scores"):
+    st.caption("A CSV or TSV with a header and a row a sentence (COMET, MQM, …), or a text file with a label a line.")
+    with frame.sentences_for_errors():
+        table.add_annotations(here.root, request.test, count)
+
+with frame.sentences_for_errors():
+    sentences, problems = table.gathered(request, metrics, here.root)
+    for problem in problems:
+        st.warning(frame.as_typed(problem))
+    rows = table.chosen_rows(sentences)
+    columns = [name for name in sentences.values.columns if name != WORDS]
+    table.show(sentences, rows, columns)
+
+    number = here.view.sentence
+    texts = {str(name): str(text) for name, text in sentences.texts.loc[number].items()}
+    values = sentences.values.loc[number]
+    st.subheader(f"Sentence {number}")
+    against = st.segmented_control(
+        "Differences from",
+        ["reference", "baseline"] if REFERENCE in texts else ["baseline"],
+        default="reference" if REFERENCE in texts else "baseline",
+        required=True,
+        key="against",
+        bind="query-params",
+    )
+    base = REFERENCE if against == "reference" else sentences.systems[0]
+    scored = {
+        system: [f"{METRIC_NAMES[metric]} {values[f'{METRIC_NAMES[metric]} {system}']:.1f}" for metric in metrics
+                 if f"{METRIC_NAMES[metric]} {system}" in values]
+        for system in sentences.systems
+    }  # fmt: skip
+    translation_case.show(texts, base, {system: " · ".join(said) for system, said in scored.items()})
+    with st.container(horizontal=True):
+        for page, label in INSIDE.items():
+            st.page_link(frame.page_file(page), label=label, icon=":material/arrow_forward:")

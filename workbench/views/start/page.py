@@ -1,0 +1,131 @@
+"""Start: what is loaded, the demo and a button that builds it, and the health of this machine."""
+
+import shlex
+from collections.abc import Collection
+
+import streamlit as st
+
+from workbench.app import frame, health, plugins
+from workbench.app.components import job_view
+from workbench.experiments import demo
+
+
+def add_to_demo(chosen: str, there: Collection[str]) -> None:
+    """The button that trains one more system, where it can be built and is not there; what it begins from."""
+    first = demo.first_pass(chosen)
+    demo.by_recipe(chosen)  # refuses what cannot be built
+    if (name := f"demo/{demo.run_name(chosen)}") in there:
+        st.text(f"{name} is there already.")
+        return
+    if first is not None:
+        st.text(
+            f"PAST and FUTURE layers hardly train from scratch: {chosen} begins from the demo's {first}, which "
+            "is trained before if need be, and so sees twice its updates."
+        )
+    add = ("demo", chosen, "--runs", str(here.root))
+    job_view.offer(here.root, add, "Train, translate and trace it", f"Demo: {chosen}")
+    st.code(shlex.join(["workbench", *add]), language="bash")
+
+
+here = frame.current()
+frame.heading(
+    "NMT workbench",
+    "Look inside neural machine translation: compare systems, follow a sentence through the search, export figures.",
+)
+
+broken = [run for run in here.runs if run.problem]
+if here.known:
+    columns = st.columns(4)
+    tests = {test: count for known in here.known for test, count in known.tests.items()}
+    for column, (label, value) in zip(
+        columns,
+        (
+            ("Runs", len(here.known)),
+            ("Broken runs", len(broken)),
+            ("Chosen", len(here.chosen)),
+            ("Test sets", len(tests)),
+        ),
+        strict=True,
+    ):
+        column.metric(label, value)
+    with st.container(horizontal=True):
+        for name, label in (
+            ("scores", "Compare the scores"),
+            ("lengths", "Scores by length"),
+            ("beam_trees", "Look at a beam search"),
+        ):
+            st.page_link(frame.page_file(name), label=label, icon=":material/arrow_forward:")
+else:
+    frame.empty(
+        f"There is no run below {here.root} yet. Build the demo, or train a system of your own:",
+        f"workbench train transformer --data DATA --out {shlex.quote(str(here.root))}/NAME",
+    )
+
+st.subheader("Demo")
+systems = ", ".join(demo.systems())
+st.text(
+    f"{systems}, trained on the controlled corpus (sentences whose true translation is known), translated with "
+    "their beams recorded, and traced. It takes some minutes on a laptop; what is done already is not done again."
+)
+if demo.complete(here.root):
+    st.text("The demo is built.")
+    more = st.expander("Add another system to it, trained by the same recipe", key="more", on_change="rerun")
+    if more.open:
+        from core_models.systems import catalogue  # takes PyTorch
+
+        with more, frame.sentences_for_errors():
+            there = {run.name for run in here.runs if "test" in run.tests()}
+            absent = [name for name in catalogue() if f"demo/{name}" not in there]
+            left, right = st.columns(2)
+            listed = left.selectbox(
+                "System",
+                absent,
+                key="another",
+                help="One that reads the sentences before fills its batches with them too, and so sees fewer sentences "
+                "in as many updates.",
+            )
+            described = right.text_input(
+                "Or any other, with options or of several systems",
+                key="described",
+                placeholder="NAME:option=value or NAME+NAME",
+                help="Options change a system: `coverage:form=subtractive`. A plus joins the mechanisms of several, on "
+                "the backbone of the first: `pfrnn-loss+future-cost-2`. `workbench systems` lists all names.",
+            ).strip()
+            if chosen := described or listed:
+                add_to_demo(chosen, there)
+else:
+    build = ("demo", "--runs", str(here.root))
+    with frame.sentences_for_errors():
+        job_view.offer(here.root, build, "Build the demo", "Demo", main=True)
+    st.code(shlex.join(["workbench", *build]), language="bash")
+
+machine = st.expander("This machine: device, fonts, versions", key="machine", on_change="rerun")
+if machine.open:
+    found = health.health()
+    with machine:
+        st.dataframe(
+            {"part": [part.name for part in found], "found": [part.found for part in found]},
+            hide_index=True,
+            placeholder="–",
+            column_config={"part": "Part", "found": "Found"},
+            width=700,
+            height="content",
+            alt="Device, fonts and versions",
+        )
+        for part in found:
+            if part.advice:
+                st.warning(frame.as_typed(part.advice))
+
+if parts := plugins.plugged_in():
+    st.subheader("Plug-ins")
+    st.dataframe(
+        {"kind": [part.kind for part in parts], "name": [part.name for part in parts],
+         "package": [part.package for part in parts], "joined": [not part.problem for part in parts]},
+        hide_index=True, placeholder="–",
+        width=700,
+        height="content",
+        alt="Parts that other packages bring",
+    )  # fmt: skip
+    for plugged in parts:
+        if plugged.problem:
+            st.warning(frame.as_typed(f"{plugged.package}, {plugged.kind}, {plugged.name}: {plugged.problem}."))

@@ -1,0 +1,32 @@
+"""Test sets: what the runs were tested on, what is odd about its lines, and scores by document."""
+
+import streamlit as st
+
+from analyses.scores import METRICS
+from workbench.app import frame
+from workbench.evaluation.scoring import METRIC_NAMES
+from workbench.views.scores import tables as score_tables
+from workbench.views.test_sets import tables
+
+frame.heading("Test sets", "What the runs were tested on, what is odd about its lines, and the score of each document.")
+here = frame.needs_runs()
+with frame.sentences_for_errors():
+    tables.show_sets(here)
+    tables.show_corpora(here)
+    st.subheader("What the systems wrote")
+    tables.show_outputs(here)
+    st.subheader("Lines to look at")
+    tables.show_findings(here)
+
+st.subheader("Documents")
+test = here.tested[0].translations(here.view.test).test_set
+if test.documents is None or test.references is None:
+    frame.empty(
+        f"{here.view.test} has no {'document ids' if test.documents is None else 'references'}: no document can be "
+        "scored."
+    )
+    st.stop()
+metric = st.selectbox("Metric", METRICS, format_func=METRIC_NAMES.__getitem__, key="metric", bind="query-params")
+counting = score_tables.choose_counting(len(test.all_references))
+with frame.sentences_for_errors():
+    tables.show_documents(here, metric, counting)

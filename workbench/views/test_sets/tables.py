@@ -1,0 +1,177 @@
+"""The tables of the page Test sets; a row selected among lines or documents is the sentence the other pages show."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from workbench.app.components.figure_view import Stamps, stamps
+from workbench.app.components.row_selection import look_at
+from workbench.app.frame import Frame
+from workbench.evaluation.scoring import METRIC_NAMES, Counting
+from workbench.store.runs import Run, short_names
+from workbench.views.test_sets import measure
+
+Number = st.column_config.NumberColumn
+MOST_LINES = 500  # shown; a test set with more of them is not a matter of single lines
+
+_SETS = {
+    "test": "Test set",
+    "sentences": Number("Sentences", format="localized"),
+    "documents": Number("Documents", format="localized"),
+    "references": "References",
+    "source_words": Number("Source words", format="%.1f", help="Mean, parted by spaces"),
+    "reference_words": Number("Reference words", format="%.1f", help="Mean of the first reference, parted by spaces"),
+    "longest": Number("Longest source", help="Words"),
+    "empty": Number("Empty", help="Sources without a character"),
+    "odd": Number("Odd", help="Sources with controls, invisible or lost characters"),
+    "repeated": Number("Repeated", help="Sources that were there before"),
+    "digest": st.column_config.TextColumn("Version", help="sha256 of sources and references, its first twelve signs"),
+    "runs": st.column_config.TextColumn("Runs", width="large"),
+}
+_OUTPUTS = {
+    "system": "System",
+    "words": Number("Words", format="%.1f", help="Mean, parted by spaces"),
+    "characters": Number("Characters", format="%.1f"),
+    "ratio": Number("Length ratio", format="%.3f", help="Characters, to those of the first reference"),
+    "empty": Number("Empty"),
+    "odd": Number("Odd", help="With controls, invisible or lost characters"),
+    "repeated": Number("Repeated", help="The same as an earlier output"),
+    "copies": Number("Copies", help="The same as the source"),
+}
+_CORPORA = {
+    "data": "Data",
+    "split": "Split",
+    "sentences": Number("Sentence pairs", format="localized"),
+    "documents": Number("Documents", format="localized"),
+    "length": Number("Document length", format="%.2f", help="Sentences of a document on average"),
+    "runs": st.column_config.TextColumn("Runs", width="large"),
+}
+_FINDINGS = {
+    "sentence": Number("Sentence", width="small"),
+    "side": "Where",
+    "finding": "Finding",
+    "detail": "Detail",
+    "text": st.column_config.TextColumn("Line", width="large"),
+}
+
+
+@st.cache_data(max_entries=8, show_spinner="Reading the test sets")
+def _sets(key: Stamps, _runs: tuple[Run, ...]) -> pd.DataFrame:
+    return measure.testsets_table(_runs)
+
+
+@st.cache_data(max_entries=8, show_spinner="Reading the translations")
+def _outputs(key: Stamps, test: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
+    return measure.outputs_table(_runs, test)
+
+
+@st.cache_data(max_entries=8, show_spinner="Looking at every line")
+def _findings(key: Stamps, test: str, _runs: tuple[Run, ...]) -> pd.DataFrame:
+    return measure.findings_table(_runs, test)
+
+
+@st.cache_data(max_entries=16, show_spinner="Scoring the documents")
+def _documents(key: Stamps, test: str, metric: str, counting: Counting, _runs: tuple[Run, ...]) -> pd.DataFrame:
+    return measure.documents_table(_runs, test, metric, counting)
+
+
+def show_sets(frame: Frame) -> None:
+    """All test sets of the chosen runs; two versions under one name are two rows."""
+    tests = sorted({test for run in frame.chosen for test in run.tests()})
+    table = _sets(stamps(frame.chosen, *tests), frame.chosen)
+    st.dataframe(
+        table, hide_index=True, placeholder="–", column_config=_SETS, key="sets", alt="Test sets of the chosen runs"
+    )
+    several = table["test"].duplicated()
+    if several.any():
+        st.warning("Two versions go by one name: the runs were tested on different sentences or references.")
+
+
+@st.cache_data(max_entries=8, show_spinner="Reading the prepared text")
+def _corpora(key: Stamps, _runs: tuple[Run, ...]) -> pd.DataFrame:
+    return measure.corpora_table(_runs)
+
+
+def show_corpora(frame: Frame) -> None:
+    """What the runs were trained, validated and tested on, as Table 1 of Yang 2019 tells it."""
+    able = tuple(run for run in frame.chosen if not run.outside)
+    table = _corpora(stamps(able, frame.view.test), able)
+    if table.empty:
+        return
+    st.subheader("Corpora")
+    st.dataframe(
+        table,
+        hide_index=True,
+        placeholder="–",
+        column_config=_CORPORA,
+        key="corpora",
+        alt="Prepared text of the chosen runs",
+    )
+    st.caption("In the form of Table 1 of Yang 2019, which the gallery shows.")
+
+
+def show_outputs(frame: Frame) -> None:
+    table = _outputs(stamps(frame.tested, frame.view.test), frame.view.test, frame.tested)
+    table = table.assign(system=table["system"].map(short_names(frame.tested)))
+    st.dataframe(
+        table, hide_index=True, placeholder="–", column_config=_OUTPUTS, key="outputs", alt="What each system wrote"
+    )
+
+
+def show_findings(frame: Frame) -> None:
+    """The odd lines of the test set, by kind; a click on a row looks at its sentence."""
+    table = _findings(stamps(frame.tested, frame.view.test), frame.view.test, frame.tested)
+    if table.empty:
+        st.text("Nothing is odd about any line of source, references and translations.")
+        return
+    table = table.assign(side=table["side"].replace(short_names(frame.tested)))
+    counts = table["finding"].value_counts()
+    kinds = st.pills(
+        "Findings",
+        list(counts.index),
+        format_func=lambda kind: f"{kind} ({counts[kind]})",
+        selection_mode="multi",
+        default=list(counts.index),
+        key="findings",
+    )
+    shown = table[table["finding"].isin(kinds)].head(MOST_LINES)
+    numbers = shown["sentence"].tolist()
+    st.dataframe(
+        shown,
+        hide_index=True,
+        placeholder="–",
+        column_config=_FINDINGS,
+        height=300 if len(shown) > 7 else "content",
+        key="odd-lines",
+        on_select=lambda: look_at("odd-lines", numbers),
+        selection_mode="single-row",
+        alt="Odd lines",
+    )
+    found = int(table["finding"].isin(kinds).sum())
+    more = f", the first {MOST_LINES} shown" if found > MOST_LINES else ""
+    st.caption(f"{found} findings{more}; select a row to look at its sentence.")
+
+
+def show_documents(frame: Frame, metric: str, counting: Counting) -> None:
+    """The score of each document, a column a run; a click on a row looks at its first sentence."""
+    test = frame.view.test
+    short = short_names(frame.tested)
+    names = {name: name if own in ("document", "n") else own for name, own in short.items()}  # columns of the table
+    table = _documents(stamps(frame.tested, test), test, metric, counting, frame.tested).rename(columns=names)
+    documents = frame.tested[0].translations(test).test_set.documents or []
+    firsts = [documents.index(document) for document in table["document"]]
+    columns = {"document": "Document", "n": Number("Sentences")}
+    scores = {name: Number(name, format="%.1f") for name in names.values()}
+    st.dataframe(
+        table,
+        hide_index=True,
+        placeholder="–",
+        column_config={**columns, **scores},
+        height=400 if len(table) > 10 else "content",
+        key="documents",
+        on_select=lambda: look_at("documents", firsts),
+        selection_mode="single-row",
+        alt=f"{METRIC_NAMES[metric]} of each document",
+    )
+    st.caption(f"{METRIC_NAMES[metric]} of {len(table)} documents; select a row to look at its first sentence.")

@@ -1,0 +1,65 @@
+"""The n-grams by which two systems differ, as two tables; a click on one looks at the first sentence that shows it."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import streamlit as st
+
+from workbench.app.components import figure_view
+from workbench.app.components.stepper import put
+from workbench.app.frame import as_typed
+from workbench.figures.request import Request
+from workbench.views.words import figures
+
+_MOST = 200
+_COLUMNS = {
+    "ngram": st.column_config.TextColumn("n-gram", width="medium"),
+    "reference": st.column_config.NumberColumn("in references", width=90),
+    "first": st.column_config.NumberColumn(width=90),
+    "second": st.column_config.NumberColumn(width=90),
+    "examples": st.column_config.ListColumn("sentences"),
+}
+
+
+def show(request: Request) -> None:
+    """Both tables beside each other, the baseline's n-grams on the left."""
+    first, second = figures.pair(request)
+    key = figure_view.stamps(request.runs, request.test)
+    table = _table(key, request.test, request.base, json.dumps(request.options, sort_keys=True), request)
+    for side, sign, ahead, behind in zip(st.columns(2), (1, -1), (first, second), (second, first), strict=True):
+        rows = figures.ahead(table, sign)
+        with side:
+            st.subheader(as_typed(f"{ahead} rather than {behind}"))
+            _one(rows.head(_MOST).reset_index(drop=True), {"first": first, "second": second}, f"ngrams-{sign}")
+            st.caption(f"{len(rows):,} n-grams" + (f", the first {_MOST} shown" if len(rows) > _MOST else "") + ".")
+
+
+@st.cache_data(max_entries=8, show_spinner="Counting n-grams")
+def _table(key: figure_view.Stamps, test: str, baseline: str, options: str, _request: Request) -> pd.DataFrame:
+    return figures.ngram_table(_request)
+
+
+def _one(rows: pd.DataFrame, names: dict[str, str], key: str) -> None:
+    if rows.empty:
+        st.text("None.")
+        return
+    systems = {column: st.column_config.NumberColumn(name, width=110) for column, name in names.items()}
+    st.dataframe(
+        rows[list(_COLUMNS)],
+        hide_index=True,
+        placeholder="–",
+        height=360,
+        column_config={**_COLUMNS, **systems},
+        key=key,
+        on_select=lambda: _pick(key, rows),
+        selection_mode="single-row",
+        alt="N-grams with how often each system matches them; select one to look at an example",
+    )
+
+
+def _pick(key: str, rows: pd.DataFrame) -> None:
+    chosen = st.session_state[key]["selection"]["rows"]
+    if chosen and len(rows["examples"][chosen[0]]):
+        put("sentence", int(rows["examples"][chosen[0]][0]))

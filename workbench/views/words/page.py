@@ -1,0 +1,47 @@
+"""Words: F-measure by how frequent a word is, and the n-grams that one system has and another lacks, with examples."""
+
+import streamlit as st
+
+from workbench.app import frame
+from workbench.app.components import figure_view, sentence_texts
+from workbench.evaluation import word_frequencies
+from workbench.store.runs import short_names
+from workbench.views.words import ngram_table
+
+TOKENIZERS = ("13a", "intl", "zh", "char", "none")
+
+frame.heading("Words", "Which words each system gets right, and which n-grams one has and the other lacks.")
+here = frame.needs_runs()
+
+columns = st.columns([3, 2, 2], vertical_alignment="bottom")
+counts = columns[0].selectbox(
+    "Frequencies counted in",
+    list(word_frequencies.COUNTED),
+    format_func=word_frequencies.COUNTED.__getitem__,
+    key="counts",
+    bind="query-params",
+)
+tokenize = columns[1].selectbox("Tokenizer", TOKENIZERS, key="tokenize", bind="query-params", help="sacreBLEU's")
+lowercase = columns[2].toggle("Ignore case", key="lowercase", bind="query-params")
+options = {"tokenize": tokenize, "lowercase": lowercase}
+
+figure_view.show("word-f-measure", here.request(counts=counts, **options))
+
+st.header("N-grams")
+if len(here.tested) < 2:
+    frame.empty("N-grams are compared between two runs that have translated this test set: choose a second one.")
+    st.stop()
+names = short_names(here.tested)
+left, right = st.columns([3, 4])
+beside = left.selectbox("Beside the baseline", [names[run.name] for run in here.tested[1:]], key="beside-words")
+orders = right.pills(
+    "Words", [1, 2, 3, 4], selection_mode="multi", default=[1, 2, 3, 4], key="orders", persist_state="session"
+)
+if not orders:
+    frame.empty("Choose how many words above.")
+    st.stop()
+request = here.request(**options, beside=beside, orders=sorted(orders))
+figure_view.show("ngram-differences", request)
+with frame.sentences_for_errors():
+    ngram_table.show(request)
+    sentence_texts.show(here)
