@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import digamma
 
 from analyses.alignment import Link
-from analyses.kept_arrays import DAMAGED, open_arrays, write_arrays
+from analyses.npz_cache import DAMAGED, open_arrays, write_arrays
 
 NULL = 0  # the word that makes those that no word makes
 NULL_SHARE = 0.08

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from analyses.proportions import wilson
 from analyses.scores import extract_all
 from analyses.significance import bootstrap_intervals
+from analyses.wilson import wilson
 
 NOISE_NATS = 1e-3  # two log-probabilities of one output, computed in other batches, differ by less
 

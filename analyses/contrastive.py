@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from analyses.proportions import wilson
+from analyses.wilson import wilson
 
 COLUMNS = ("item", "outcome", "margin", "margin_per_token", "chance")
 RIGHT, WRONG, TIE = "right", "wrong", "tie"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from analyses.choices import check_lines, taken
+from analyses.proportion_correct import check_lines, taken
 
 Tokens = Sequence[str]
 _OUTCOME_COLUMNS = ["sentence", "target", "distance", "gender", "needs_order", "right", "taken", "outcome", "reason"]
@@ -24,7 +24,7 @@ def outcomes(
 
     Columns: sentence (index), target (position in the reference), distance (sentences back to the antecedent), gender,
     needs_order, right (form), taken (form or None), outcome ("right", "wrong", "undecidable"), reason (of the last).
-    Decided by counting the forms on both sides: see `analyses.choices.taken` for what is undecidable.
+    Decided by counting the forms on both sides: see `analyses.proportion_correct.taken` for what is undecidable.
     """
     check_lines(hypotheses, references, truths)
     rows = []

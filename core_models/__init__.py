@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core_models.building import build
-    from core_models.systems import catalogue
+    from core_models.system_builder import build
+    from core_models.system_catalogue import catalogue
     from core_models.translator import Translation, Translator, load
 
 __all__ = ["Translation", "Translator", "build", "catalogue", "load"]
 _HOMES = {
-    "build": "building",
-    "catalogue": "systems",
+    "build": "system_builder",
+    "catalogue": "system_catalogue",
     "load": "translator",
     "Translator": "translator",
     "Translation": "translator",

@@ -21,13 +21,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from core_models.assembly import System
-from core_models.building import build
 from core_models.config import CONFIG, RunConfig, read_config, split_reference, weights_path
-from core_models.run_files import TENSORS, check
+from core_models.files.atomic_folders import anything, replacing_folder
+from core_models.files.run_files import TENSORS, check
 from core_models.settings import ConfigError, write_yaml
+from core_models.system import System
+from core_models.system_builder import build
 from core_models.text.vocabulary import Vocabulary
-from core_models.whole_folders import anything, replacing_folder
 
 
 class CheckpointError(ValueError):

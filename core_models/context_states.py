@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from core_models.backbones.guests import Guests
-from core_models.mechanisms.base import ContextStates
+from core_models.interface.mechanism import ContextStates
+from core_models.interface.mechanism_stack import Guests
 from core_models.text.batches import Context
 from core_models.text.vocabulary import BOS
 

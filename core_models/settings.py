@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from core_models.run_files import CONFIGURATION, read_bytes
-from core_models.whole_files import replacing
+from core_models.files.atomic_files import replacing
+from core_models.files.run_files import CONFIGURATION, read_bytes
 
 MOST_ALIASES = 16  # in a YAML file: each may repeat all that those before it repeat, so 100 could stand for 10^16 nodes
 _ALIAS = re.compile(r"(?:^|[\s\[\]{},:?-])\*")  # where one may begin

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from core_models.npy import map_array
-from core_models.run_files import RESULT, read_json
-from core_models.whole_files import replacing
+from core_models.files.atomic_files import replacing
+from core_models.files.npy import map_array
+from core_models.files.run_files import RESULT, read_json
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -16,19 +16,19 @@ from typing import Any
 
 import torch
 
-from core_models.assembly import System
-from core_models.capacity import Capacity, TooLarge, batches
 from core_models.checkpoint import open_trained
 from core_models.config import SearchConfig
+from core_models.decoding import Exact, Found, Hypothesis
+from core_models.decoding.inference import Inference
+from core_models.decoding.inputs import Reading, Texts
+from core_models.decoding.memory_batching import Capacity, TooLarge, batches
+from core_models.decoding.outputs import Translation, TranslatorError, Wording
 from core_models.devices import check_device
-from core_models.inference import Inference
-from core_models.reading import Reading, Texts
-from core_models.search import Exact, Found, Hypothesis
 from core_models.settings import parse
+from core_models.system import System
 from core_models.text.documents import ContextUse, before
 from core_models.text.vocabulary import Vocabulary
 from core_models.traces import Trace
-from core_models.wording import Translation, TranslatorError, Wording
 
 __all__ = ["Translation", "Translator", "TranslatorError", "load"]
 
@@ -244,9 +244,9 @@ class Translator:
         **changes: Any,
     ) -> Exact:
         """The most probable translation of one sentence within the length limit of its search, or that none is more
-        probable than `bound` (nats); see `core_models.search.exact`. context, context_output: the sentences before it,
-        the nearest first, and their translations. Changes are those of the SearchConfig; its precision has no say, what
-        is proved is proved in full."""
+        probable than `bound` (nats); see `core_models.decoding.exact_search`. context, context_output: the sentences
+        before it, the nearest first, and their translations. Changes are those of the SearchConfig; its precision has
+        no say, what is proved is proved in full."""
         contexts, outputs = ([given] if given is not None else None for given in (context, context_output))
         batch = self._read([source], None, contexts, outputs).batch([0])
         return self._inference.exact(batch, self._configured(changes), bound, most_nodes)

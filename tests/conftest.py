@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from core_models.text.binary import Prepared, prepare
 from core_models.text.parallel import ParallelText
+from core_models.text.prepared import Prepared, prepare
 
 torch.set_num_threads(1)  # two processes with two threads each are slower than two with one
 

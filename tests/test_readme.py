@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from core_models.descriptions import parts_of
+from core_models.system_spec import parts_of
 from workbench import cli
 from workbench.figures.registry import load
 

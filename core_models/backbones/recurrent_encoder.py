@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.profiler import record_function
 
-from core_models.backbones.dropout import Dropout
-from core_models.backbones.guests import Guests
-from core_models.backbones.recurrent import RECURRENCE, GatedUnit
 from core_models.backbones.transformer import Block, Positions, encode_stack
 from core_models.config import ModelConfig
-from core_models.late_products import LateProducts
+from core_models.interface.mechanism_stack import Guests
+from core_models.layers.deferred_linear import LateProducts
+from core_models.layers.dropout import Dropout
+from core_models.layers.recurrent import RECURRENCE, GatedUnit
 
 
 def read(unit: GatedUnit, inputs: Tensor, first: Tensor, mask: Tensor | None, backwards: bool = False) -> Tensor:

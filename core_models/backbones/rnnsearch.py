@@ -18,13 +18,13 @@ import torch
 from torch import Tensor, nn
 from torch.profiler import record_function
 
-from core_models.backbones.dropout import Dropout
-from core_models.backbones.embeddings import embedding_tables
-from core_models.backbones.guests import Guests
-from core_models.backbones.recurrent import CELLS, RECURRENCE, AdditiveAttention, GatedUnit
 from core_models.backbones.recurrent_encoder import TransformerEncoder, read, read_both_ways
 from core_models.config import ModelConfig
-from core_models.mechanisms.base import Host, Place, View
+from core_models.interface.mechanism import Host, Place, View
+from core_models.interface.mechanism_stack import Guests
+from core_models.layers.dropout import Dropout
+from core_models.layers.embeddings import embedding_tables
+from core_models.layers.recurrent import CELLS, RECURRENCE, AdditiveAttention, GatedUnit
 
 
 class RNNSearch(nn.Module):

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from core_models.backbones.attention import CrossAttention, SelfAttention
-from core_models.backbones.dropout import Dropout
-from core_models.backbones.embeddings import embedding_tables
-from core_models.backbones.guests import Guests
 from core_models.config import ModelConfig
-from core_models.mechanisms.base import Host, Place, View
+from core_models.interface.mechanism import Host, Place, View
+from core_models.interface.mechanism_stack import Guests
+from core_models.layers.attention import CrossAttention, SelfAttention
+from core_models.layers.dropout import Dropout
+from core_models.layers.embeddings import embedding_tables
 from core_models.settings import ConfigError
 
 FIRST_POSITIONS = 64  # rows of the table of sinusoids at first; it doubles what is asked for beyond them

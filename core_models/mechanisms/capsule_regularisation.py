@@ -12,8 +12,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, View
-from core_models.query_routing import Correlation, correlations, shared_dynamic_routing
+from core_models.interface.mechanism import Host, Mechanism, Options, Own, Place, View
+from core_models.routing.query_guided import Correlation, correlations, shared_dynamic_routing
 
 if TYPE_CHECKING:
     from core_models.text.batches import Batch

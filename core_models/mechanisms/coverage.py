@@ -17,8 +17,8 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, View, refuse_unread
-from core_models.precision import wide, widened
+from core_models.interface.mechanism import Host, Mechanism, Options, Own, Place, View, refuse_unread
+from core_models.layers.precision import wide, widened
 
 # Options that are read only where another one has this value.
 READ_WITH: Mapping[str, tuple[str, str]] = {"units": ("form", "neural")}

@@ -13,9 +13,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.backbones.attention import CrossAttention
-from core_models.mechanisms.base import ContextStates, Host, Mechanism, Options, Own, Place
-from core_models.mechanisms.stacks import STACK_OUTPUT, Side, Sides, sides_of
+from core_models.interface.mechanism import ContextStates, Host, Mechanism, Options, Own, Place
+from core_models.layers.attention import CrossAttention
+from core_models.mechanisms.sides import STACK_OUTPUT, Side, Sides, sides_of
 from core_models.text.batches import WordOrder
 from core_models.text.documents import ContextUse
 

@@ -15,9 +15,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.backbones.dropout import Dropout
 from core_models.backbones.transformer import Positions
-from core_models.mechanisms.base import Host, Mechanism, Own, Place, View
+from core_models.interface.mechanism import Host, Mechanism, Own, Place, View
+from core_models.layers.dropout import Dropout
 from core_models.mechanisms.document_context import (
     ContextAttention,
     LayerShares,
@@ -25,7 +25,7 @@ from core_models.mechanisms.document_context import (
     only_where,
     xavier,
 )
-from core_models.mechanisms.stacks import POSITIONS, SUBLAYER, sides_of
+from core_models.mechanisms.sides import POSITIONS, SUBLAYER, sides_of
 from core_models.settings import ConfigError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, Prediction, View
+from core_models.interface.mechanism import Host, Mechanism, Options, Own, Place, Prediction, View
 from core_models.text.vocabulary import BOS, EOS
 
 

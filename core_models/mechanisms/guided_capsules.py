@@ -15,10 +15,9 @@ import torch
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
-from core_models.backbones.dropout import Dropout
-from core_models.bags import Side, content_agreement, running_means
-from core_models.guided_routing import How
-from core_models.mechanisms.base import Bag, Host, Mechanism, Options, Own, Place, Prediction, View, refuse_unread
+from core_models.interface.mechanism import Bag, Host, Mechanism, Options, Own, Place, Prediction, View, refuse_unread
+from core_models.layers.dropout import Dropout
+from core_models.losses.bag_of_words import Side, content_agreement, running_means
 from core_models.mechanisms.guided_contents import (
     AttentionContents,
     CapsuleContents,
@@ -26,6 +25,7 @@ from core_models.mechanisms.guided_contents import (
     GuidedContents,
     UniformContents,
 )
+from core_models.routing.guided import How
 
 if TYPE_CHECKING:
     from core_models.text.batches import Batch

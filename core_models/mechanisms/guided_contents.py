@@ -11,11 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from core_models.additive_energy import additive_energies
-from core_models.guided_routing import How, Plan, first_assignments, first_capsules, plan, route
-from core_models.mechanisms.base import Own
-from core_models.precision import wide
-from core_models.routing import Routing, squash
+from core_models.interface.mechanism import Own
+from core_models.layers.additive_energy import additive_energies
+from core_models.layers.precision import wide
+from core_models.routing.algorithms import Routing, squash
+from core_models.routing.guided import How, Plan, first_assignments, first_capsules, plan, route
 
 GROUPS = ("past", "future", "redundant")  # the order of capsules, classes and the trace's groups
 

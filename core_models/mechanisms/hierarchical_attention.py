@@ -12,9 +12,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from core_models.backbones.attention import CrossAttention, attend, join_heads, split_heads
-from core_models.backbones.dropout import Dropout
-from core_models.mechanisms.base import Host, Own, Place, View
+from core_models.interface.mechanism import Host, Own, Place, View
+from core_models.layers.attention import CrossAttention, attend, join_heads, split_heads
+from core_models.layers.dropout import Dropout
 from core_models.mechanisms.document_context import (
     CONTEXT_AXIS,
     OverStacks,
@@ -23,7 +23,7 @@ from core_models.mechanisms.document_context import (
     only_where,
     xavier,
 )
-from core_models.mechanisms.stacks import POSITIONS, Side
+from core_models.mechanisms.sides import POSITIONS, Side
 from core_models.text.batches import WordOrder
 
 

@@ -13,8 +13,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, View
-from core_models.mechanisms.stacks import LAYER_INPUT, STACK_OUTPUT, Side, Sides, sides_of
+from core_models.interface.mechanism import Host, Mechanism, Options, Own, Place, View
+from core_models.mechanisms.sides import LAYER_INPUT, STACK_OUTPUT, Side, Sides, sides_of
 from core_models.settings import ConfigError
 
 

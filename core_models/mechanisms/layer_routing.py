@@ -16,11 +16,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.mechanisms.base import Host, Own
+from core_models.interface.mechanism import Host, Own
+from core_models.layers.chunked_recompute import in_pieces
 from core_models.mechanisms.layer_aggregation import Aggregation, AggregationOptions
-from core_models.mechanisms.stacks import POSITIONS, Side
-from core_models.piecewise import in_pieces
-from core_models.routing import Reduction, Routing, Squash, dynamic_routing, em_routing, schedule, unit_scale
+from core_models.mechanisms.sides import POSITIONS, Side
+from core_models.routing.algorithms import Reduction, Routing, Squash, dynamic_routing, em_routing, schedule, unit_scale
 from core_models.settings import ConfigError
 
 LEAST_ACTIVE = 1e-6  # of an input whose activation is no probability

@@ -21,10 +21,10 @@ from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
-from core_models.late_products import images
-from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, Prediction, View, refuse_unread
-from core_models.mechanisms.content_losses import ChangeHead
-from core_models.mechanisms.content_units import ContentUnit, PlainUnit, future_unit
+from core_models.interface.mechanism import Host, Mechanism, Options, Own, Place, Prediction, View, refuse_unread
+from core_models.layers.deferred_linear import images
+from core_models.mechanisms.past_future_heads import ChangeHead
+from core_models.mechanisms.past_future_units import ContentUnit, PlainUnit, future_unit
 from core_models.settings import ConfigError
 from core_models.text.vocabulary import EOS
 

@@ -14,8 +14,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.backbones.dropout import Dropout
-from core_models.mechanisms.base import Host, Mechanism, Own, Place, View
+from core_models.interface.mechanism import Host, Mechanism, Own, Place, View
+from core_models.layers.dropout import Dropout
 from core_models.mechanisms.document_context import (
     ContextAttention,
     ContextOptions,
@@ -23,9 +23,9 @@ from core_models.mechanisms.document_context import (
     only_where,
     xavier,
 )
-from core_models.mechanisms.stacks import SUBLAYER
-from core_models.query_routing import Correlation, QueryRouting, correlations, query_guided_routing
-from core_models.routing import squash
+from core_models.mechanisms.sides import SUBLAYER
+from core_models.routing.algorithms import squash
+from core_models.routing.query_guided import Correlation, QueryRouting, correlations, query_guided_routing
 from core_models.text.batches import Context, WordOrder
 from core_models.text.vocabulary import EOS
 

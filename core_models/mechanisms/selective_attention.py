@@ -15,9 +15,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.backbones.attention import CrossAttention, join_heads, split_heads
-from core_models.backbones.dropout import Dropout
-from core_models.mechanisms.base import Host, Own, Place, View
+from core_models.interface.mechanism import Host, Own, Place, View
+from core_models.layers.attention import CrossAttention, join_heads, split_heads
+from core_models.layers.dropout import Dropout
+from core_models.layers.precision import wide
+from core_models.layers.sparsemax import sparsemax
 from core_models.mechanisms.document_context import (
     CONTEXT_AXIS,
     OverStacks,
@@ -26,10 +28,8 @@ from core_models.mechanisms.document_context import (
     only_where,
     xavier,
 )
-from core_models.mechanisms.stacks import POSITIONS, Side
-from core_models.precision import wide
+from core_models.mechanisms.sides import POSITIONS, Side
 from core_models.settings import ConfigError
-from core_models.sparsemax import sparsemax
 from core_models.text.batches import WordOrder
 from core_models.text.documents import ContextUse
 from core_models.text.vocabulary import EOS

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
+from core_models.text.batch_plan import BatchPlan
+
 from .documents import ContextUse, Ids, joined
 from .parallel import TextError
-from .plan import BatchPlan
 from .vocabulary import BOS, EOS, PAD, Vocabulary
 
 if TYPE_CHECKING:
-    from .arrays import BinaryText
+    from core_models.text.mmap_arrays import BinaryText
 
 
 class WordOrder(NamedTuple):

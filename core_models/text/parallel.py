@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from core_models.file_marks import mended
-from core_models.run_files import LINES, read_bytes
-from core_models.whole_files import replacing
+from core_models.files.atomic_files import replacing
+from core_models.files.file_marks import mended
+from core_models.files.run_files import LINES, read_bytes
 
 # What `str.splitlines` takes for a line end and a line-oriented corpus does not, plus the byte-order mark.
 _FALSE_LINE_ENDS = {

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from core_models.run_files import VOCABULARY, read_bytes
-from core_models.whole_files import replacing
+from core_models.files.atomic_files import replacing
+from core_models.files.run_files import VOCABULARY, read_bytes
 
 from .parallel import TextError
 

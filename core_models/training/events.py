@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from core_models.run_files import LOG, open_file, parse_json
+from core_models.files.run_files import LOG, open_file, parse_json
 
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
 

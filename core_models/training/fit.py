@@ -11,24 +11,24 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
-from core_models.assembly import System
-from core_models.building import build, parameters
 from core_models.checkpoint import CheckpointError, initialise_from, other_vocabulary
 from core_models.config import RunConfig, TrainingConfig, read_config
+from core_models.decoding.inputs import Reading
+from core_models.decoding.quantization import check_quantisable
 from core_models.devices import check_device
-from core_models.int8 import check_quantisable
-from core_models.reading import Reading
 from core_models.settings import ConfigError
+from core_models.system import System
+from core_models.system_builder import build, parameters
 from core_models.text.batches import BatchLoader
-from core_models.text.binary import Prepared
 from core_models.text.parallel import TextError
+from core_models.text.prepared import Prepared
 from core_models.text.vocabulary import Vocabulary
 from core_models.training.lock import only_training
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, Report, Score, TrainingError
-from core_models.training.objective import Objective
+from core_models.training.loss_module import Objective
 from core_models.training.progress import Progress, latest_state
-from core_models.training.reinforcement import Reinforcement, Reward
+from core_models.training.reinforce import Reinforcement, Reward
 from core_models.training.state import load_state
 
 

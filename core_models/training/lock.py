@@ -17,7 +17,7 @@ import torch
 from accelerate import Accelerator
 from filelock import FileLock, Timeout
 
-from core_models.run_files import RECORD, open_to_write, read_bytes
+from core_models.files.run_files import RECORD, open_to_write, read_bytes
 from core_models.training.loop import TrainingError
 
 LOCK = ".training.lock"

@@ -10,10 +10,10 @@ from typing import Any
 
 from core_models.checkpoint import writing
 from core_models.config import CONFIG
-from core_models.run_files import LOG, open_file, open_to_write
+from core_models.files.run_files import LOG, open_file, open_to_write
 from core_models.settings import ConfigError
 from core_models.training.events import event_of
-from core_models.training.update import Update
+from core_models.training.gradient_check import Update
 
 
 class TrainingLog:

@@ -22,17 +22,17 @@ from accelerate import Accelerator
 from accelerate.utils import broadcast
 from torch import Tensor, nn
 
-from core_models.assembly import System
 from core_models.checkpoint import write_weights
 from core_models.config import WEIGHTS, RunConfig
+from core_models.system import System
 from core_models.text.batches import Batch, BatchLoader
-from core_models.text.binary import Prepared
+from core_models.text.prepared import Prepared
+from core_models.training.gradient_check import Update
 from core_models.training.log import TrainingLog, Window
 from core_models.training.progress import Progress, latest_state
-from core_models.training.reinforcement import Drawn, Reinforcement, Reward
+from core_models.training.reinforce import Drawn, Reinforcement, Reward
 from core_models.training.schedule import learning_rate
 from core_models.training.state import keep_checkpoint, random_states, save_state
-from core_models.training.update import Update
 
 SKIPPED_IN_A_ROW = 10
 Score = Callable[[list[str], list[str]], float]  # (hypotheses, references) -> higher is better

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from core_models.checkpoint import CheckpointError, whole_file
-from core_models.run_files import TENSORS, open_file
+from core_models.files.run_files import TENSORS, open_file
 
 OPTIMIZER = "optimizer.pt"
 _MOMENTS = ("exp_avg", "exp_avg_sq")

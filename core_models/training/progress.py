@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from core_models.config import TrainingConfig
-from core_models.run_files import RECORD, read_json
+from core_models.files.run_files import RECORD, read_json
 from core_models.settings import ConfigError, parse
 
 PROGRESS = "progress.json"

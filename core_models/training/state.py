@@ -18,9 +18,9 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from core_models.assembly import System
 from core_models.checkpoint import load_weights, whole_file, write_weights
 from core_models.config import WEIGHTS, TrainingConfig
+from core_models.system import System
 from core_models.training.optimizer_state import load_optimizer, unreadable, write_optimizer
 from core_models.training.progress import PROGRESS, Progress, is_step, progress_of, states, whole_states
 

@@ -7,7 +7,7 @@ from sacrebleu.metrics import BLEU
 from scipy.stats import binomtest
 
 from analyses.beam_sizes import quality, search_errors
-from analyses.proportions import wilson
+from analyses.wilson import wilson
 
 REFERENCES = ["the dog sleeps on the mat", "a man sees two trees"]
 

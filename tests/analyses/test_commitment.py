@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from analyses import choices, commitment
+from analyses import lexical_commitment, proportion_correct
 
 REFERENCE = ["heute", "trifft", "der", "Mann", "eine", "Entscheidung", "."]
 BOTH = ("Entscheidung", "eine")
@@ -18,7 +18,7 @@ RECORD = {
 
 
 def judge(hypothesis, record=RECORD, reference=REFERENCE):
-    table = commitment.outcomes([hypothesis.split()], [reference], [{"commitments": [record]}])
+    table = lexical_commitment.outcomes([hypothesis.split()], [reference], [{"commitments": [record]}])
     return table.iloc[0]
 
 
@@ -81,7 +81,7 @@ def test_two_choices_of_one_word_are_judged_together():
     ]  # fmt: skip
 
     def outcomes(hypothesis):
-        return list(commitment.outcomes([hypothesis.split()], [reference], [{"commitments": records}]).outcome)
+        return list(lexical_commitment.outcomes([hypothesis.split()], [reference], [{"commitments": records}]).outcome)
 
     assert outcomes("ein Sofa und die Couch") == ["kept", "kept"]
     assert outcomes("ein Sofa und das Sofa") == ["kept", "kept"]
@@ -97,9 +97,12 @@ def test_exchanged_first_words_are_not_taken_for_a_break():
         {"target": 3, "chosen": "die", "alternatives": ["den"], "forces": [4], "continuations": both},
     ]
     exchanged = [["die", "Tasche", "und", "den", "Beutel"]]
-    assert list(commitment.outcomes(exchanged, [reference], [{"commitments": records}]).outcome) == ["kept", "kept"]
+    assert list(lexical_commitment.outcomes(exchanged, [reference], [{"commitments": records}]).outcome) == [
+        "kept",
+        "kept",
+    ]
     mixed = [["den", "Tasche", "und", "die", "Tasche"]]
-    judged = commitment.outcomes(mixed, [reference], [{"commitments": records}])
+    judged = lexical_commitment.outcomes(mixed, [reference], [{"commitments": records}])
     assert list(judged.reason) == ["ambiguous", ""]
 
 
@@ -129,8 +132,10 @@ def test_share_of_broken_commitments():
         "heute trifft der Mann einen Entschluss .",
         "heute isst der Mann .",
     ]
-    judged = commitment.outcomes([line.split() for line in lines], [REFERENCE] * 3, [{"commitments": [RECORD]}] * 3)
-    [row] = choices.share_table(judged, "distance", "broken", "kept").itertuples()
+    judged = lexical_commitment.outcomes(
+        [line.split() for line in lines], [REFERENCE] * 3, [{"commitments": [RECORD]}] * 3
+    )
+    [row] = proportion_correct.share_table(judged, "distance", "broken", "kept").itertuples()
     assert (row.distance, row.n, row.broken, row.kept, row.undecidable, row.share) == (4, 3, 1, 1, 1, 0.5)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analyses.buckets import from_edges, paired_differences
-from analyses.counterparts import Forms, counted, shares
+from analyses.word_coverage import Forms, counted, shares
 from core_models.text.controlled import generate
 
 SOURCE, REFERENCE = (

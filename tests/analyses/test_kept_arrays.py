@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from analyses.kept_arrays import read_arrays, write_arrays
+from analyses.npz_cache import read_arrays, write_arrays
 
 
 def test_arrays_come_back_with_their_kinds_and_as_readable_as_any_new_file(tmp_path):

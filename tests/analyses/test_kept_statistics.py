@@ -9,9 +9,9 @@ import json
 import numpy as np
 import pytest
 
-from analyses import kept_statistics, scores
-from analyses.kept_arrays import read_arrays, write_arrays
-from analyses.kept_statistics import cached_extract, cached_extract_all, content_key
+from analyses import scores, statistics_cache
+from analyses.npz_cache import read_arrays, write_arrays
+from analyses.statistics_cache import cached_extract, cached_extract_all, content_key
 from tests.analyses.corpora import noisy_copy, reference_lines
 
 REFERENCES = reference_lines(60)
@@ -23,7 +23,7 @@ METRICS = [("bleu", np.int64), ("chrf", np.int64), ("chrf++", np.int64), ("ter",
 @pytest.fixture(autouse=True)
 def _of_another_process(monkeypatch):
     """Nothing was held to its texts before."""
-    monkeypatch.setattr(kept_statistics, "_checked", set())
+    monkeypatch.setattr(statistics_cache, "_checked", set())
 
 
 @pytest.mark.parametrize(("metric", "kind"), METRICS)

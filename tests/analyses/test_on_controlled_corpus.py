@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from analyses import commitment, pronouns
+from analyses import lexical_commitment, pronouns
 from core_models.text.controlled import generate
 
 
@@ -20,7 +20,7 @@ def test_the_reference_is_right_throughout(corpus):
     judged = pronouns.outcomes(references, references, truth)
     assert len(judged) > 100
     assert (judged.outcome == "right").all()
-    judged = commitment.outcomes(references, references, truth)
+    judged = lexical_commitment.outcomes(references, references, truth)
     assert len(judged) > 100
     assert (judged.outcome == "kept").all()
 
@@ -29,7 +29,7 @@ def test_another_right_translation_is_never_blamed(corpus):
     """A second draw of synonyms takes other first words, keeps its promises, and changes no pronoun."""
     references, second, truth = corpus
     assert (pronouns.outcomes(second, references, truth).outcome == "right").all()
-    judged = commitment.outcomes(second, references, truth)
+    judged = lexical_commitment.outcomes(second, references, truth)
     assert (judged.taken != judged.chosen)[judged.outcome == "kept"].sum() > 20
     assert (judged.outcome == "broken").sum() == 0
     assert (judged.outcome == "kept").mean() > 0.8
@@ -57,5 +57,5 @@ def test_brackets_left_open_are_broken(corpus):
                 continue
             [closing] = made["forces"]
             hypothesis = [*reference[:closing], *reference[closing + 1 :]]
-            judged = commitment.outcomes([hypothesis], [reference], [record]).iloc[number]
+            judged = lexical_commitment.outcomes([hypothesis], [reference], [record]).iloc[number]
             assert judged.outcome == "broken", (sentence, reference)

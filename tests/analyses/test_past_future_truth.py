@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu
 
-from analyses import past_future_truth as truth
+from analyses import past_future_gold as truth
 
 # Word 0 is written at place 0, word 1 at 2 and 4, word 5 at 1; words 2 to 4 have no counterpart.
 LINKS = {(0, 0), (1, 2), (1, 4), (5, 1)}

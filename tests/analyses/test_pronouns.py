@@ -2,7 +2,7 @@
 
 import pytest
 
-from analyses import choices, pronouns
+from analyses import pronouns, proportion_correct
 
 REFERENCE = ["die", "Frau", "isst", "ihn", "heute", "."]
 TRUTH = {
@@ -38,34 +38,36 @@ def test_one_pronoun(hypothesis, outcome, taken, reason):
 @pytest.mark.parametrize(
     ("hypothesis", "expected"),
     [
-        ("es a sie", choices.Taken("sie")),  # the same words in another order
-        ("es a es", choices.Taken("es")),
-        ("er a es", choices.Taken("er")),
-        ("sie a sie", choices.Taken("sie")),  # the other one changed
-        ("er a er", choices.Taken(None, "ambiguous")),  # both changed
-        ("sie", choices.Taken(None, "missing")),
-        ("sie es es", choices.Taken(None, "extra")),
+        ("es a sie", proportion_correct.Taken("sie")),  # the same words in another order
+        ("es a es", proportion_correct.Taken("es")),
+        ("er a es", proportion_correct.Taken("er")),
+        ("sie a sie", proportion_correct.Taken("sie")),  # the other one changed
+        ("er a er", proportion_correct.Taken(None, "ambiguous")),  # both changed
+        ("sie", proportion_correct.Taken(None, "missing")),
+        ("sie es es", proportion_correct.Taken(None, "extra")),
     ],
 )
 def test_two_words_of_the_set_in_one_reference(hypothesis, expected):
-    assert choices.taken(["sie", "a", "es"], hypothesis.split(), "sie", ["er", "es"]) == expected
+    assert proportion_correct.taken(["sie", "a", "es"], hypothesis.split(), "sie", ["er", "es"]) == expected
 
 
 def test_of_two_equal_words_it_is_not_clear_which_changed():
     reference = ["sie", "a", "sie"]
-    assert choices.taken(reference, ["sie", "a", "er"], "sie", ["er", "es"]) == choices.Taken(None, "ambiguous")
-    assert choices.taken(reference, reference, "sie", ["er", "es"]) == choices.Taken("sie")
+    assert proportion_correct.taken(reference, ["sie", "a", "er"], "sie", ["er", "es"]) == proportion_correct.Taken(
+        None, "ambiguous"
+    )
+    assert proportion_correct.taken(reference, reference, "sie", ["er", "es"]) == proportion_correct.Taken("sie")
 
 
 def test_accuracy_by_distance_leaves_out_the_undecided():
     near = {**TRUTH, "pronouns": [{**TRUTH["pronouns"][0], "antecedent": {"sentence": -1, "word": 0}}]}
     right, wrong, missing = (f"die Frau isst {form} heute .".split() for form in ("ihn", "es", "alles"))
     judged = pronouns.outcomes([right, wrong, right, missing], [REFERENCE] * 4, [near, TRUTH, TRUTH, TRUTH])
-    table = choices.share_table(judged, "distance", "right", "wrong")
+    table = proportion_correct.share_table(judged, "distance", "right", "wrong")
     assert table.distance.tolist() == [1, 2]
     assert table[["n", "right", "wrong", "undecidable"]].to_numpy().tolist() == [[1, 1, 0, 0], [3, 1, 1, 1]]
     assert table.share.tolist() == [1.0, 0.5]
-    overall = choices.share_table(judged, None, "right", "wrong").iloc[0]
+    overall = proportion_correct.share_table(judged, None, "right", "wrong").iloc[0]
     assert overall.share == pytest.approx(2 / 3)
     z, n, p = 1.959963985, 3, 2 / 3  # Wilson 1927
     centre, reach = p + z**2 / (2 * n), z * (p * (1 - p) / n + z**2 / (4 * n**2)) ** 0.5
@@ -76,7 +78,7 @@ def test_accuracy_by_distance_leaves_out_the_undecided():
 def test_what_has_no_value_is_a_group_of_its_own():
     hypotheses = [f"die Frau isst {form} heute .".split() for form in ("alles", "ihn", "es", "alles")]
     judged = pronouns.outcomes(hypotheses, [REFERENCE] * 4, [TRUTH] * 4)
-    table = choices.share_table(judged, "taken", "right", "wrong")
+    table = proportion_correct.share_table(judged, "taken", "right", "wrong")
     assert table[["taken", "n", "right", "wrong", "undecidable"]].to_numpy().tolist() == [
         ["es", 1, 0, 1, 0],
         ["ihn", 1, 1, 0, 0],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from analyses.rescoring import GRID, Lists, compared, curve, grid_of, tuned
+from analyses.reranking import GRID, Lists, compared, curve, grid_of, tuned
 from analyses.scores import extract
 
 REFERENCES = ["the cat sat on the mat", "a dog sleeps in the sun", "we see the old man today"]

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.checkpoint import write_weights
-from core_models.descriptions import describe
-from core_models.text.binary import prepare
+from core_models.system_builder import build
+from core_models.system_spec import describe
 from core_models.text.parallel import ParallelText, write_lines
+from core_models.text.prepared import prepare
 from core_models.training.fit import fit
 from core_models.translator import Translation
 from tests.core_models.conftest import lay_out_run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core_models.file_marks import MARK
+from core_models.files.file_marks import MARK
 from tests.bad_input.test_text import PREPARE
 from workbench.store.translations import Translations
 

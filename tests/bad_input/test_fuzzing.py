@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from core_models.checkpoint import CheckpointError, open_trained
 from core_models.config import RunConfig, read_config
 from core_models.settings import ConfigError
-from core_models.text.binary import Prepared
 from core_models.text.parallel import TextError, read_lines, read_parallel, read_tsv, write_lines
+from core_models.text.prepared import Prepared
 from core_models.text.vocabulary import Vocabulary
 from core_models.traces import TraceArray, TraceError, write_traces
 from workbench.app.url_state import from_query

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from core_models.run_files import UnfitFile, open_to_write
-from core_models.whole_files import replacing
+from core_models.files.atomic_files import replacing
+from core_models.files.run_files import UnfitFile, open_to_write
 
 COMMANDS = {
     "evaluate": ("evaluate", "runs/one", "--samples", "10"),

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.checkpoint import read_tensors, write_tensors, write_weights
-from core_models.descriptions import describe
+from core_models.system_builder import build
+from core_models.system_spec import describe
 from core_models.text.parallel import read_lines, write_lines
 from core_models.text.vocabulary import Vocabulary
 from tests.bad_input.conftest import SOURCES, TARGETS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core_models.text.binary import Prepared
+from core_models.text.prepared import Prepared
 from tests.bad_input.conftest import SOURCES, TARGETS
 
 PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "dev.en,dev.de", "--pieces", 38, "--out", "prepared")

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from core_models import systems
+from core_models import system_catalogue
 from core_models.checkpoint import begin_run
 from core_models.config import RunConfig
-from core_models.descriptions import describe
+from core_models.system_spec import describe
 from core_models.training.fit import fit
 from tests.core_models.toy_mechanism import Toy
 
@@ -15,7 +15,7 @@ from tests.core_models.toy_mechanism import Toy
 @pytest.fixture
 def toy(monkeypatch) -> str:
     """The name under which the toy mechanism stands in the catalogue for the length of a test."""
-    monkeypatch.setitem(systems.MECHANISMS, "toy", Toy)
+    monkeypatch.setitem(system_catalogue.MECHANISMS, "toy", Toy)
     return "toy"
 
 

@@ -10,9 +10,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from core_models.assembly import System
-from core_models.building import build
-from core_models.systems import catalogue
+from core_models.system import System
+from core_models.system_builder import build
+from core_models.system_catalogue import catalogue
 from core_models.text.batches import Batch, collate
 from core_models.text.documents import joined
 from core_models.text.vocabulary import BOS, EOS

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from core_models.search import Scores
+from core_models.decoding import Scores
 from core_models.text.vocabulary import BOS
 
 HISTORIES = 97

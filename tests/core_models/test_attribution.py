@@ -7,8 +7,16 @@ import pytest
 import torch
 from captum.attr import InputXGradient
 
-from core_models.attribution import BASELINES, METHODS, SENTENCE, Constant, ForcedLogProb, attribute, attribute_rows
 from core_models.checkpoint import open_trained
+from core_models.inspection.attribution import (
+    BASELINES,
+    METHODS,
+    SENTENCE,
+    Constant,
+    ForcedLogProb,
+    attribute,
+    attribute_rows,
+)
 from core_models.settings import ConfigError
 from core_models.text.batches import collate
 from core_models.text.vocabulary import PAD
@@ -174,7 +182,7 @@ def test_what_a_mechanism_reads_beside_the_words_is_named(monkeypatch):
     for name in ("transformer", "future-cost-2:first_symbol=bos"):
         assert attribute(random_system(name), SOURCE, TARGET, chosen=(1,)).constants == ()
 
-    from core_models import systems
+    from core_models import system_catalogue
 
     class Reader(Toy):
         def __init__(self, host, options):
@@ -184,7 +192,7 @@ def test_what_a_mechanism_reads_beside_the_words_is_named(monkeypatch):
         def prepare(self, memory, mask, own):
             return {"word": self.embed(torch.zeros(len(memory), 1, dtype=torch.long))}
 
-    monkeypatch.setitem(systems.MECHANISMS, "toy", Reader)
+    monkeypatch.setitem(system_catalogue.MECHANISMS, "toy", Reader)
     reader = random_system({"preset": "tiny", "mechanisms": [{"toy": {}}], "dropout": 0, "attention_dropout": 0})
     found = attribute(reader, SOURCE, TARGET, chosen=(1,))
     assert found.constants == (Constant("source", None),)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from core_models.lens import bag_ranks, record
-from core_models.mechanisms.base import Prediction
+from core_models.inspection.logit_lens import bag_ranks, record
+from core_models.interface.mechanism import Prediction
 from core_models.text.batches import collate
 from core_models.text.vocabulary import PAD
 from core_models.traces import TraceWriter

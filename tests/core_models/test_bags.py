@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from core_models.bags import BagOfWords, content_agreement, running_means
-from core_models.mechanisms.base import Bag, Prediction
-from core_models.objectives import prediction_losses
+from core_models.interface.mechanism import Bag, Prediction
+from core_models.losses.bag_of_words import BagOfWords, content_agreement, running_means
+from core_models.losses.prediction_losses import prediction_losses
 from core_models.text.vocabulary import BOS, PAD
 from tests.core_models.test_heads import Largest
 

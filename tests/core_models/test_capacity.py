@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from core_models import load
-from core_models.capacity import Capacity, TooLarge, batches
+from core_models.decoding.memory_batching import Capacity, TooLarge, batches
 
 ROOT = Path(__file__).resolve().parents[2]
 CUDA = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"))

@@ -6,7 +6,6 @@ import shutil
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.checkpoint import (
     CheckpointError,
     average,
@@ -18,9 +17,10 @@ from core_models.checkpoint import (
     write_weights,
 )
 from core_models.config import WEIGHTS, RunConfig
-from core_models.descriptions import describe
 from core_models.settings import ConfigError
-from core_models.systems import catalogue
+from core_models.system_builder import build
+from core_models.system_catalogue import catalogue
+from core_models.system_spec import describe
 from core_models.text.vocabulary import Vocabulary
 from core_models.translator import TranslatorError, load
 from tests.core_models.conftest import lay_out_run

@@ -2,11 +2,11 @@
 
 import pytest
 
-from core_models.building import build
 from core_models.config import PRESETS, ModelConfig, RunConfig, SearchConfig, read_config
-from core_models.descriptions import describe
 from core_models.settings import ConfigError, parse, read_yaml, write_yaml
-from core_models.systems import SYSTEMS, catalogue
+from core_models.system_builder import build
+from core_models.system_catalogue import SYSTEMS, catalogue
+from core_models.system_spec import describe
 
 RUN = {"name": "run", "data": "data", "model": {"preset": "tiny"}, "training": {"max_steps": 1}}
 

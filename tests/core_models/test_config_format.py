@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.checkpoint import begin_run, open_trained, write_weights
 from core_models.config import CONFIG, RunConfig, read_config
-from core_models.descriptions import describe
 from core_models.settings import ConfigError, read_yaml, write_yaml
+from core_models.system_builder import build
+from core_models.system_spec import describe
 from core_models.text.batches import collate
 from tests.core_models.laws import log_probs, random_sentences
 

@@ -9,7 +9,7 @@ import random
 import pytest
 import torch
 
-from core_models.building import build
+from core_models.system_builder import build
 from core_models.text.batches import Batch, collate
 from core_models.text.documents import joined
 from core_models.text.vocabulary import EOS

@@ -5,9 +5,9 @@ import random
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.config import SearchConfig
 from core_models.settings import ConfigError
+from core_models.system_builder import build
 from core_models.text.parallel import TextError
 from core_models.translator import Translator, TranslatorError
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from core_models.config import SearchConfig
-from core_models.search import Ensemble, beam_search, exact_search
+from core_models.decoding import Ensemble, beam_search, exact_search
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, EOS, PAD, UNK
 from tests.core_models.laws import log_probs, random_sentences, random_system

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from core_models import additive_energy
-from core_models.additive_energy import additive_energies
-from core_models.guided_routing import guided_routing, plan, route
-from core_models.routing import squash as torch_squash
+from core_models.layers import additive_energy
+from core_models.layers.additive_energy import additive_energies
+from core_models.routing.algorithms import squash as torch_squash
+from core_models.routing.guided import guided_routing, plan, route
 from tests.core_models.test_routing_numpy import softmax, squash
 
 FLOAT = torch.float64

@@ -5,10 +5,10 @@ import torch
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from core_models import heads
-from core_models.heads import log_partition, logits, one_logit, word_logits
-from core_models.mechanisms.base import Prediction
-from core_models.objectives import prediction_losses
+from core_models.interface.mechanism import Prediction
+from core_models.layers import vocabulary_head
+from core_models.layers.vocabulary_head import log_partition, logits, one_logit, word_logits
+from core_models.losses.prediction_losses import prediction_losses
 
 CHUNKED = pytest.mark.parametrize("kept", [1 << 27, 30], ids=["whole", "chunked"])
 BIASED = pytest.mark.parametrize("biased", [False, True], ids=["plain", "bias"])
@@ -27,7 +27,7 @@ def tensors(rows: int, biased: bool, dtype=torch.float64, width: int = 5, words:
 @BIASED
 @pytest.mark.parametrize("rows", [0, 1, 7])
 def test_log_partition_and_its_gradient_are_those_of_the_dense_formula(monkeypatch, kept, biased, rows):
-    monkeypatch.setattr(heads, "KEPT_LOGITS", kept)
+    monkeypatch.setattr(vocabulary_head, "KEPT_LOGITS", kept)
     given = [tensor for tensor in tensors(rows, biased) if tensor is not None]
     upstream = torch.randn(rows, dtype=torch.float64)
     dense = torch.logsumexp(functional.linear(*given), dim=-1)
@@ -41,8 +41,8 @@ def test_log_partition_and_its_gradient_are_those_of_the_dense_formula(monkeypat
 @BIASED
 @pytest.mark.parametrize("kept", [22, 1 << 27], ids=["in chunks", "kept"])
 def test_gradcheck(monkeypatch, biased, kept):
-    monkeypatch.setattr(heads, "KEPT_LOGITS", kept)
-    monkeypatch.setattr(heads, "CACHED_LOGITS", 22)
+    monkeypatch.setattr(vocabulary_head, "KEPT_LOGITS", kept)
+    monkeypatch.setattr(vocabulary_head, "CACHED_LOGITS", 22)
     vectors, matrix, bias = tensors(4, biased)
     assert torch.autograd.gradcheck(log_partition, (vectors, matrix, bias))
 
@@ -91,7 +91,7 @@ class Largest(TorchDispatchMode):
 
 @pytest.mark.parametrize("without", [torch.no_grad, torch.inference_mode])
 def test_without_gradients_no_more_logits_are_held_than_a_chunk(monkeypatch, without):
-    monkeypatch.setattr(heads, "CACHED_LOGITS", 22)
+    monkeypatch.setattr(vocabulary_head, "CACHED_LOGITS", 22)
     vectors, matrix, _ = tensors(20, False)
     with without(), Largest() as made:
         log_partition(vectors, matrix)

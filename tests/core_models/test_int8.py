@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from core_models.building import build
-from core_models.int8 import Int8Linear, quantised
+from core_models.decoding.quantization import Int8Linear, quantised
 from core_models.settings import ConfigError
-from core_models.systems import catalogue
+from core_models.system_builder import build
+from core_models.system_catalogue import catalogue
 from core_models.text.batches import collate
 
 SOURCES = [[5, 9, 4, 3], [7, 8, 3]]

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from core_models.late_products import LateProducts
+from core_models.layers.deferred_linear import LateProducts
 
 
 def recurrence(first: nn.Linear, second: nn.Linear, x: torch.Tensor, steps: int, linear) -> torch.Tensor:

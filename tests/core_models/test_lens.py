@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from core_models import load
-from core_models.assembly import System
-from core_models.backbones import attention
-from core_models.lens import LENS_MEASURES, MEASURES, measures, record
+from core_models.inspection.logit_lens import LENS_MEASURES, MEASURES, measures, record
+from core_models.layers import attention
+from core_models.system import System
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, EOS
 from core_models.traces import TraceStore, TraceWriter, write_traces

@@ -8,9 +8,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from core_models.config import SearchConfig
-from core_models.search import beam_search
-from core_models.search.sampling import sample
-from core_models.systems import catalogue
+from core_models.decoding import beam_search
+from core_models.decoding.sampling import sample
+from core_models.system_catalogue import catalogue
 from core_models.text.batches import Batch
 from tests.core_models.laws import DEVICE, backward, batch_of, random_sentences, random_system
 
@@ -19,7 +19,7 @@ MAKERS = (
     *(torch.rand, torch.randn, torch.randint, torch.randperm, torch.from_numpy),
 )
 # What a GPU is given to drop by is drawn where it lies; the CPU has a way of its own (see the module).
-CPU_ONLY = ("core_models.backbones.dropout",)
+CPU_ONLY = ("core_models.layers.dropout",)
 
 
 def _module(frame: FrameType) -> str:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from core_models.config import SearchConfig
-from core_models.search.limits import output_limits
+from core_models.decoding.length_limits import output_limits
 
 MASK = torch.arange(6)[None] < torch.tensor([2, 4, 6])[:, None]  # sources of two, four and six pieces
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from core_models import piecewise
-from core_models.piecewise import in_pieces
-from core_models.routing import em_routing
+from core_models.layers import chunked_recompute
+from core_models.layers.chunked_recompute import in_pieces
+from core_models.routing.algorithms import em_routing
 
 FLOAT = torch.float64
 
@@ -24,7 +24,7 @@ def case(positions: int) -> list[torch.Tensor]:
 @pytest.mark.parametrize("positions", [0, 1, 7])
 def test_routing_in_pieces_is_routing(monkeypatch, numbers, positions):
     """Pieces of one position, of two, of all."""
-    monkeypatch.setattr(piecewise, "CACHED_NUMBERS", numbers)
+    monkeypatch.setattr(chunked_recompute, "CACHED_NUMBERS", numbers)
     given = case(positions)
     found, wanted = in_pieces(capsules, given[:2], given[2:]), capsules(*given)
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-14)
@@ -48,7 +48,7 @@ def test_only_what_is_asked_for_is_derived():
 
 def test_what_is_kept_for_the_backward_pass_is_what_was_given(monkeypatch):
     """Routing alone keeps many times its votes."""
-    monkeypatch.setattr(piecewise, "CACHED_NUMBERS", 100)
+    monkeypatch.setattr(chunked_recompute, "CACHED_NUMBERS", 100)
     given, kept = case(40), []
     with torch.autograd.graph.saved_tensors_hooks(lambda one: kept.append(one.numel()) or one, lambda one: one):
         in_pieces(capsules, given[:2], given[2:])

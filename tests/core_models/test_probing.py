@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import core_models
-from core_models.probing import Features, features, says, taught
+from core_models.inspection.probing import Features, features, says, taught
 from core_models.text.batches import collate
 
 STEPS, WORDS, WIDTH = 9, 7, 16

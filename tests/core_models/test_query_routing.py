@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from core_models.query_routing import correlations, query_guided_routing, shared_dynamic_routing
+from core_models.routing.query_guided import correlations, query_guided_routing, shared_dynamic_routing
 from tests.core_models.test_routing_numpy import softmax, squash
 
 FLOAT = torch.float64
@@ -165,7 +165,7 @@ def test_detached_only_the_last_iteration_is_learned_through():
     last = query_guided_routing(words, query, transforms, mask)
     given = transforms.clone().requires_grad_()
     weights = last.assignments[-1] + last.correlations[-1]
-    from core_models.routing import squash as torch_squash
+    from core_models.routing.algorithms import squash as torch_squash
 
     torch_squash(torch.einsum("bnm,bnd,mde->bme", weights, words, given)).square().sum().backward()
     close(gradients[True], given.grad, 1e-10)

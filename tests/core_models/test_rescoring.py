@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.config import SearchConfig
-from core_models.rescoring import chosen, parts_of, weighted
+from core_models.n_best_scoring import chosen, parts_of, weighted
 from core_models.settings import ConfigError
+from core_models.system_builder import build
 from core_models.text.batches import collate
 from core_models.translator import Translator
 

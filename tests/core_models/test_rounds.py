@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from core_models.config import SearchConfig
-from core_models.inference import Inference
-from core_models.reading import Reading
-from core_models.search import beam_search
+from core_models.decoding import beam_search
+from core_models.decoding.inference import Inference
+from core_models.decoding.inputs import Reading
 from core_models.text.documents import ContextUse
 from tests.core_models.laws import batch_of, random_system
 from tests.core_models.mechanisms.test_document_context import READERS, SOURCES

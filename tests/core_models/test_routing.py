@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from core_models.routing import dynamic_routing, em_routing, schedule, squash
+from core_models.routing.algorithms import dynamic_routing, em_routing, schedule, squash
 
 FLOAT = torch.float64
 

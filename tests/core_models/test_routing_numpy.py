@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from core_models.routing import dynamic_routing, em_routing, schedule
+from core_models.routing.algorithms import dynamic_routing, em_routing, schedule
 
 
 def squash(vector):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core_models.run_files import UnfitFile, check, open_file, parse_json, read_bytes, read_json
+from core_models.files.run_files import UnfitFile, check, open_file, parse_json, read_bytes, read_json
 
 MOST = 1 << 10
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from core_models.config import SearchConfig
-from core_models.search import Scores, beam_search, candidates, penalty
+from core_models.decoding import Scores, beam_search, candidates, penalty
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, EOS, PAD
 from tests.core_models.laws import DEVICE, SYSTEMS, log_probs, random_sentences, random_system

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from core_models.sparsemax import sparsemax
+from core_models.layers.sparsemax import sparsemax
 
 
 def projected(energies):

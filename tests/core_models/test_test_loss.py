@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.config import SearchConfig
 from core_models.settings import ConfigError
+from core_models.system_builder import build
 from core_models.training.fit import fit
 from core_models.translator import Translator
 

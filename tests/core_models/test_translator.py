@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from analyses import beam
-from core_models import inference, load
-from core_models.building import build
+from core_models import load
 from core_models.config import SearchConfig
+from core_models.decoding import inference
 from core_models.settings import ConfigError
+from core_models.system_builder import build
 from core_models.translator import Translator, TranslatorError
 
 

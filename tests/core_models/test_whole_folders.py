@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from core_models.file_marks import MARK, mark, mended, replacing_files, unmarked
-from core_models.whole_files import replacing
-from core_models.whole_folders import FolderError, anything, folders_in, mend, others, remove, replacing_folder
+from core_models.files.atomic_files import replacing
+from core_models.files.atomic_folders import FolderError, anything, folders_in, mend, others, remove, replacing_folder
+from core_models.files.file_marks import MARK, mark, mended, replacing_files, unmarked
 
 TOKEN = "0123456789abcdef"
 

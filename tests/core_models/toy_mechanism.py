@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.mechanisms.base import Host, Mechanism, Options, Own, Place, Prediction, View
+from core_models.interface.mechanism import Host, Mechanism, Options, Own, Place, Prediction, View
 from core_models.text.batches import Batch
 
 PLACES = tuple(place.name for place in Place)

@@ -4,8 +4,8 @@ import pandas as pd
 import streamlit as st
 import torch
 
-from core_models.mechanisms.base import Mechanism, Place
-from core_models.systems import Entry
+from core_models.interface.mechanism import Mechanism, Place
+from core_models.system_catalogue import Entry
 from workbench.app import frame
 from workbench.app.components import figure_view
 from workbench.figures.request import named, styles

@@ -14,7 +14,7 @@ import pytest
 from pypdf import PdfReader
 from typer.testing import CliRunner
 
-from core_models.file_marks import MARK
+from core_models.files.file_marks import MARK
 from workbench import cli
 from workbench.export import collection
 from workbench.export.bundle import VENUES, width_at, write_bundle

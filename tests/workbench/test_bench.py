@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.checkpoint import write_weights
-from core_models.descriptions import describe
 from core_models.settings import read_yaml, write_yaml
-from core_models.text.binary import prepare
+from core_models.system_builder import build
+from core_models.system_spec import describe
 from core_models.text.parallel import ParallelText
+from core_models.text.prepared import prepare
 from workbench.benchmark import other_toolkits, profiling
 from workbench.benchmark.end_to_end import measure_trained
 from workbench.benchmark.profiling import profile

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from core_models.descriptions import describe
-from core_models.systems import catalogue
+from core_models.system_catalogue import catalogue
+from core_models.system_spec import describe
 from workbench import cli
 from workbench.benchmark import rounds, time_estimate
 from workbench.benchmark.measurements import Key, Measurements

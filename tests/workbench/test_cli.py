@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import core_models
 from analyses.scores import PRESETS
-from core_models.building import build, parameters
-from core_models.systems import SYSTEMS, catalogue
+from core_models.system_builder import build, parameters
+from core_models.system_catalogue import SYSTEMS, catalogue
 from workbench import cli
 from workbench.evaluation import scoring
 from workbench.store import segment_annotations
@@ -125,7 +125,7 @@ def test_controlled_text_can_be_prepared_from_files_archives_tables_and_document
         out,
     )
     assert "train: " in said
-    from core_models.text.binary import Prepared
+    from core_models.text.prepared import Prepared
 
     prepared = Prepared.open(out)
     assert prepared.test_names == ["dev", "whole", "table"]

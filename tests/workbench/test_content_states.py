@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core_models
-from analyses import content_states, past_future_truth
+from analyses import content_states, past_future_gold
 from tests.workbench.pages.app_pages import runs_of
 from workbench.evaluation import translate
 from workbench.evaluation.gold_alignments import truths
@@ -141,13 +141,13 @@ def test_coverage_and_attention_of_recurrent_systems_stand_beside_the_truth(run,
     for one in covering:
         scores, past = [], []
         for sentence, true in zip(measured(one, "test", "reference", 8), truths(one, "test"), strict=False):
-            for cell in past_future_truth.cells(true.links, true.source_words, true.target_words).itertuples():
+            for cell in past_future_gold.cells(true.links, true.source_words, true.target_words).itertuples():
                 start = 1.0 if coverage_form(one) == "subtractive" else 0.0
                 value = sentence.coverage[cell.step - 1, cell.word] if cell.step else start
                 scores.append(start - value if start else value)
                 past.append(cell.past)
         name = open_run(one.folder).name.rsplit("/")[-1]
-        wanted = past_future_truth.area_under_curve(np.array(scores), np.array(past))
+        wanted = past_future_gold.area_under_curve(np.array(scores), np.array(past))
         assert areas[f"coverage of {name}", "all"] == pytest.approx(wanted, abs=1e-6)
     caption = draw("past-future-truth", request).caption
     assert "Coverage: what stood for the word before the step." in caption

@@ -249,7 +249,7 @@ def test_a_run_keeps_its_colour_whoever_joins(others, data):
 
 def test_systems_with_a_colour_of_their_own_are_those_of_the_catalogue():
     """And those of one paper, beside each other in the catalogue, differ in it."""
-    from core_models.systems import catalogue
+    from core_models.system_catalogue import catalogue
 
     names = list(catalogue())
     assert set(theme.SYSTEMS) <= set(names)

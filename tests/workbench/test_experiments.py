@@ -292,7 +292,7 @@ def test_text_that_was_never_prepared_is_asked_for(tmp_path):
 
 
 def test_the_experiments_that_are_shipped_can_be_read_and_built():
-    from core_models.descriptions import describe
+    from core_models.system_spec import describe
 
     for path in sorted((data_folder() / "experiments").glob("*.yaml")):
         experiment = read_experiment(path)

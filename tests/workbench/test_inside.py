@@ -7,7 +7,7 @@ import torch
 import core_models
 from analyses import attention
 from analyses.alignment import from_attention
-from core_models.backbones import attention as attention_layers
+from core_models.layers import attention as attention_layers
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS
 from workbench.evaluation import translate

@@ -20,12 +20,12 @@ import pytest
 import torch
 import yaml
 
-from core_models.building import build
 from core_models.checkpoint import write_weights
-from core_models.descriptions import describe
-from core_models.file_marks import mended
+from core_models.files.atomic_folders import folders_in, mend
+from core_models.files.file_marks import mended
+from core_models.system_builder import build
+from core_models.system_spec import describe
 from core_models.text.parallel import write_lines
-from core_models.whole_folders import folders_in, mend
 from tests.bad_input.conftest import SOURCES, TARGETS
 from tests.core_models.conftest import lay_out_run
 from tests.workbench.killing import Ended, Server, server

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 import torch
 
-from core_models.building import build
-from core_models.systems import catalogue
+from core_models.system_builder import build
+from core_models.system_catalogue import catalogue
 from workbench.benchmark.on_device import Task, finite_steps, measured, with_gaps
 from workbench.benchmark.workload import Shape, training_pairs
 

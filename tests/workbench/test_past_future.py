@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core_models
-from analyses import overlap, past_future, past_future_truth
+from analyses import overlap, past_future, past_future_gold
 from analyses.attention import joined
 from core_models.translator import Translator
 from tests.workbench.pages.app_pages import runs_of
@@ -161,7 +161,7 @@ def test_the_truth_beside_runs_and_rules(run, plain):
     scores, past = {"gdr-bow-bca": [], POSITION: [], found.rules[0]: []}, []
     of_run, of_plain = (measuring.measured(one, "test", "reference", 10) for one in (run, plain))
     for one, other, true in zip(of_run, of_plain, known, strict=False):
-        for cell in past_future_truth.cells(true.links, true.source_words, true.target_words).itertuples():
+        for cell in past_future_gold.cells(true.links, true.source_words, true.target_words).itertuples():
             mass = one.mass[cell.step, cell.word]
             scores["gdr-bow-bca"].append(mass[0] / (mass[0] + mass[1]))
             scores[POSITION].append((cell.step + 1) / true.target_words - (cell.word + 1) / true.source_words)
@@ -169,7 +169,7 @@ def test_the_truth_beside_runs_and_rules(run, plain):
             past.append(cell.past)
     drawn = figure.table[(figure.table.panel == "all words") & (figure.table.mark == "points")].set_index("series")
     for name, values in scores.items():
-        wanted = past_future_truth.area_under_curve(np.array(values), np.array(past))
+        wanted = past_future_gold.area_under_curve(np.array(values), np.array(past))
         assert drawn.auc[name] == pytest.approx(wanted, abs=1e-4)
         assert drawn.n[name] == len(past)
     delta = drawn.auc["gdr-bow-bca"] - drawn.auc[POSITION]
@@ -209,7 +209,7 @@ def test_what_is_left_stands_beside_what_the_aligner_misses(run):
     sentences = by_sentence([run], "test", aligner_of([run], "test")[0])[run.name]
     missed = np.array([sentences.missed[row] > 0 for row in table.sentence])
     assert f"{missed.sum()} of them leave out a word" in caption
-    left, length = (past_future_truth.area_under_curve(table[column], missed) for column in ("left", "words"))
+    left, length = (past_future_gold.area_under_curve(table[column], missed) for column in ("left", "words"))
     said = f"as a sign of that: {left:.3f}, of the length of the source alone: {length:.3f}"
     assert ("no AUC" if missed.all() else said) in caption
 

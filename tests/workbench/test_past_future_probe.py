@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyses.past_future_truth import areas, cells
+from analyses.past_future_gold import areas, cells
 from workbench.evaluation import result_cache
 from workbench.evaluation.gold_alignments import Truth, truths
 from workbench.figures.drawing import draw

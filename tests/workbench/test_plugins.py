@@ -33,7 +33,7 @@ leaves = "broken_parts:leave"
 start = "broken_parts:draw"
 """
 BROKEN_MODULE = """
-from core_models.systems import Entry
+from core_models.system_catalogue import Entry
 HALF = Entry("Half", "nowhere", {"mechanisms": [{"gone": {}}]})
 NUMBER = 3
 def draw(request=None):
@@ -93,7 +93,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 import core_models
-from core_models.systems import catalogue
+from core_models.system_catalogue import catalogue
 from tests.core_models.laws import assert_stepping_is_forcing, random_system
 from tests.workbench.pages.app_pages import APP, charts, open_page, switch, texts
 from workbench import cli

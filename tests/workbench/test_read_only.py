@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from analyses.kept_arrays import write_arrays
-from core_models import whole_files
+from analyses.npz_cache import write_arrays
+from core_models.files import atomic_files
 from tests.workbench.app_server import serving
 from tests.workbench.pages.app_pages import charts, open_page, texts
 from workbench import cli
@@ -71,8 +71,8 @@ def test_beneath_them_the_interpreter_refuses_every_write_below_the_runs(shown, 
     some = next(path for path in shown.rglob("config.yaml"))
     before = _state(shown)
     changes = (
-        lambda: whole_files.write_whole(shown / "a", "x"),
-        lambda: whole_files.write_whole(tmp_path / "link" / "a", "x"),
+        lambda: atomic_files.write_whole(shown / "a", "x"),
+        lambda: atomic_files.write_whole(tmp_path / "link" / "a", "x"),
         lambda: write_arrays(shown / "a.npz"),
         lambda: some.open("a"),
         lambda: os.open(os.fsencode(some), os.O_WRONLY),

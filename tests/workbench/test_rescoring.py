@@ -67,7 +67,7 @@ def test_the_searchs_choice_has_the_runs_own_score(scored):
 
 
 def test_the_figure_is_the_curve_and_the_choices(scored):
-    from analyses.rescoring import curve, tuned
+    from analyses.reranking import curve, tuned
 
     options = {"weights": "past=0.5,length=0.2", "part": "future", "dev": "dev"}
     figure = draw("rescoring", Request((scored,), "test", options=options))

@@ -10,9 +10,9 @@ import torch
 import core_models
 from analyses import routing as measure
 from core_models.checkpoint import read_tensors
-from core_models.routing import em_routing
+from core_models.routing.algorithms import em_routing
+from core_models.training.initial_weights import untrained
 from core_models.translator import Translator
-from core_models.untrained import untrained
 from workbench.evaluation.translate import trace_test
 from workbench.experiments.train import new_run, train
 from workbench.figures.drawing import draw

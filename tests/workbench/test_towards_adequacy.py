@@ -72,7 +72,7 @@ def test_a_trained_run_is_trained_on_towards_coverage_and_can_be_interrupted(roo
     aligner, origin = adequacy.aligner_of([run], "test", kept)
     assert origin == f"read from {kept.name}"
 
-    from core_models.text.binary import Prepared
+    from core_models.text.prepared import Prepared
 
     prepared = Prepared.open(root / "tiny" / "data")
     text = prepared.split("train")

@@ -1,7 +1,7 @@
 """What other packages add to the workbench: their pages, and a list of all that they bring.
 
-Mechanisms and systems join in `core_models.systems`, figures and analyses in `workbench.figures`; this asks them.
-Imports torch only where a package brings a mechanism or a system.
+Mechanisms and systems join in `core_models.system_catalogue`, figures and analyses in `workbench.figures`; this asks
+them. Imports torch only where a package brings a mechanism or a system.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def plugged_in() -> list[Plugged]:
     table_registry.analyses()
     pages()
     if any(point.group in (f"{GROUP}.mechanisms", f"{GROUP}.systems") for point in installed()):
-        from core_models import systems
+        from core_models import system_catalogue
 
-        systems.plugged_in()
+        system_catalogue.plugged_in()
     return joined()

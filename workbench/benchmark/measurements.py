@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analyses.efficiency import SPEEDS
-from core_models.whole_files import write_whole
+from core_models.files.atomic_files import write_whole
 from workbench.store.runs import RunError
 from workbench.store.translations import read_records
 

@@ -20,7 +20,7 @@ from workbench.cli.terminal import say
 if TYPE_CHECKING:
     import torch
 
-    from core_models.assembly import System
+    from core_models.system import System
     from core_models.text.batches import Batch
 
 Row = dict[str, Any]
@@ -73,7 +73,7 @@ def finite_steps(system: System, shape: Shape, precision: str) -> Row:
     """
     import torch
 
-    from core_models.training.objective import Objective
+    from core_models.training.loss_module import Objective
 
     objective = Objective(system.train(), shape.label_smoothing)
     optimizer = torch.optim.AdamW(system.parameters(), lr=3e-4)
@@ -108,7 +108,7 @@ def measure(task: Task, shape: Shape, device: str) -> Row:
     """The row of a task; what went wrong, out of memory for one, is its `problem`."""
     import torch
 
-    from core_models.building import build
+    from core_models.system_builder import build
     from workbench.benchmark.speed import measure_decoding, measure_training
 
     torch.manual_seed(1)
@@ -137,7 +137,7 @@ def measured(tasks: Iterable[Task], shape: Shape, device: str, csv: Path) -> Ite
     """The row of every task, and whether it had been kept; each is in the file before it is handed out."""
     import pandas as pd
 
-    from core_models.whole_files import write_whole
+    from core_models.files.atomic_files import write_whole
 
     rows: list[Row] = []
     if csv.exists():
@@ -168,7 +168,7 @@ def main(
 ) -> None:
     """Measure each system at each size in each precision, one after the other in this process."""
     from core_models.devices import check_device
-    from core_models.systems import catalogue
+    from core_models.system_catalogue import catalogue
 
     check_device(device)
     shape = replace(SHAPES.get(preset, Shape()), vocabulary=vocabulary, steps=steps, sentences=sentences)

@@ -14,7 +14,7 @@ from workbench.benchmark.workload import Shape
 class Profile(NamedTuple):
     """operators: a row an operator: work (training, decoding), operator, share (of the time in operators themselves),
     calls; recurrence: the share of training in steps that wait for each other, their backward passes included (weights'
-    gradients are made after them: `core_models.late_products`)."""
+    gradients are made after them: `core_models.layers.deferred_linear`)."""
 
     operators: list[dict[str, Any]]
     recurrence: float
@@ -26,7 +26,7 @@ def profile(
     """Operators with less than the share `fewest` are one row, "others". Warm-up steps are in it: take one with few."""
     import torch
 
-    from core_models.building import build
+    from core_models.system_builder import build
 
     if threads:
         torch.set_num_threads(threads)
@@ -89,8 +89,8 @@ def _shares(events: Sequence[_Event], fewest: float) -> list[dict[str, Any]]:
 
 def _recurrent(events: Sequence[_Event]) -> float:
     """The share of what is called within a recurrence, or is the backward call of that."""
-    from core_models.backbones.recurrent import RECURRENCE
-    from core_models.late_products import LATE
+    from core_models.layers.deferred_linear import LATE
+    from core_models.layers.recurrent import RECURRENCE
 
     def within(marked: set[int]) -> set[int]:
         return {place for place, one in enumerate(events) if place in marked or not marked.isdisjoint(one.around)}

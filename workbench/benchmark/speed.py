@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.benchmark.workload import FIRST_WORD, Shape, decoding_batches, training_pairs
 
 if TYPE_CHECKING:
-    from core_models.assembly import System
+    from core_models.system import System
     from core_models.text.batches import Batch
 
 
@@ -44,7 +44,7 @@ def measure_training(system: System, shape: Shape, precision: str = "float32") -
     """Target tokens and sentences a second of the median training step (forward, backward, clipping, fused AdamW)."""
     import torch
 
-    from core_models.training.objective import Objective
+    from core_models.training.loss_module import Objective
 
     device = system.device
     objective = Objective(system.train(), shape.label_smoothing)
@@ -78,7 +78,7 @@ def measure_decoding(
     import torch
 
     from core_models.config import SearchConfig
-    from core_models.search import beam_search
+    from core_models.decoding import beam_search
 
     config = SearchConfig(beam=shape.beam, length_penalty=1.0, penalty="power", max_length=shape.forced_length)
     endless = _Endless(system.eval())
@@ -118,7 +118,7 @@ def multiply_adds(name: str, shape: Shape) -> dict[str, float]:
     """Multiply-adds of matrix products per target token: in a training step, and in decoding (the encoder included)."""
     import torch
 
-    from core_models.building import build
+    from core_models.system_builder import build
 
     system = build(name, shape.vocabulary)
     pairs = [pair for _, pair in zip(range(4), training_pairs(shape), strict=False)]
@@ -182,8 +182,8 @@ def measure(
     """
     import torch
 
-    from core_models.building import build, parameters
-    from core_models.int8 import quantised
+    from core_models.decoding.quantization import quantised
+    from core_models.system_builder import build, parameters
 
     if threads:
         torch.set_num_threads(threads)

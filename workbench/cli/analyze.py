@@ -21,7 +21,7 @@ def analyse(
     settings: Settings = None,
 ) -> None:
     """Compute an analysis of runs and write its table as CSV."""
-    from core_models.whole_files import write_whole
+    from core_models.files.atomic_files import write_whole
     from workbench.export.csv_cells import csv_text
     from workbench.figures import table_registry
     from workbench.figures.request import Request

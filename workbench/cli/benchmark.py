@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core_models.whole_files import write_whole
+from core_models.files.atomic_files import write_whole
 from workbench.cli.shared import Device, RunPath, app, need_folder, print_table, refuse
 from workbench.cli.terminal import say
 
@@ -159,8 +159,8 @@ def _table(planned: Planned, found: Measurements) -> pd.DataFrame:
 
 def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device: str) -> None:
     """Refuses what cannot be measured, before anything is."""
-    from core_models.descriptions import describe
     from core_models.devices import check_device
+    from core_models.system_spec import describe
     from workbench.benchmark.workload import SHAPES
 
     if preset not in SHAPES:
@@ -235,7 +235,7 @@ def bench_run(
     """Translate a test set with a trained Transformer and with the same weights in CTranslate2: time and BLEU."""
     import pandas as pd
 
-    from core_models.whole_files import write_whole
+    from core_models.files.atomic_files import write_whole
     from workbench.benchmark.end_to_end import measure_trained
     from workbench.export.csv_cells import csv_text
     from workbench.store.runs import open_run

@@ -62,7 +62,7 @@ def data_prepare(
     seed: Seed = 1,
 ) -> None:
     """Train a SentencePiece vocabulary and binarise parallel text; `.docids` beside a source file are taken along."""
-    from core_models.text.binary import prepare
+    from core_models.text.prepared import prepare
 
     tests = {}
     for one in test or []:
@@ -110,7 +110,7 @@ def data_import(
     ] = None,
 ) -> None:
     """Write a test set of sacreBLEU or a translation set of Hugging Face `datasets` as plain parallel text."""
-    from core_models.file_marks import replacing_files
+    from core_models.files.file_marks import replacing_files
     from core_models.text.imports import import_huggingface, import_sacrebleu
     from core_models.text.parallel import write_lines
 

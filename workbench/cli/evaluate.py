@@ -191,8 +191,8 @@ def systems(
     sizes: Annotated[bool, typer.Option(help="Also count parameters (a vocabulary of 8,000 pieces)")] = False,
 ) -> None:
     """List the catalogue; change any of them as NAME:key=value,key=value, join their mechanisms as NAME+NAME."""
-    from core_models.building import build, parameters
-    from core_models.systems import SYSTEMS, catalogue
+    from core_models.system_builder import build, parameters
+    from core_models.system_catalogue import SYSTEMS, catalogue
 
     rows = []
     for name in catalogue():

@@ -56,7 +56,7 @@ def rating_export(
     root: RunsRoot = Path("runs"),
 ) -> None:
     """Write the ratings with the names of systems, or with --form what a rater has to fill in."""
-    from core_models.whole_files import write_whole
+    from core_models.files.atomic_files import write_whole
     from workbench.export.csv_cells import csv_text
     from workbench.views.human_evaluation.study import open_study
     from workbench.views.human_evaluation.tables import export

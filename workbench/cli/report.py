@@ -57,7 +57,7 @@ def report(
 
     The figures are those of --basket, else scores, length buckets, training curves and the beam trees of one sentence.
     """
-    from core_models.whole_files import write_whole
+    from core_models.files.atomic_files import write_whole
     from workbench.export import report as reports
     from workbench.figures.request import Request
     from workbench.store.runs import open_runs

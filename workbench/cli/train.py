@@ -130,8 +130,8 @@ def average(
 
     from core_models.checkpoint import average as average_checkpoints
     from core_models.config import WEIGHTS
+    from core_models.files.atomic_files import replacing
     from core_models.training.progress import is_step
-    from core_models.whole_files import replacing
 
     if last < 1:
         refuse(f"--last {last}: at least one checkpoint makes an average")

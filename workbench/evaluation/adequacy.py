@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.aligner import Aligner
-    from core_models.training.reinforcement import Reward
+    from core_models.training.reinforce import Reward
 
 FOLDER = "aligners"  # beside the runs
 TOWARDS = ("first", "union")  # of several references: the first alone, or what any of them covers
@@ -78,7 +78,7 @@ def _training_text(runs: Sequence[Run], test: str) -> _Text:
     for run in runs:
         with contextlib.suppress(RunError):
             return _prepared_text(run)
-    from analyses.lines import digest
+    from analyses.text_checks import digest
 
     opened = {run.name: run.translations(test) for run in runs}
     towards = references(opened)

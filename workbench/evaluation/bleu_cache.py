@@ -15,8 +15,8 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from core_models.run_files import RECORD, read_json
-from core_models.whole_files import write_whole
+from core_models.files.atomic_files import write_whole
+from core_models.files.run_files import RECORD, read_json
 from workbench.store.file_digests import stamp_of
 from workbench.store.runs import Run
 

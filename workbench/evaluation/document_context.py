@@ -76,7 +76,7 @@ def reach_of(run: Run) -> tuple[int, int]:
     """How many sentences before one a run reads at most, and how many after; none where it reads no context."""
     from core_models.mechanisms.document_context import ContextOptions
     from core_models.settings import parse
-    from core_models.systems import MECHANISMS
+    from core_models.system_catalogue import MECHANISMS
 
     found = [parse(MECHANISMS[kind].Options, options, where=kind) for kind, options in readers(run).items()]
     uses = [one.use() for one in found if isinstance(one, ContextOptions)]

@@ -193,7 +193,7 @@ def _check_length(run: Run, side: str, tokens: int) -> None:
 
 def layers_and_heads(runs: Sequence[Run], attention: str) -> tuple[int, int]:
     """The layers and heads of an attention, by the name of its array, that all runs have that have it; else none."""
-    from core_models.building import BACKBONES
+    from core_models.system_builder import BACKBONES
 
     models = [run.config.model for run in runs]
     maps = [BACKBONES[model.backbone].attention_maps(model) for model in models]

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from core_models.run_files import RESULT, read_json
-from core_models.whole_files import write_whole
+from core_models.files.atomic_files import write_whole
+from core_models.files.run_files import RESULT, read_json
 from workbench.evaluation.document_context import readers
 from workbench.store.runs import Run
 
@@ -50,14 +50,14 @@ def paths(run: Run, test: str) -> list[Path]:
 def digests(run: Run, test: str, kind: str) -> dict[str, str]:
     """What a result is of: adequacy and counterparts of translations; an alignment error, a probe of weights and forced
     references, in their documents where the run reads these."""
-    from analyses import lines
+    from analyses import text_checks
 
     found = run.translations(test)
     texts = [found.test_set.sources, *found.test_set.all_references]
     if kind in (ADEQUACY, COUNTERPARTS):
-        return {"texts": lines.digest(*texts, found.hypotheses)}
+        return {"texts": text_checks.digest(*texts, found.hypotheses)}
     documents = [found.test_set.documents] if found.test_set.documents is not None and readers(run) else []
-    return {"texts": lines.digest(*texts, *documents), "weights": run.digest}
+    return {"texts": text_checks.digest(*texts, *documents), "weights": run.digest}
 
 
 def _path(run: Run, test: str, kind: str) -> Path:

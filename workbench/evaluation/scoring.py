@@ -71,8 +71,8 @@ def statistics_of_all(
     counting: Counting = Counting(),
 ) -> dict[str, Statistics]:
     """`statistics` of every run; those not yet in a run's cache are extracted together, in so many processes."""
-    from analyses.kept_statistics import cached_extract_all
     from analyses.scores import preset
+    from analyses.statistics_cache import cached_extract_all
 
     counted = runs if metric == "bleu" and counting == Counting() else ()
     stamps = [bleu_cache.stamp(run, opened[run.name].test) for run in counted]  # before the texts are read

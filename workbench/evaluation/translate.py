@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core_models.whole_folders import others, refuse_foreign, replacing_folder
+from core_models.files.atomic_folders import others, refuse_foreign, replacing_folder
 from workbench.evaluation.distributed import over_ranks, own_device, wait
 from workbench.evaluation.document_context import beside
 from workbench.store.runs import Run, RunError
@@ -17,7 +17,7 @@ from workbench.store.translation_writer import foreign_to_translations, write_tr
 from workbench.store.translations import TestSet, Translations
 
 if TYPE_CHECKING:
-    from core_models.reading import Texts
+    from core_models.decoding.inputs import Texts
     from core_models.traces import Trace
     from core_models.translator import Translation, Translator
 
@@ -26,8 +26,8 @@ Step = Callable[[int, int], None]  # (sentences done, sentences in all)
 
 def prepared_of(run: Run) -> Any:
     """The prepared data that a run was trained on; raises RunError where the folder has gone."""
-    from core_models.text.binary import Prepared
     from core_models.text.parallel import TextError
+    from core_models.text.prepared import Prepared
 
     try:
         return Prepared.open(run.config.data_folder(run.folder))

@@ -32,7 +32,7 @@ def unseen_of(run: Run, side: str, lines: Sequence[str]) -> float:
 def _counted(folder: Path, side: str, tokenize: str, lowercase: bool) -> Mapping[str, int]:
     from analyses.tokenization import tokenised
     from analyses.words import frequencies
-    from core_models.text.binary import Prepared
+    from core_models.text.prepared import Prepared
 
     train = Prepared.open(folder).split("train")
     line = train.source_text if side == "source" else train.target_text

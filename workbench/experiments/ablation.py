@@ -43,7 +43,7 @@ def settings_of(model: ModelConfig, training: Settings | None = None, resolved: 
 
     resolved: an option that is not set has the value that stands in for it.
     """
-    from core_models.systems import MECHANISMS, plugged_in
+    from core_models.system_catalogue import MECHANISMS, plugged_in
 
     plugged_in()
     found = {**(training or {}), **{key: value for key, value in model.model_dump().items() if key != "mechanisms"}}
@@ -58,7 +58,7 @@ def settings_of(model: ModelConfig, training: Settings | None = None, resolved: 
 
 def of_description(system: str, training: Settings | None = None, resolved: bool = True) -> dict[str, Any]:
     """The settings of a system of the catalogue, NAME or NAME:key=value,…; raises ConfigError."""
-    from core_models.descriptions import describe
+    from core_models.system_spec import describe
 
     return settings_of(describe(system), training, resolved)
 
@@ -122,7 +122,7 @@ def _labels(groups: Sequence[Settings]) -> list[str]:
 
 
 def _called(own: Settings) -> str:
-    from core_models.systems import SYSTEMS
+    from core_models.system_catalogue import SYSTEMS
 
     kinds = list(own["mechanisms"])
     entries = {name: entry.model.get("mechanisms", ()) for name, entry in SYSTEMS.items()}

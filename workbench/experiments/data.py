@@ -32,8 +32,8 @@ def prepare_data(experiment: Experiment, root: Path, files: Path | None, say: Sa
 
 
 def _is_prepared(folder: Path) -> bool:
-    from core_models.text.binary import Prepared
     from core_models.text.parallel import TextError
+    from core_models.text.prepared import Prepared
 
     try:
         Prepared.open(folder)
@@ -43,8 +43,8 @@ def _is_prepared(folder: Path) -> bool:
 
 
 def _prepare_files(folder: Path, data: DataFiles, files: Path) -> None:
-    from core_models.text.binary import prepare
     from core_models.text.parallel import read_parallel
+    from core_models.text.prepared import prepare
 
     def read(pair: Pair | None, name: str) -> Any:
         assert pair is not None  # the grid was checked
@@ -62,8 +62,8 @@ def _prepare_files(folder: Path, data: DataFiles, files: Path) -> None:
 def _prepare_controlled(folder: Path, data: DataFiles, say: Say) -> None:
     """Write a controlled corpus, beside the folder, and its prepared form; say what its oracles reach."""
     from core_models.text import controlled
-    from core_models.text.binary import prepare
     from core_models.text.parallel import read_parallel
+    from core_models.text.prepared import prepare
 
     assert data.controlled is not None
     say("Writing the controlled corpus: English to German-like, its truth known")

@@ -51,7 +51,7 @@ def first_pass(description: str) -> str | None:
     None for one that trains from scratch. Raises ConfigError for what is no description.
     """
     from core_models.config import ModelConfig
-    from core_models.descriptions import describe, parts_of
+    from core_models.system_spec import describe, parts_of
 
     if not any(SECOND_PASS in mechanism for mechanism in describe(description).mechanisms):
         return None
@@ -67,8 +67,8 @@ def by_recipe(description: str, file: Path | None = None) -> str:
     file: another grid that is named demo. Raises ConfigError for what cannot be built.
     """
     import core_models
-    from core_models.descriptions import parts_of
     from core_models.settings import settings_in
+    from core_models.system_spec import parts_of
     from workbench.experiments.grid import read_experiment
 
     demo = read_experiment(file or grid_file())

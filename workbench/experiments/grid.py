@@ -238,8 +238,8 @@ def _same_model(config: RunConfig, system: str) -> bool:
     """Is a run what a system's description would build today? Names are compared first: describing it takes torch."""
     if config.system == system:
         return True
-    from core_models.descriptions import describe
-    from core_models.systems import MECHANISMS
+    from core_models.system_catalogue import MECHANISMS
+    from core_models.system_spec import describe
 
     def whole(model: ModelConfig) -> dict[str, Any]:  # options that are not written down have their defaults
         named = [item for entry in model.mechanisms for item in entry.items()]

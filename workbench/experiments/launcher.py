@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core_models.files.run_files import open_to_write
 from core_models.resources import processors
-from core_models.run_files import open_to_write
 from workbench.experiments.data import Say, prepare_data
 from workbench.experiments.grid import Cell, cells, read_experiment
 from workbench.experiments.runner import check_systems, run_experiment

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from core_models.whole_files import replacing, write_whole
+from core_models.files.atomic_files import replacing, write_whole
 
 STATES = ("done", "failed", "cut off", "not begun")
 LEAST_SECONDS = 20.0  # with less than this left, no part is begun

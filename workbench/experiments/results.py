@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core_models.file_marks import replacing_files
+from core_models.files.file_marks import replacing_files
 from core_models.settings import nearest
 from workbench.experiments.grid import Cell, Experiment, cells
 from workbench.export.csv_cells import csv_text

@@ -53,7 +53,7 @@ def _translate(cell: Cell, run: Run, device: str) -> None:
 
 def check_systems(experiment: Experiment) -> None:
     """Refuse an unknown system now, not after hours of training the others."""
-    from core_models.descriptions import describe
+    from core_models.system_spec import describe
 
     for system in experiment.systems.values():
         describe(system)

@@ -34,11 +34,11 @@ def new_run(
 
     model: fields that replace those of the catalogue's configuration.
     """
-    from core_models.building import build
     from core_models.checkpoint import begin_run, initialise_from
     from core_models.config import ModelConfig
-    from core_models.descriptions import describe
-    from core_models.text.binary import Prepared
+    from core_models.system_builder import build
+    from core_models.system_spec import describe
+    from core_models.text.prepared import Prepared
 
     if (folder / "config.yaml").is_file():
         raise RunError(

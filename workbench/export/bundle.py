@@ -15,10 +15,10 @@ from pathlib import Path
 from textwrap import indent
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from core_models.file_marks import is_marked, mark, unmarked
-from core_models.run_files import RESULT, read_json
-from core_models.whole_files import replacing, write_whole
-from core_models.whole_folders import others, refuse_foreign, replacing_folder
+from core_models.files.atomic_files import replacing, write_whole
+from core_models.files.atomic_folders import others, refuse_foreign, replacing_folder
+from core_models.files.file_marks import is_marked, mark, unmarked
+from core_models.files.run_files import RESULT, read_json
 from workbench.export import collection, files
 from workbench.export.tex import document
 from workbench.figures.from_spec import Drawn

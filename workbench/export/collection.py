@@ -17,10 +17,10 @@ from typing import Any
 
 from filelock import FileLock
 
-from core_models.file_marks import mended
-from core_models.run_files import RESULT, read_json
+from core_models.files.atomic_files import write_whole
+from core_models.files.file_marks import mended
+from core_models.files.run_files import RESULT, read_json
 from core_models.settings import ConfigError, parse
-from core_models.whole_files import write_whole
 from workbench.figures.spec import Recipe
 from workbench.store import read_only
 from workbench.store.runs import RunError

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core_models.config import ModelConfig, SearchConfig
+from core_models.files.atomic_folders import anything, mend, replacing_folder
 from core_models.settings import nearest
-from core_models.whole_folders import anything, mend, replacing_folder
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:

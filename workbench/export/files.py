@@ -13,10 +13,10 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from core_models.file_marks import digest, is_marked, mark, unmarked
-from core_models.run_files import RESULT, read_json
-from core_models.whole_files import write_whole
-from core_models.whole_folders import others, refuse_foreign, replacing_folder
+from core_models.files.atomic_files import write_whole
+from core_models.files.atomic_folders import others, refuse_foreign, replacing_folder
+from core_models.files.file_marks import digest, is_marked, mark, unmarked
+from core_models.files.run_files import RESULT, read_json
 from workbench.export import figure_json
 from workbench.export.csv_cells import csv_text
 from workbench.export.tex import remarks, tex_text

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core_models.file_marks import mended
-from core_models.run_files import RESULT, parse_json, read_json
+from core_models.files.file_marks import mended
+from core_models.files.run_files import RESULT, parse_json, read_json
 from core_models.settings import ConfigError, Section, parse
 from workbench.export.files import table_digest, versions
 from workbench.figures import from_spec as recipes

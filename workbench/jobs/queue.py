@@ -26,8 +26,8 @@ from pathlib import Path
 from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from core_models.files.atomic_files import write_whole
 from core_models.resources import allocator_settings
-from core_models.whole_files import write_whole
 from workbench.jobs import allowed_commands, processes, safe_path, state_folder
 from workbench.jobs.processes import Shell
 from workbench.store import read_only

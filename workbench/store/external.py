@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from core_models.config import CONFIG
+from core_models.files.atomic_folders import anything, mend, refuse_foreign, replacing_folder
 from core_models.settings import write_yaml
 from core_models.text.parallel import read_parallel
-from core_models.whole_folders import anything, mend, refuse_foreign, replacing_folder
 from workbench.store.runs import OutsideConfig, Run, RunError, open_run
 from workbench.store.translation_writer import foreign_to_translations, write_hypotheses
 from workbench.store.translations import TestSet

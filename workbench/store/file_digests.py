@@ -9,7 +9,7 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
-from core_models.run_files import TENSORS, open_file
+from core_models.files.run_files import TENSORS, open_file
 
 
 def stamp_of(path: Path) -> list[int]:

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import NamedTuple
 
-from core_models.run_files import LINES, read_bytes
+from core_models.files.run_files import LINES, read_bytes
 from core_models.text.parallel import split_lines, stored_lines
 
 MOST_BYTES = 256_000_000  # of text that is kept, each text counted once; its strings take about twice as much

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core_models.config import CONFIG, RunConfig, TrainingConfig, split_reference, weights_path
-from core_models.run_files import LOG, open_file, parse_json
+from core_models.files.atomic_folders import folders_in, is_left_over, mend
+from core_models.files.run_files import LOG, open_file, parse_json
 from core_models.settings import ConfigError
 from core_models.traces import TraceStore
 from core_models.training.events import read_events
-from core_models.whole_folders import folders_in, is_left_over, mend
 from workbench.store.errors import RunError
 from workbench.store.file_digests import digest_of, stamp_of
 from workbench.store.run_configs import OUTSIDE, OutsideConfig, config_of

@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 
 from analyses import segment_annotations
+from core_models.files.atomic_files import write_whole
 from core_models.text.parallel import read_lines, split_lines
-from core_models.whole_files import write_whole
 from workbench.store import read_only
 from workbench.store.errors import RunError
 

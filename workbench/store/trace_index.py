@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from core_models.run_files import RESULT, read_json
+from core_models.files.run_files import RESULT, read_json
 from core_models.traces import TraceError, TraceStore
 from workbench.store.runs import Run, RunError
 

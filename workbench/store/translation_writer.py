@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core_models.run_files import RECORD, read_json
+from core_models.files.atomic_folders import mend, others, remove, replacing_folder
+from core_models.files.run_files import RECORD, read_json
 from core_models.text.parallel import write_lines
-from core_models.whole_folders import mend, others, remove, replacing_folder
 from workbench.store.file_digests import stamp_of
 from workbench.store.runs import Run
 from workbench.store.translations import OUTDATED_TRACES, TestSet, Translations, read_records, reference_file

@@ -18,9 +18,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from core_models.npy import map_array
-from core_models.run_files import LINES, RECORD, TREE, TREES, open_file, parse_json, read_json
-from core_models.whole_folders import mend
+from core_models.files.atomic_folders import mend
+from core_models.files.npy import map_array
+from core_models.files.run_files import LINES, RECORD, TREE, TREES, open_file, parse_json, read_json
 from workbench.store.errors import RunError
 from workbench.store.file_digests import stamp_of
 from workbench.store.line_cache import lines_of

@@ -11,7 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from core_models.file_marks import is_marked, mark, unmarked
+from core_models.files.atomic_folders import others, replacing_folder
+from core_models.files.file_marks import is_marked, mark, unmarked
 from core_models.resources import data_folder
 from core_models.settings import ConfigError, read_yaml
 from core_models.text.controlled.composer import Composer, Demand
@@ -20,7 +21,6 @@ from core_models.text.controlled.grammar import Grammar
 from core_models.text.controlled.lexicon import Lexicon, Noun, read_lexicon
 from core_models.text.controlled.sentences import SentenceComposer
 from core_models.text.controlled.settings import WINDOW, settings_from
-from core_models.whole_folders import others, replacing_folder
 
 SPLITS = ("train", "dev", "test")
 _COMMAND, _SUFFIXES = "data controlled", ("en", "de", "docids", "truth.jsonl")

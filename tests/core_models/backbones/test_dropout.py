@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from core_models.backbones.attention import attend
-from core_models.backbones.dropout import Dropout, dropout
+from core_models.layers.attention import attend
+from core_models.layers.dropout import Dropout, dropout
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])

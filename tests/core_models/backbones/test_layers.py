@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from core_models.backbones.attention import attend
-from core_models.backbones.recurrent import AdditiveAttention, GatedUnit
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Positions
-from core_models.building import build
 from core_models.config import ModelConfig
+from core_models.layers.attention import attend
+from core_models.layers.recurrent import AdditiveAttention, GatedUnit
 from core_models.settings import ConfigError
+from core_models.system_builder import build
 from core_models.text.batches import collate
 from tests.core_models.laws import WORDS, random_sentences, random_system
 

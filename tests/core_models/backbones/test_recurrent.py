@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from core_models.backbones.recurrent import LongShortTermUnit
 from core_models.backbones.rnnsearch import RNNSearch
-from core_models.building import build
 from core_models.config import ModelConfig
-from core_models.descriptions import describe
+from core_models.layers.recurrent import LongShortTermUnit
 from core_models.settings import ConfigError
+from core_models.system_builder import build
+from core_models.system_spec import describe
 from core_models.text.batches import collate
 from tests.core_models.laws import WORDS, exact, random_sentences, random_system
 

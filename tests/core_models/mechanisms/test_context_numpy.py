@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from core_models.context_states import context_states
-from core_models.mechanisms.base import ContextStates, Own, Place, View
+from core_models.interface.mechanism import ContextStates, Own, Place, View
 from core_models.text.batches import collate
 from core_models.text.documents import before
 from core_models.text.vocabulary import EOS

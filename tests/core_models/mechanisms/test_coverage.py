@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.mechanisms.coverage import accumulated
 from core_models.settings import ConfigError
+from core_models.system_builder import build
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, EOS
 from core_models.traces import TraceWriter

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.mechanisms.capsule_regularisation import CapsuleRegularisation
 from core_models.settings import ConfigError
-from core_models.systems import catalogue
+from core_models.system_builder import build
+from core_models.system_catalogue import catalogue
 from core_models.text.batches import Context, collate, context_lengths
 from core_models.traces import TraceWriter
 from tests.core_models.laws import (

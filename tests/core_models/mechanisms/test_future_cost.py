@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from core_models.building import build, parameters
-from core_models.descriptions import describe
-from core_models.mechanisms.base import Own, Prediction
+from core_models.interface.mechanism import Own, Prediction
+from core_models.losses.prediction_losses import prediction_losses
 from core_models.mechanisms.future_cost import FutureCost, FutureCostOptions
-from core_models.objectives import prediction_losses
+from core_models.system_builder import build, parameters
+from core_models.system_spec import describe
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, EOS
 from core_models.traces import TraceWriter

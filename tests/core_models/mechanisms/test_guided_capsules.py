@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.mechanisms.guided_contents import attended, classified
 from core_models.settings import ConfigError
+from core_models.system_builder import build
 from core_models.text.batches import collate
 from core_models.traces import TraceWriter
 from tests.core_models.laws import WORDS, exact, log_probs, random_sentences, random_system, training_terms

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core_models.building import build
+from core_models.system_builder import build
 from core_models.text.batches import collate
 from tests.core_models.laws import WORDS, exact, random_sentences, random_system
 

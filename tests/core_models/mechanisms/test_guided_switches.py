@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.mechanisms.guided_contents import UniformContents
+from core_models.system_builder import build
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, PAD
 from tests.core_models.laws import WORDS, exact, log_probs, random_sentences, random_system, training_terms

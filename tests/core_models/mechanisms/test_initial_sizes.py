@@ -15,15 +15,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from core_models.assembly import System
-from core_models.backbones.recurrent import GatedUnit, LongShortTermUnit
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Positions
-from core_models.building import build
-from core_models.descriptions import describe
+from core_models.layers.recurrent import GatedUnit, LongShortTermUnit
 from core_models.mechanisms.capsule_regularisation import CapsuleRegularisation
-from core_models.mechanisms.content_losses import ChangeHead
-from core_models.mechanisms.content_units import ContentUnit, SubtractingUnit
 from core_models.mechanisms.future_cost import FutureCost
 from core_models.mechanisms.guided_capsules import Gate, GuidedCapsules
 from core_models.mechanisms.guided_contents import (
@@ -35,8 +30,13 @@ from core_models.mechanisms.guided_contents import (
 )
 from core_models.mechanisms.layer_aggregation import DrawnWeights, WeightedSum
 from core_models.mechanisms.layer_routing import EMRouting, LayerMaps
+from core_models.mechanisms.past_future_heads import ChangeHead
+from core_models.mechanisms.past_future_units import ContentUnit, SubtractingUnit
 from core_models.mechanisms.query_capsules import QueryCapsules
-from core_models.systems import SYSTEMS
+from core_models.system import System
+from core_models.system_builder import build
+from core_models.system_catalogue import SYSTEMS
+from core_models.system_spec import describe
 
 SIZES = "width=64,feed_forward=160,encoder_layers=2,decoder_layers=3,heads=4"
 RECURRENT = f"{SIZES},embedding=48"

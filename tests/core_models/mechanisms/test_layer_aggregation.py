@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.mechanisms.layer_aggregation import DrawnWeights, WeightedSum
 from core_models.mechanisms.layer_routing import CapsuleVotes, LayerMaps, RoutingOptions
-from core_models.routing import dynamic_routing, squash
+from core_models.routing.algorithms import dynamic_routing, squash
 from core_models.settings import ConfigError
+from core_models.system_builder import build
 from core_models.text.batches import collate
 from core_models.traces import TraceWriter
 from tests.core_models.laws import random_sentences, random_system

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from core_models.building import build
-from core_models.routing import schedule
+from core_models.routing.algorithms import schedule
+from core_models.system_builder import build
 from core_models.text.batches import collate
 from tests.core_models.laws import (
     assert_finite_gradients,

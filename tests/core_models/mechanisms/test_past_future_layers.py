@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 import torch
 
-from core_models import lens
-from core_models.assembly import mixed_distributions
-from core_models.backbones.recurrent import GatedUnit
-from core_models.building import build, parameters
 from core_models.checkpoint import initialise_from, write_weights
 from core_models.config import WEIGHTS
-from core_models.descriptions import describe
-from core_models.late_products import images
-from core_models.mechanisms.base import Prediction
-from core_models.mechanisms.content_losses import ChangeHead
-from core_models.mechanisms.content_units import InsideMinusUnit, OutsideMinusUnit, PlainUnit
-from core_models.objectives import prediction_losses
-from core_models.search import mixture
+from core_models.decoding import mixture
+from core_models.inspection import logit_lens
+from core_models.interface.mechanism import Prediction
+from core_models.layers.deferred_linear import images
+from core_models.layers.recurrent import GatedUnit
+from core_models.losses.prediction_losses import prediction_losses
+from core_models.mechanisms.past_future_heads import ChangeHead
+from core_models.mechanisms.past_future_units import InsideMinusUnit, OutsideMinusUnit, PlainUnit
 from core_models.settings import ConfigError
+from core_models.system import mixed_distributions
+from core_models.system_builder import build, parameters
+from core_models.system_spec import describe
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, EOS
 from core_models.traces import TraceWriter
@@ -360,7 +360,7 @@ def test_measures_are_those_of_the_mean_and_each_loss_ranks_the_right_word():
     batch, writer = collate([source], [target]), TraceWriter(["*"])
     with torch.no_grad():
         forced = system(system.encode(batch), batch.target_in, batch.target_mask, TraceWriter(["none"]))
-        lens.record(system, forced, batch.target, writer)
+        logit_lens.record(system, forced, batch.target, writer)
     trace = {name: array.values for name, array in writer.sentences({"source": [5], "target": [6]})[0].items()}
     mean = np.mean([np.exp(expected[key]) for key in ("decoder", "past", "future")], axis=0)
     np.testing.assert_allclose(trace["entropy"], -(mean * np.log(mean)).sum(1), rtol=1e-5)

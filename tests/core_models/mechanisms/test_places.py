@@ -7,11 +7,11 @@ import torch
 
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Transformer
-from core_models.building import build
 from core_models.config import ModelConfig
-from core_models.mechanisms.base import Place
+from core_models.interface.mechanism import Place
 from core_models.settings import ConfigError
-from core_models.systems import MECHANISMS
+from core_models.system_builder import build
+from core_models.system_catalogue import MECHANISMS
 from core_models.text.batches import collate
 from core_models.traces import TraceWriter
 from tests.core_models.laws import (

@@ -12,11 +12,11 @@ from functools import cache
 import pytest
 import torch
 
-from core_models.assembly import System
-from core_models.building import build
 from core_models.config import ModelConfig
-from core_models.descriptions import describe
-from core_models.systems import catalogue
+from core_models.system import System
+from core_models.system_builder import build
+from core_models.system_catalogue import catalogue
+from core_models.system_spec import describe
 from tests.core_models.laws import awkward_batch, backward, batch_of, random_sentences
 
 WORDS = 200

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from core_models.text import arrays
-from core_models.text.arrays import SIDES, BinaryText, SideWriter
+from core_models.text import mmap_arrays
+from core_models.text.mmap_arrays import SIDES, BinaryText, SideWriter
 
 SENTENCES = [[5, 6, 65_535], [7], [8, 9], [10, 11, 12, 13]]
 LINES = ["Straße", "ein Haus", "", "naïve 我"]
@@ -22,7 +22,7 @@ def text(tmp_path):
 
 @pytest.mark.parametrize("mapped_bytes", [0, 1 << 26], ids=["read", "mapped"])
 def test_any_sentence_in_any_order_is_the_one_that_was_written(text, mapped_bytes, monkeypatch):
-    monkeypatch.setattr(arrays, "_MAPPED_BYTES", mapped_bytes)
+    monkeypatch.setattr(mmap_arrays, "_MAPPED_BYTES", mapped_bytes)
     for i in (3, 0, 2, 1, 3):
         assert text.source(i).tolist() == text.target(np.int64(i)).tolist() == SENTENCES[i]
         assert text.source_text(i) == text.target_text(np.int64(i)) == LINES[i]

@@ -11,11 +11,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core_models.text.batch_plan import BatchPlan
 from core_models.text.batches import BatchLoader, collate
-from core_models.text.binary import prepare
 from core_models.text.documents import ContextUse
 from core_models.text.parallel import ParallelText, TextError, read_parallel
-from core_models.text.plan import BatchPlan
+from core_models.text.prepared import prepare
 from core_models.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=120)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core_models.text import binary
-from core_models.text.binary import Prepared, prepare
+from core_models.files.atomic_folders import FolderError
+from core_models.text import prepared as prepared_text
 from core_models.text.parallel import ParallelText, TextError, write_lines
-from core_models.whole_folders import FolderError
+from core_models.text.prepared import Prepared, prepare
 
 WORDS = ["Haus", "Baum", "Straße", "Katze", "läuft", "sieht", "grüne", "alte", "der", "die"]
 
@@ -103,7 +103,7 @@ def test_a_preparation_that_fails_loses_nothing_and_leaves_nothing(tmp_path, mon
 
     def fail():
         with monkeypatch.context() as patch:
-            patch.setattr(binary, "_write_test", interrupt)
+            patch.setattr(prepared_text, "_write_test", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 prepare(tmp_path / "data", TRAIN, TEST, pieces=40)
         with pytest.raises(TextError, match="the text holds only"):
@@ -189,7 +189,7 @@ def test_opening_reads_the_manifest_only(tmp_path):
     folder = prepare(tmp_path, TRAIN, DEV, pieces=40).folder
     np.save(folder / "train" / "source.tokens.npy", np.ones(30_000_000, dtype=np.uint16))
     program = (
-        "import resource, sys; from core_models.text.binary import Prepared\n"
+        "import resource, sys; from core_models.text.prepared import Prepared\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         f"Prepared.open({str(folder)!r}).split('dev').source(1); before = peak()\n"
         f"Prepared.open({str(folder)!r}).split('train').source(1); print(peak() - before)"
@@ -200,7 +200,7 @@ def test_opening_reads_the_manifest_only(tmp_path):
 
 
 def test_a_preparation_says_how_far_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(binary, "_CHUNK", 64)
+    monkeypatch.setattr(prepared_text, "_CHUNK", 64)
     told = []
     prepare(tmp_path / "prepared", TRAIN, DEV, pieces=40, report=lambda *far: told.append(far))
     assert told == [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core_models import resources
-from core_models.file_marks import MARK
+from core_models.files.file_marks import MARK
 from core_models.settings import ConfigError
 from core_models.text.controlled import generate, write
 

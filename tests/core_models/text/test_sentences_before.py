@@ -6,11 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core_models.text.batch_plan import BatchPlan
 from core_models.text.batches import BatchLoader, collate
-from core_models.text.binary import prepare
 from core_models.text.documents import ContextUse, before, joined, runs
 from core_models.text.parallel import ParallelText, TextError
-from core_models.text.plan import BatchPlan
+from core_models.text.prepared import prepare
 from core_models.text.vocabulary import EOS, PAD
 
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=8)

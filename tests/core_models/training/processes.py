@@ -25,8 +25,8 @@ from core_models.training import loop
 from core_models.training.fit import fit
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, TrainingError
-from core_models.training.objective import Objective
-from core_models.training.reinforcement import Reinforcement, Reward
+from core_models.training.loss_module import Objective
+from core_models.training.reinforce import Reinforcement, Reward
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["core_models.training.fit", "torch._dynamo"])  # the optimiser imports the second

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from core_models import load
-from core_models.building import build
 from core_models.checkpoint import read_tensors
 from core_models.config import TrainingConfig
 from core_models.settings import ConfigError, parse
-from core_models.text.binary import prepare
+from core_models.system_builder import build
 from core_models.text.parallel import ParallelText, TextError
+from core_models.text.prepared import prepare
 from core_models.training.fit import fit, freeze
 from tests.core_models.conftest import lay_out_run
 from tests.core_models.training.test_beyond_the_end import ask_for

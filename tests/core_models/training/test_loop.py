@@ -6,19 +6,19 @@ import pytest
 import torch
 from torch.nn.utils import parameters_to_vector
 
-from core_models.building import build
 from core_models.checkpoint import read_tensors
 from core_models.config import read_config
 from core_models.settings import ConfigError
+from core_models.system_builder import build
 from core_models.text.batches import BatchLoader, collate
 from core_models.training import fit as fitting
 from core_models.training import loop
 from core_models.training.events import read_events
 from core_models.training.fit import fit
+from core_models.training.gradient_check import Update
 from core_models.training.loop import TrainingError
 from core_models.training.progress import Progress, latest_state, read_progress
 from core_models.training.state import save_state
-from core_models.training.update import Update
 
 EXACT = "dropout=0,attention_dropout=0"
 

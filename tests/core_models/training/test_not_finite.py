@@ -8,9 +8,9 @@ import torch
 
 from core_models.checkpoint import read_tensors
 from core_models.training.events import read_events
+from core_models.training.gradient_check import Update
 from core_models.training.log import Window
 from core_models.training.progress import read_progress
-from core_models.training.update import Update
 from tests.core_models.training.processes import BrokenLosses, start_ranks
 
 SYSTEM = "transformer:dropout=0,attention_dropout=0"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from core_models.building import build
 from core_models.checkpoint import read_tensors
+from core_models.system_builder import build
 from core_models.text.batches import BatchLoader
 from core_models.text.documents import ContextUse
 from core_models.training.events import read_events

@@ -11,15 +11,15 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from core_models.config import SearchConfig, TrainingConfig
-from core_models.descriptions import describe
-from core_models.search import Hypothesis, beam_search, sample
+from core_models.decoding import Hypothesis, beam_search, sample
 from core_models.settings import ConfigError, parse
+from core_models.system_spec import describe
 from core_models.text.batches import BatchLoader
 from core_models.text.vocabulary import BOS, EOS, PAD, UNK
 from core_models.training.events import read_events
 from core_models.training.fit import fit
 from core_models.training.progress import read_progress
-from core_models.training.reinforcement import GREEDY, Drawn, Reinforcement, log_policy, policy_loss
+from core_models.training.reinforce import GREEDY, Drawn, Reinforcement, log_policy, policy_loss
 from tests.core_models.laws import batch_of, log_probs, random_system
 from tests.core_models.training.processes import DrawsByBatch, start_ranks, train
 from tests.core_models.training.test_loop import EXACT, Interrupted, assert_same_weights, events, interrupt_at

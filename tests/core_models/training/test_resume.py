@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from core_models.building import build
 from core_models.checkpoint import CheckpointError
+from core_models.system_builder import build
 from core_models.training.events import read_events
 from core_models.training.fit import fit
 from core_models.training.progress import Progress, latest_state, read_progress

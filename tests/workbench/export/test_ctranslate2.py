@@ -12,10 +12,10 @@ import torch
 from typer.testing import CliRunner
 
 from core_models import Translator, load
-from core_models.building import build
 from core_models.checkpoint import Trained, write_weights
 from core_models.config import RunConfig
-from core_models.descriptions import describe
+from core_models.system_builder import build
+from core_models.system_spec import describe
 from core_models.text.vocabulary import BOS, PAD
 from workbench import cli
 from workbench.export.ctranslate2 import export_ctranslate2, refuse, specify

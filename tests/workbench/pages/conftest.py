@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core_models.text.binary import Prepared
+from core_models.text.prepared import Prepared
 from tests.workbench.papers.written_runs import written_run
 from workbench.store.runs import Run
 

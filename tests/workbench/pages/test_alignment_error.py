@@ -7,8 +7,8 @@ import pytest
 
 import core_models
 from analyses import alignment, attention
-from core_models.building import build
 from core_models.checkpoint import write_weights
+from core_models.system_builder import build
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, runs_of, traces
 from tests.workbench.papers.written_runs import seeded, written_run
 from workbench import notebook

@@ -1,4 +1,4 @@
-"""Attribution of runs: figures and tables hold what `core_models.attribution` finds for the same pieces; refusals."""
+"""Attribution of runs: figures and tables hold what the model's own attribution finds for the same pieces; refusals."""
 
 import shutil
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core_models
-from core_models.attribution import attribute
+from core_models.inspection.attribution import attribute
 from tests.workbench.pages.app_pages import charts, codes, open_page, runs_of, texts, traces
 from workbench.evaluation import translate
 from workbench.figures.drawing import draw

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import core_models
 from analyses.contrastive import Item, with_contexts
 from analyses.contrastive import majority as contrastive_majority
-from analyses.proportions import wilson
+from analyses.wilson import wilson
 from tests.bad_input.test_fuzzing import bounded, sentences
 from tests.workbench.pages.app_pages import axis_titles, charts, codes, open_page, texts, traces
 from workbench import cli

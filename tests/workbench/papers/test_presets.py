@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from core_models.descriptions import describe
 from core_models.settings import ConfigError
+from core_models.system_spec import describe
 from tests.workbench.papers.written_runs import written_run
 from workbench import cli
 from workbench.evaluation import adequacy

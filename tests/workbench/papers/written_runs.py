@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from core_models.settings import read_yaml, write_yaml
-from core_models.text.binary import Prepared
+from core_models.text.prepared import Prepared
 from workbench.experiments.train import new_run
 from workbench.store.runs import Run, open_run
 from workbench.store.translation_writer import write_hypotheses

@@ -1,7 +1,7 @@
 """A corpus of millions of sentence pairs: opening it, planning an epoch, iterating, seeking.
 
-The files are those of `core_models.text.arrays` with a real index (lengths and offsets) on token files that are holes:
-they have their true size but take no room on the disk. Knows nothing of models.
+The files are those of `core_models.text.mmap_arrays` with a real index (lengths and offsets) on token files that are
+holes: they have their true size but take no room on the disk. Knows nothing of models.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from core_models.resources import allocator_settings
-from core_models.text.arrays import SIDES, BinaryText
 from core_models.text.batches import BatchLoader
+from core_models.text.mmap_arrays import SIDES, BinaryText
 from workbench.benchmark.scale.stages import Stages, measure_apart
 
 _LONGEST = 256  # pieces, the default of `prepare`

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from analyses import buckets, kept_statistics, significance
+from analyses import buckets, significance, statistics_cache
 from workbench.benchmark.scale.stages import Stages, measure_apart
 
 _WORDS = 20_000
@@ -55,9 +55,9 @@ def measure(
         folders = {name: Path(folder) / name for name in written}
         for metric in metrics:
             with stages.stage(f"{metric}: extract statistics"):
-                kept_statistics.cached_extract_all(folders, written, references, metric, processes)
+                statistics_cache.cached_extract_all(folders, written, references, metric, processes)
             with stages.stage(f"{metric}: read them back"):
-                statistics = kept_statistics.cached_extract_all(folders, written, references, metric)
+                statistics = statistics_cache.cached_extract_all(folders, written, references, metric)
             with stages.stage(f"{metric}: intervals, {samples} resamples"):
                 significance.bootstrap_intervals(statistics, samples)
             with stages.stage(f"{metric}: bands in {len(groups)} buckets"):

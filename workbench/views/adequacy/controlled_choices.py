@@ -25,7 +25,7 @@ def choices_table(runs: Sequence[Run], test: str, by: str | None = None) -> pd.D
     """
     import pandas as pd
 
-    from analyses.choices import share_table
+    from analyses.proportion_correct import share_table
 
     tables = []
     for choice, outcomes in _judged(runs, test).items():
@@ -45,7 +45,7 @@ def choices_table(runs: Sequence[Run], test: str, by: str | None = None) -> pd.D
 
 def _judged(runs: Sequence[Run], test: str) -> dict[str, dict[str, pd.DataFrame]]:
     """Of each choice, the outcomes ("right", "wrong", "undecidable") of each system, and of the majority form."""
-    from analyses import commitment, pronouns
+    from analyses import lexical_commitment, pronouns
     from workbench.evaluation.scoring import references
 
     found: dict[str, dict[str, Any]] = {"pronoun": {}, "commitment": {}}
@@ -60,7 +60,7 @@ def _judged(runs: Sequence[Run], test: str) -> dict[str, dict[str, pd.DataFrame]
         known = [{"pronouns": [], "commitments": [], **record} for record in texts.truth]
         try:
             judged = pronouns.outcomes(hypotheses, wanted, known)
-            kept = commitment.outcomes(hypotheses, wanted, known)
+            kept = lexical_commitment.outcomes(hypotheses, wanted, known)
         except ValueError as error:  # references that were edited since
             raise RunError(f"{run.name}, {test}: {error}") from None
         judged["reach"] = judged["distance"].map(str)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from analyses.counterparts import MEASURES
+from analyses.word_coverage import MEASURES
 from workbench.app import frame
 from workbench.app.components import figure_view
 from workbench.evaluation.gold_alignments import has_truth

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.buckets import Buckets
-    from analyses.counterparts import Counted, Forms, ShareStatistics
+    from analyses.word_coverage import Counted, Forms, ShareStatistics
 
 WHOLE = "all lengths"
 _APART = ["delta", "delta_low", "delta_high", "p_value"]
@@ -37,7 +37,7 @@ def _lessons() -> tuple[tuple[str, str, Truth], ...]:
 
 def forms_of(sources: Sequence[str], targets: Sequence[str], known: Sequence[Truth]) -> Forms:
     """What translates what, by the lessons and by a test set's own references."""
-    from analyses.counterparts import Forms
+    from analyses.word_coverage import Forms
 
     forms = Forms()
     for source, target, truth in (*_lessons(), *zip(sources, targets, known, strict=True)):
@@ -47,7 +47,7 @@ def forms_of(sources: Sequence[str], targets: Sequence[str], known: Sequence[Tru
 
 def by_sentence(run: Run, test: str) -> list[Counted]:
     """What became of every sentence in a run's own translation; raises RunError where the test set has no truth."""
-    from analyses.counterparts import counted
+    from analyses.word_coverage import counted
 
     kind = result_cache.COUNTERPARTS
     if (found := result_cache.kept(run, test, kind)) is not None:
@@ -73,15 +73,15 @@ def _record(one: Counted) -> dict[str, Any]:
 
 
 def _read(record: dict[str, Any]) -> Counted:
-    from analyses.counterparts import Counted
+    from analyses.word_coverage import Counted
 
     return Counted(int(record["wanted"]), *(frozenset(map(int, record[name])) for name in _PLACES))
 
 
 def statistics(runs: Sequence[Run], test: str, measure: str) -> dict[str, ShareStatistics]:
-    """The counts of one of `analyses.counterparts.MEASURES`, of every run by its name. Raises RunError, also for runs
+    """The counts of one of `analyses.word_coverage.MEASURES`, of every run by its name. Raises RunError, also for runs
     that translated different versions of the test set."""
-    from analyses.counterparts import MEASURES, shares
+    from analyses.word_coverage import MEASURES, shares
 
     references({run.name: run.translations(test) for run in runs})
     if measure not in MEASURES:
@@ -102,7 +102,7 @@ def exact_table(runs: Sequence[Run], test: str, baseline: str, scheme: str = "sh
     import pandas as pd
 
     from analyses import buckets
-    from analyses.counterparts import MEASURES
+    from analyses.word_coverage import MEASURES
 
     lengths = in_buckets(runs[0], test, scheme)
     whole = buckets.Buckets((), 0 * lengths.numbers, (WHOLE,))
@@ -127,7 +127,7 @@ def over_seeds_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
     import pandas as pd
 
     from analyses import seeds
-    from analyses.counterparts import MEASURES
+    from analyses.word_coverage import MEASURES
 
     tables = []
     for measure in MEASURES:

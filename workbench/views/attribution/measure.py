@@ -18,7 +18,7 @@ from workbench.store.runs import Run, RunError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from core_models.attribution import Attribution
+    from core_models.inspection.attribution import Attribution
     from core_models.text.vocabulary import Vocabulary
 
 METHODS = {
@@ -96,8 +96,8 @@ def _attributed(
     method: str,
     baseline: str,
 ) -> Attribution:
-    from core_models.attribution import attribute
-    from core_models.reading import Reading
+    from core_models.decoding.inputs import Reading
+    from core_models.inspection.attribution import attribute
 
     translator, lock = opened(reference, weights)
     vocabularies = translator.source_vocabulary, translator.target_vocabulary

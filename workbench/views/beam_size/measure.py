@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analyses.lines import digest
-from core_models.run_files import RESULT, read_json
-from core_models.whole_files import write_whole
+from analyses.text_checks import digest
+from core_models.files.atomic_files import write_whole
+from core_models.files.run_files import RESULT, read_json
 from workbench.evaluation.document_context import given, read_before
 from workbench.evaluation.translate import Step
 from workbench.store.runs import Run, RunError

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from analyses.contrastive import Item
-from core_models.run_files import parse_json
+from core_models.files.run_files import parse_json
 from core_models.text.parallel import read_lines
 from workbench.store.runs import Run, RunError
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analyses.contrastive import CONTEXTS, Item, Scored
-from analyses.lines import digest
-from core_models.run_files import RESULT, read_json
-from core_models.whole_files import write_whole
+from analyses.text_checks import digest
+from core_models.files.atomic_files import write_whole
+from core_models.files.run_files import RESULT, read_json
 from workbench.evaluation.document_context import own_outputs, readers, reads_after
 from workbench.store.runs import Run, RunError
 from workbench.views.contrastive.items import item_of
@@ -26,7 +26,7 @@ from workbench.views.contrastive.items import item_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from core_models.reading import Texts
+    from core_models.decoding.inputs import Texts
     from core_models.text.documents import ContextUse
     from core_models.translator import Translator
     from workbench.evaluation.translate import Step

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from analyses.context_routing import ContextSpread, spread, together
-from analyses.kept_arrays import read_arrays, write_arrays
+from analyses.npz_cache import read_arrays, write_arrays
 from workbench.evaluation.document_context import CAPSULES, Before, before, given, routing_context
 from workbench.store.runs import Run, RunError
 from workbench.store.translations import TestSet

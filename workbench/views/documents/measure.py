@@ -79,9 +79,9 @@ def levels_table(runs: Sequence[Run], test: str, metric: str, counting: Counting
     import pandas as pd
 
     from analyses.documents import as_segments, by_document
-    from analyses.kept_statistics import cached_extract_all
     from analyses.scores import preset
     from analyses.significance import bootstrap_intervals
+    from analyses.statistics_cache import cached_extract_all
 
     opened = {run.name: run.translations(test) for run in runs}
     towards = references(opened, counting.reference)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analyses.kept_arrays import read_arrays, write_arrays
+from analyses.npz_cache import read_arrays, write_arrays
 from analyses.routing import Spread, dealt_anew, exchanged, spread, together
 from core_models.training.progress import is_step
 from workbench.evaluation.document_context import beside, texts_before
@@ -116,7 +116,7 @@ def checkpoints(run: Run, most: int) -> list[Run]:
 
 def _live(run: Run, kind: str, side: str, given: Forced, state: str) -> Iterator[Spread]:
     import core_models
-    from core_models.untrained import untrained
+    from core_models.training.initial_weights import untrained
 
     translator = untrained(run.folder) if state == "initial" else core_models.load(run.reference)
     names = ("votes", "inputs_active") if state in _REVOTED else ("assignments", "activations")

@@ -179,7 +179,7 @@ def remainder_table(request: Request) -> pd.DataFrame:
 
 def _beside_aligner(request: Request, run: Run, table: pd.DataFrame, by: str) -> str:
     """How well what is left finds the own translations that leave out a word by the frozen aligner, in a sentence."""
-    from analyses.past_future_truth import area_under_curve
+    from analyses.past_future_gold import area_under_curve
     from workbench.evaluation.adequacy import aligner_of, by_sentence
 
     if str(request.options.get("target", "own")) != "own":

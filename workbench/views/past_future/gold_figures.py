@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from analyses.past_future_truth import Areas, Present
+    from analyses.past_future_gold import Areas, Present
     from workbench.plotting.grammar import Figure
 
 POSITION = "rule: position"
@@ -74,7 +74,7 @@ def against_truth(request: Request) -> Truths:
     """The truth beside runs and rules; raises RunError where it cannot be had."""
     import pandas as pd
 
-    from analyses import past_future_truth as truth
+    from analyses import past_future_gold as truth
 
     forced, names = _forced(request), short_names(request.runs)
     said, attended = _said_of_words(forced, names), _attended(request, forced, names)
@@ -95,7 +95,7 @@ def against_truth(request: Request) -> Truths:
 
 def _forced(request: Request) -> _Forced:
     """The references of a request, forced through its runs that attend to the source or separate PAST and FUTURE."""
-    from analyses import past_future_truth as truth
+    from analyses import past_future_gold as truth
 
     present: Present = "future" if choice(request, "present", ("out", "future")) == "future" else "out"
     with_models = [run for run in request.runs if not run.outside]
@@ -142,7 +142,7 @@ def _said_of_words(forced: _Forced, names: Mapping[str, str]) -> dict[str, np.nd
 
 def _attended(request: Request, forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarray]:
     """The rule of cumulated attention, of every plain run."""
-    from analyses.past_future_truth import cumulated
+    from analyses.past_future_gold import cumulated
 
     def attention(run: Run) -> np.ndarray:
         return forced.at_cells(lambda row: cumulated(_layer(request, run, forced.sentences[run][row])))
@@ -163,7 +163,7 @@ def _probed(request: Request, forced: _Forced, names: Mapping[str, str]) -> dict
 
 def _by_position(forced: _Forced) -> np.ndarray:
     """The rule of relative positions."""
-    from analyses.past_future_truth import by_position
+    from analyses.past_future_gold import by_position
 
     return forced.at_cells(lambda row: by_position(forced.known[row].target_words, forced.known[row].source_words))
 
@@ -171,7 +171,7 @@ def _by_position(forced: _Forced) -> np.ndarray:
 def _redundancies(forced: _Forced, names: Mapping[str, str]) -> list[pd.DataFrame]:
     """REDUNDANT mass of words with and without a counterpart, of every run that has such a group."""
     from analyses.past_future import REDUNDANT
-    from analyses.past_future_truth import redundancy
+    from analyses.past_future_gold import redundancy
 
     tables = []
     for run in forced.separating:
@@ -220,7 +220,7 @@ def _lessons(request: Request) -> int:
 
 @drawing("past-future-truth", options=("sentences", "layer", "present", "probe"))
 def _truth(request: Request) -> Figure:
-    from analyses.past_future_truth import WORDS, calibration_error
+    from analyses.past_future_gold import WORDS, calibration_error
     from workbench.views.past_future.corpus_plots import against_truth as drawn
 
     found = against_truth(request)
@@ -265,7 +265,7 @@ def _covers(name: str) -> bool:
 
 def _margin(found: Truths, system: str, rule: str) -> str:
     """How far a system is above a rule, on all words and on moved ones."""
-    from analyses.past_future_truth import WORDS
+    from analyses.past_future_gold import WORDS
 
     told = []
     for words, title in WORDS.items():

@@ -19,7 +19,7 @@ from analyses import attention, overlap, past_future
 from analyses.alignment import Link, from_attention
 from analyses.attention import END, joined
 from analyses.content_states import covered_words
-from analyses.kept_arrays import read_arrays, write_arrays
+from analyses.npz_cache import read_arrays, write_arrays
 from workbench.evaluation.document_context import own_pieces, own_source
 from workbench.evaluation.forced_decoding import Given, forced, forced_key, given
 from workbench.store.runs import Run, RunError

@@ -13,14 +13,14 @@ import numpy as np
 
 from analyses.attention import END, word_numbers
 from analyses.past_future import of_words
-from analyses.past_future_truth import Present, cells
+from analyses.past_future_gold import Present, cells
 from workbench.evaluation import result_cache
 from workbench.evaluation.forced_decoding import references_of
 from workbench.evaluation.gold_alignments import Truth, truth_of, truths
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
-    from core_models.probing import Features
+    from core_models.inspection.probing import Features
     from core_models.translator import Translator
 
 LESSONS, SEED = 2000, 977  # sentences that a probe learns from, and the seed they are drawn with
@@ -58,7 +58,7 @@ def _asked(run: Run, test: str, rows: Sequence[int], present: Present, lessons: 
     import torch
 
     import core_models
-    from core_models.probing import says, taught
+    from core_models.inspection.probing import says, taught
 
     translator = core_models.load(run.reference)
     if translator.context.joined:
@@ -107,8 +107,8 @@ def _forced(
     translator: Translator, text: _Text
 ) -> Iterator[tuple[Features, list[list[str]], list[list[str]], list[Truth]]]:
     """What the system's states say of some sentences at a time, and their pieces, </s> among them."""
-    from core_models.probing import features
-    from core_models.reading import Reading
+    from core_models.decoding.inputs import Reading
+    from core_models.inspection.probing import features
 
     (system,) = translator.systems
     vocabularies = translator.source_vocabulary, translator.target_vocabulary

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analyses.kept_arrays import read_arrays, write_arrays
+from analyses.npz_cache import read_arrays, write_arrays
 from workbench.evaluation.forced_decoding import forced, forced_key, given
 from workbench.store.runs import Run, RunError
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from analyses.rescoring import Lists
+    from analyses.reranking import Lists
     from workbench.plotting.grammar import Figure
 
 SEARCH, ONES, CHOSEN, TUNED = "the search's choice", "every head by 1", "chosen weights", "tuned on"
@@ -57,7 +57,7 @@ def asked_weights(given: object) -> dict[str, float]:
 
 def _rescored(request: Request) -> list[_Rescored]:
     """Every run with its weights; raises RunError for a weight that no run has a part for."""
-    from analyses.rescoring import tuned
+    from analyses.reranking import tuned
 
     names, asked = short_names(request.runs), asked_weights(request.options.get("weights", ""))
     lists = {run: measure.read(run, request.test) for run in request.runs}
@@ -93,7 +93,7 @@ def said(weights: Mapping[str, float] | None) -> str:
 
 
 def weights_table(request: Request) -> pd.DataFrame:
-    """`analyses.rescoring.compared` of every run: system, choice, weights (in words), score, low, high, delta,
+    """`analyses.reranking.compared` of every run: system, choice, weights (in words), score, low, high, delta,
     delta_low, delta_high, p_value, changed."""
     return _table(_rescored(request), request.options.get("dev"))
 
@@ -101,7 +101,7 @@ def weights_table(request: Request) -> pd.DataFrame:
 def _table(found: list[_Rescored], dev: object) -> pd.DataFrame:
     import pandas as pd
 
-    from analyses.rescoring import compared
+    from analyses.reranking import compared
 
     tables = []
     for one in found:
@@ -122,7 +122,7 @@ def free_parts(runs: tuple[Run, ...] | list[Run], test: str) -> list[str]:
 def _rescoring(request: Request) -> Figure:
     import pandas as pd
 
-    from analyses.rescoring import curve
+    from analyses.reranking import curve
     from workbench.views.reranking.plots import rescored
 
     found, dev = _rescored(request), request.options.get("dev")

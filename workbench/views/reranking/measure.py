@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analyses.kept_arrays import read_arrays, write_arrays
-from core_models.run_files import parse_json
+from analyses.npz_cache import read_arrays, write_arrays
+from core_models.files.run_files import parse_json
 from workbench.evaluation.document_context import beside, readers
 from workbench.evaluation.translate import Step
 from workbench.store.file_digests import digest_of
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
-    from analyses.rescoring import Lists
-    from core_models.rescoring import Parts
+    from analyses.reranking import Lists
+    from core_models.n_best_scoring import Parts
     from core_models.translator import Translator
 
 AT_ONCE = 50  # sentences whose lists are forced together
@@ -88,7 +88,7 @@ def measure(run: Run, test: str, device: str = "cpu", step: Step | None = None) 
 def _forced(run: Run, test: str, every: list[list[dict[str, Any]]], device: str, step: Step | None) -> list[Parts]:
     """What every part says of every hypothesis, in the order of the lists."""
     import core_models
-    from core_models.rescoring import parts_of
+    from core_models.n_best_scoring import parts_of
     from core_models.translator import Translation
 
     translator: Translator = core_models.load(run.reference, device)
@@ -115,7 +115,7 @@ def _forced(run: Run, test: str, every: list[list[dict[str, Any]]], device: str,
 
 def read(run: Run, test: str) -> Lists:
     """The table of a test set; raises RunError with the command that makes it, also where it is of other lists."""
-    from analyses.rescoring import Lists
+    from analyses.reranking import Lists
     from analyses.scores import Statistics, preset
 
     command = f"workbench rescore {run.typed} --test {shlex.quote(test)}"
@@ -138,13 +138,13 @@ def is_measured(run: Run, test: str) -> bool:
 
 def _of(run: Run, test: str) -> dict[str, str]:
     """What a table depends on: the weights, and the lists with what they are counted against."""
-    from analyses import lines
+    from analyses import text_checks
 
     opened = run.translations(test)
     details = digest_of(opened.folder / "details.jsonl") if not opened.outside else ""
     text = opened.test_set
     documents = [text.documents] if text.documents is not None and readers(run) else []
-    texts = lines.digest(text.sources, *text.all_references, *documents)
+    texts = text_checks.digest(text.sources, *text.all_references, *documents)
     return {"weights": run.digest, "lists": details, "texts": texts}
 
 

@@ -4,7 +4,7 @@ import shlex
 
 import streamlit as st
 
-from analyses.rescoring import LENGTH, grid_of
+from analyses.reranking import LENGTH, grid_of
 from workbench.app import frame
 from workbench.app.components import figure_view, page_sections
 from workbench.views.reranking import measure

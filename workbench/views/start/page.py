@@ -71,7 +71,7 @@ if demo.complete(here.root):
     st.text("The demo is built.")
     more = st.expander("Add another system to it, trained by the same recipe", key="more", on_change="rerun")
     if more.open:
-        from core_models.systems import catalogue  # takes PyTorch
+        from core_models.system_catalogue import catalogue  # takes PyTorch
 
         with more, frame.sentences_for_errors():
             there = {run.name for run in here.runs if "test" in run.tests()}

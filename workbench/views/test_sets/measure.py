@@ -17,17 +17,17 @@ def testsets_table(runs: Sequence[Run]) -> pd.DataFrame:
     (means, most), empty, odd, repeated (lines of the source), digest, runs (those that translated this version)."""
     import pandas as pd
 
-    from analyses import lines
+    from analyses import text_checks
 
     rows: dict[tuple[str, str], dict[str, object]] = {}
     for run in runs:
         for test in run.tests():
             found = run.translations(test).test_set
-            digest = lines.digest(found.sources, *found.all_references)
+            digest = text_checks.digest(found.sources, *found.all_references)
             if (test, digest) in rows:
                 rows[test, digest]["runs"] = f"{rows[test, digest]['runs']}, {run.name}"
                 continue
-            source, reference = lines.summary(found.sources), lines.summary(found.references or [])
+            source, reference = text_checks.summary(found.sources), text_checks.summary(found.references or [])
             rows[test, digest] = {
                 "test": test, "sentences": len(found.sources),
                 "documents": len(set(found.documents)) if found.documents is not None else None,
@@ -79,13 +79,13 @@ def outputs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
     repeated, copies (of the source)."""
     import pandas as pd
 
-    from analyses import lines
+    from analyses import text_checks
 
     rows = []
     for run in runs:
         found = run.translations(test)
-        summary, wanted = lines.summary(found.hypotheses), found.test_set.references
-        expected = lines.summary(wanted)["characters"] if wanted else float("nan")
+        summary, wanted = text_checks.summary(found.hypotheses), found.test_set.references
+        expected = text_checks.summary(wanted)["characters"] if wanted else float("nan")
         copies = sum(
             source == output != "" for source, output in zip(found.test_set.sources, found.hypotheses, strict=True)
         )
@@ -101,7 +101,7 @@ def findings_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
     """Every odd line of source, references and outputs, in their order: sentence, side, finding, detail, text."""
     import pandas as pd
 
-    from analyses.lines import line_checks, pair_checks
+    from analyses.text_checks import line_checks, pair_checks
 
     opened = {run.name: run.translations(test) for run in runs}
     first = next(iter(opened.values())).test_set

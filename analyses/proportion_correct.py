@@ -1,0 +1,77 @@
+"""Which of several competing words a translation took, decided by counting, and shares with their intervals.
+
+A hypothesis need not have its words where the reference has them, so nothing is looked up by position. The words of a
+form set (say er, sie, es) are counted on both sides instead; what counting cannot decide is said to be undecidable.
+Words are compared exactly, case included. Does not know what the words mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analyses.wilson import wilson
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The word taken, or None with the reason why it cannot be told: "missing", "extra" or "ambiguous"."""
+
+    word: str | None
+    reason: str = ""
+
+
+def taken(reference: Sequence[str], hypothesis: Sequence[str], right: str, alternatives: Sequence[str]) -> Taken:
+    """Which word of {right} ∪ alternatives the hypothesis has where the reference has `right`.
+
+    Let R and H be how often each word of the set stands in reference and hypothesis. Fewer words in H: "missing", more:
+    "extra". As many, and none of R's `right` lost: the right one (two errors that exchange their words go unseen). As
+    many, only one word exchanged, and R has `right` once: the word that came in. Else "ambiguous": several words
+    of the set changed, or it is not clear which of them did.
+    """
+    forms = {right, *alternatives}
+    expected = Counter(word for word in reference if word in forms)
+    found = Counter(word for word in hypothesis if word in forms)
+    if found.total() != expected.total():
+        return Taken(None, "missing" if found.total() < expected.total() else "extra")
+    lost, gained = expected - found, found - expected
+    if right not in lost:
+        return Taken(right)
+    if lost.total() == 1 and expected[right] == 1:
+        return Taken(next(iter(gained)))
+    return Taken(None, "ambiguous")
+
+
+def share_table(
+    outcomes: pd.DataFrame, by: str | None, success: str, failure: str, level: float = 0.95
+) -> pd.DataFrame:
+    """The share of `success` among the decided rows of each group of column `by`, with a Wilson interval.
+
+    outcomes has a column `outcome`: success, failure or "undecidable". Columns: by, n, the two counts under their
+    names, undecidable, share, low, high (NaN where nothing was decided). by None: one row, without the first column.
+    Rows without a value of `by` are the last group, "(none)".
+    """
+    groups = outcomes.groupby(by, sort=True, dropna=False) if by else [("", outcomes)]
+    rows = []
+    for name, group in groups:
+        counts = group.outcome.value_counts()
+        won, lost = int(counts.get(success, 0)), int(counts.get(failure, 0))
+        share = won / (won + lost) if won + lost else math.nan
+        interval = wilson(won, won + lost, level)
+        label = "(none)" if pd.isna(name) else name
+        rows.append((label, len(group), won, lost, len(group) - won - lost, share, *interval))
+    table = pd.DataFrame(rows, columns=[by or "", "n", success, failure, "undecidable", "share", "low", "high"])
+    return table if by else table.drop(columns="")
+
+
+def check_lines(hypotheses: Sequence[object], references: Sequence[object], truths: Sequence[object]) -> None:
+    """Raise ValueError unless there is one hypothesis, one reference and one truth record for each sentence."""
+    if not len(hypotheses) == len(references) == len(truths):
+        raise ValueError(
+            f"There are {len(hypotheses)} hypotheses, {len(references)} references and {len(truths)} truth records: "
+            "give one of each for every sentence of the test set."
+        )

@@ -1,0 +1,119 @@
+"""Systems at work on one batch, without gradients: search, samples, exact search, given targets forced and traced.
+
+Knows tensors and piece numbers; no text, and not which sentences are in a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core_models.config import SearchConfig, TestLoss
+from core_models.decoding import Ensemble, Exact, Found, Hypothesis, beam_search, exact_search, mixture, sample
+from core_models.decoding.length_limits import output_limits
+from core_models.decoding.quantization import quantised
+from core_models.inspection import logit_lens
+from core_models.system import System
+from core_models.text.batches import Batch, context_lengths
+from core_models.traces import Trace, TraceWriter
+
+
+class Inference:
+    """One system, or several as an ensemble; batches are moved to their device."""
+
+    def __init__(self, systems: Sequence[System]) -> None:
+        self.systems = systems
+
+    @property
+    def device(self) -> torch.device:
+        return self.systems[0].device
+
+    def search(
+        self, batch: Batch, prefixes: Sequence[Sequence[int]] | None, config: SearchConfig, record: bool
+    ) -> list[Found]:
+        """Beam search; prefixes: the pieces that each output begins with. record: keep the search tree."""
+        batch = batch.to(self.device)
+        limits, forced = self._limits(batch, config), None
+        if prefixes is not None:
+            longest = max(map(len, prefixes), default=0)
+            forced = torch.tensor(
+                [[*row, *[-1] * (longest - len(row))] for row in prefixes], dtype=torch.long, device=self.device
+            )
+            limits = torch.maximum(limits, torch.tensor([len(row) + 1 for row in prefixes], device=self.device))
+        lower = torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bfloat16")
+        with torch.inference_mode(), lower:
+            return beam_search(
+                *self._encoded(batch, config.test_loss, config.precision), limits, config, forced, record
+            )
+
+    def sample(
+        self,
+        batch: Batch,
+        config: SearchConfig,
+        samples: int,
+        temperature: float,
+        top: int | None,
+        generator: torch.Generator,
+    ) -> list[list[Hypothesis]]:
+        """So many draws for each sentence."""
+        batch = batch.to(self.device)
+        limits = self._limits(batch, config)
+        with torch.inference_mode():
+            return sample(*self._encoded(batch, config.test_loss), limits, samples, temperature, top, generator)
+
+    def exact(self, batch: Batch, config: SearchConfig, bound: float, most_nodes: int) -> Exact:
+        """Exact search for the only sentence of a batch, see `core_models.decoding.exact_search`."""
+        batch = batch.to(self.device)
+        limit = int(self._limits(batch, config)[0])
+        with torch.inference_mode():
+            return exact_search(*self._encoded(batch, config.test_loss), limit, bound, most_nodes, self.device)
+
+    def force(
+        self, batch: Batch, ends: Sequence[int | None], wanted: Sequence[str], test_loss: TestLoss = "as_built"
+    ) -> tuple[list[list[float]], list[Trace]]:
+        """log P (nats) of each sentence's target, token by token with </s>, and the wanted arrays of its trace.
+
+        ends: the tokens after which a trace ends; None: with the target.
+        """
+        batch = batch.to(self.device)
+        writer = TraceWriter(wanted)
+        with torch.inference_mode():
+            values = [_forced(system, batch, writer if wanted else None) for system in self._asked(test_loss)]
+            log_probs = mixture(values)
+        lengths = {"source": batch.source_mask.sum(1).tolist(), "target": batch.target_mask.sum(1).tolist()}
+        kept = [row[:length] for row, length in zip(log_probs.tolist(), lengths["target"], strict=True)]
+        traced = [length if end is None else end for end, length in zip(ends, lengths["target"], strict=True)]
+        return kept, writer.sentences({**lengths, "target": traced, **context_lengths(batch)})
+
+    def _limits(self, batch: Batch, config: SearchConfig) -> Tensor:
+        return output_limits(batch.source_mask, config, min(system.backbone.target_room for system in self.systems))
+
+    @cached_property
+    def _quantised(self) -> list[System]:
+        return [quantised(system) for system in self.systems]
+
+    def _asked(self, test_loss: TestLoss, precision: str = "full") -> list[System]:
+        systems = self._quantised if precision == "int8" else self.systems
+        return [system.with_test_loss(test_loss) for system in systems]
+
+    def _encoded(self, batch: Batch, test_loss: TestLoss, precision: str = "full") -> tuple[Any, Any]:
+        """What the search steps, and the encoded batch it starts from."""
+        systems = self._asked(test_loss, precision)
+        if len(systems) == 1:
+            return systems[0], systems[0].encode(batch)
+        return Ensemble(systems), [system.encode(batch) for system in systems]
+
+
+def _forced(system: System, batch: Batch, writer: TraceWriter | None) -> torch.Tensor:
+    """log P of the targets [S, T]; every prediction's own goes into a trace as NAME.log_prob, beside the lens."""
+    forced = system(system.encode(batch, writer), batch.target_in, batch.target_mask, writer)
+    values = system.token_log_probs(forced, batch.target)
+    if writer is not None:
+        for name, value in values.items():
+            writer.record("log_prob" if name == "main" else f"{name}.log_prob", ("target",), value)
+        logit_lens.record(system, forced, batch.target, writer)
+    return values["main"]

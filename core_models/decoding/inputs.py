@@ -1,0 +1,156 @@
+"""Sentences to be translated, in pieces, with what the system reads beside them: contexts, earlier translations.
+
+Gathers the sentences before each one by document id or takes them as they are given, makes batches of any rows, and
+says in which order rows can be translated where their context is what was translated before. Knows no search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core_models.decoding.memory_batching import batches
+from core_models.decoding.outputs import TranslatorError
+from core_models.text.batches import Batch, collate
+from core_models.text.documents import ContextUse, Ids, before, joined, runs
+from core_models.text.parallel import TextError
+from core_models.text.vocabulary import Vocabulary
+
+Texts = Sequence[Sequence[str | None]]  # for each sentence, entry k: the sentence k + 1 before, or none
+
+
+class Reading:
+    """`pieces` are what the encoder reads of each row: where contexts are joined, they stand before the sentence."""
+
+    def __init__(
+        self,
+        use: ContextUse,
+        vocabularies: tuple[Vocabulary, Vocabulary],
+        sources: Sequence[str],
+        documents: Sequence[str] | None = None,
+        contexts: Texts | None = None,
+        context_outputs: Texts | None = None,
+    ) -> None:
+        """documents: an id a sentence; contexts: the sentences before each one, in its place; neither: there are none.
+
+        Raises TranslatorError for contexts that this system does not read, or that do not fit it; TextError for
+        documents that are no unbroken runs, and for context sentences that are too long.
+        """
+        self.use = use
+        self._source, self._target = vocabularies
+        self.pieces = self._source.encode(list(sources))
+        self.documents: Sequence[str] | None = None
+        self._contexts: list[list[Ids | None]] | None = None
+        self._outputs: list[list[Ids | None]] | None = None
+        self._earlier: list[list[int | None]] = []
+        self._translations: list[list[int] | None] = [None] * len(self.pieces)
+        _check_given(use, contexts, context_outputs, documents)
+        if use.sentences and contexts is not None:
+            self._contexts = self._encoded(contexts, self._source)
+            if use.outputs and context_outputs is not None:
+                self._outputs = self._encoded(context_outputs, self._target)
+        elif use.sentences and documents is not None:
+            self.documents = documents
+            self._earlier = before(range(len(self.pieces)), documents, use.sentences, use.after)
+            self._contexts = [
+                [None if row is None else self._fitted(self.pieces[row], number) for row in rows]
+                for number, rows in enumerate(self._earlier)
+            ]
+        if use.joined and self._contexts is not None:
+            self.pieces = [joined(ids, context) for ids, context in zip(self.pieces, self._contexts, strict=True)]
+
+    def _encoded(self, contexts: Texts, vocabulary: Vocabulary) -> list[list[Ids | None]]:
+        flat = iter(vocabulary.encode([text for texts in contexts for text in texts if text is not None]))
+        found: list[list[Ids | None]] = []
+        for number, texts in enumerate(contexts):
+            if len(texts) > self.use.entries:
+                after = f" and the {self.use.after} after it" if self.use.after else ""
+                raise TranslatorError(
+                    f"sentence {number + 1} is given {len(texts)} context sentences; this run reads the "
+                    f"{self.use.sentences} before a sentence{after}: leave the farther ones out, or train with a "
+                    "larger context_sentences"
+                )
+            known = [None if text is None else self._fitted(next(flat), number) for text in texts]
+            found.append([*known, *[None] * (self.use.entries - len(texts))])
+        return found
+
+    def _fitted(self, ids: Ids, number: int) -> Ids:
+        return self.use.fitted(ids, f"sentence {number + 1}")
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    @property
+    def waits(self) -> bool:
+        """Must earlier sentences of a document be translated before later ones?"""
+        return self.use.outputs and self.documents is not None
+
+    def found(self, row: int, ids: list[int]) -> None:
+        """What a row was translated into, for those that read it."""
+        self._translations[row] = ids
+
+    def batch(self, rows: Sequence[int], targets: Sequence[Ids] | None = None) -> Batch:
+        """The rows as a batch, with their contexts."""
+        sources = [self.pieces[row] for row in rows]
+        if self._contexts is None or self.use.joined:
+            return collate(sources, targets)
+        outputs = [self._outputs_before(row) for row in rows] if self.use.outputs else None
+        return collate(sources, targets, [self._contexts[row] for row in rows], outputs=outputs)
+
+    def _outputs_before(self, row: int) -> list[Ids | None]:
+        if self._outputs is not None:
+            return self._outputs[row]
+        found: list[Ids | None] = []
+        for earlier in self._earlier[row]:
+            ids = None if earlier is None else self._translations[earlier]
+            if earlier is not None and ids is None:
+                raise ValueError(f"row {row} reads the translation of row {earlier}, which is not there yet")
+            # An output has a limit of its own, which may be above what is read of it; forced again, as in the search.
+            found.append(None if ids is None else ids[: self.use.longest])
+        return found
+
+    def costs(self, width: int) -> list[int]:
+        """Pieces of each row, EOS counted, that `width` hypotheses each hold; contexts, held once, by their share."""
+        beside = self._contexts if self._contexts is not None and not self.use.joined else [()] * len(self.pieces)
+        shares = (sum(len(ids) + 1 for ids in context if ids is not None) for context in beside)
+        return [len(ids) + 1 + -(-share // width) for ids, share in zip(self.pieces, shares, strict=True)]
+
+    def groups(self, budget: int, width: int) -> list[list[list[int]]]:
+        """Rows in groups of rounds: a group is translated by itself, its rounds one after the other.
+
+        Where a sentence waits for those before it, a group is as many whole documents as sentences fit a batch, and
+        round j of it the sentence j of each; else all rows are one round.
+        """
+        if not self.waits:
+            return [[list(range(len(self.pieces)))]]
+        documents, costs = runs(self.documents or ()), self.costs(width)
+        together = batches([max(costs[row] for row in rows) for rows in documents], budget, width)
+        return [_rounds([documents[number] for number in sorted(group)]) for group in together]
+
+
+def _rounds(documents: Sequence[Sequence[int]]) -> list[list[int]]:
+    longest = max(map(len, documents))
+    return [[rows[place] for rows in documents if place < len(rows)] for place in range(longest)]
+
+
+def _check_given(
+    use: ContextUse, contexts: Texts | None, context_outputs: Texts | None, documents: Sequence[str] | None
+) -> None:
+    if contexts is None and context_outputs is None:
+        return
+    if not use.sentences:
+        raise TranslatorError(
+            "contexts were given to a run that was trained without: it reads single sentences; leave them out, or "
+            "train a system that reads context, such as qcn"
+        )
+    if documents is not None:
+        raise TranslatorError("documents and contexts were given; the sentences before are one or the other")
+    if use.outputs and (contexts is None or context_outputs is None):
+        raise TranslatorError(
+            "this run reads the sentences before and their translations: give contexts and context_outputs together, "
+            "or documents"
+        )
+    if context_outputs is not None and not use.outputs:
+        raise TranslatorError("this run reads no translations of the sentences before; leave context_outputs out")
+    for number, (texts, outputs) in enumerate(zip(contexts or (), context_outputs or (), strict=False)):
+        if [text is None for text in texts] != [text is None for text in outputs]:
+            raise TextError(f"sentence {number + 1}: its context sentences and their translations are not one to one.")

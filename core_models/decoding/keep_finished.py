@@ -1,0 +1,72 @@
+"""Beam search as the papers' own toolkits do it: finished beams stay among the K and extend with PAD at no cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core_models.config import SearchConfig
+from core_models.interface.search_state import (
+    IMPOSSIBLE,
+    Found,
+    Hypothesis,
+    Scores,
+    Steppable,
+    candidates,
+    differences,
+    penalty,
+)
+from core_models.text.vocabulary import BOS, EOS, PAD
+
+
+def search_with_stay(
+    model: Steppable, encoded: Any, limits: Tensor, config: SearchConfig, prefix: Tensor | None
+) -> list[Found]:
+    """Finished beams stay among the K and extend with PAD at cost 0; the penalty chooses the best at the end."""
+    sentences, device = len(limits), limits.device
+    state = model.start(encoded)
+    words = torch.full((sentences, 1), BOS, device=device)
+    live = torch.zeros(sentences, 1, device=device, dtype=torch.float64)
+    over = torch.zeros(sentences, 1, device=device, dtype=torch.bool)
+    history: list[tuple[list, list, list]] = []
+    for position in range(int(limits.max())):
+        scores, state = model.step(words, state)
+        values = scores.log_probs()
+        closed = over | (position >= limits)[:, None]
+        values = values.masked_fill(closed[..., None], IMPOSSIBLE)
+        forced = prefix[:, position] if prefix is not None and position < prefix.shape[1] else None
+        chosen, parents, options = candidates(Scores(values, True), live, forced, config.beam)
+        staying = torch.where(closed, live, IMPOSSIBLE)
+        offered = torch.cat([chosen, staying], dim=1)
+        live, index = offered.topk(min(config.beam, offered.shape[1] if position else chosen.shape[1]), dim=-1)
+        beams = torch.arange(staying.shape[1], device=device).expand_as(staying)
+        parents = torch.cat([parents, beams], dim=1).gather(1, index)
+        words = torch.cat([options, torch.full_like(beams, PAD)], dim=1).gather(1, index)
+        over = over.gather(1, parents) | (words == EOS)
+        history.append((words.tolist(), parents.tolist(), live.tolist()))
+        if bool((over | (position + 1 >= limits)[:, None] | (live == IMPOSSIBLE)).all()):
+            break
+        state = state.select(None, parents)
+    return [_stayed(row, history, config) for row in range(sentences)]
+
+
+def _stayed(row: int, history: list[tuple[list, list, list]], config: SearchConfig) -> Found:
+    hypotheses = []
+    for last, end in enumerate(history[-1][2][row]):
+        if end == IMPOSSIBLE:
+            continue
+        words, totals, beam = [], [], last
+        for step_words, step_parents, step_scores in reversed(history):
+            words.append(step_words[row][beam])
+            totals.append(step_scores[row][beam])
+            beam = step_parents[row][beam]
+        real = [(word, total) for word, total in zip(words[::-1], totals[::-1], strict=True) if word != PAD]
+        finished = real[-1][0] == EOS
+        kept = [word for word, _ in real if word != EOS]
+        totals = [total for _, total in real]
+        normalised = totals[-1] / float(penalty(len(real), config))
+        hypotheses.append(Hypothesis(kept, totals[-1], normalised, finished, differences(totals)))
+    hypotheses.sort(key=lambda hypothesis: -hypothesis.normalised)
+    return Found(hypotheses[: config.n_best])

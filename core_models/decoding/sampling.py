@@ -1,0 +1,66 @@
+"""Translations drawn from a model's own distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core_models.interface.search_state import IMPOSSIBLE, Hypothesis, Steppable
+from core_models.text.vocabulary import BOS, EOS, PAD
+
+
+def drawable(values: Tensor, temperature: float = 1.0, top: int | None = None) -> Tensor:
+    """The energies whose softmax the next word is drawn from, of logits or log-probabilities, [..., V] each: without
+    padding and a second beginning; `top` keeps only that many words."""
+    heated = values / temperature
+    heated[..., [PAD, BOS]] = IMPOSSIBLE
+    if top is None:
+        return heated
+    return heated.masked_fill(heated < heated.topk(min(top, heated.shape[-1]), dim=-1).values[..., -1:], IMPOSSIBLE)
+
+
+def sample(
+    model: Steppable,
+    encoded: Any,
+    limits: Tensor,
+    samples: int = 1,
+    temperature: float = 1.0,
+    top: int | None = None,
+    generator: torch.Generator | None = None,
+) -> list[list[Hypothesis]]:
+    """Draw `samples` translations of each sentence from the model's own distribution (Ott 2018's unbiased samples).
+
+    temperature divides the logits; `top` keeps only that many words. Scores are the untempered log-probabilities.
+    """
+    sentences, device = len(limits), limits.device
+    state = model.start(encoded)
+    state = state.select(None, torch.zeros(sentences, samples, dtype=torch.long, device=device))
+    words = torch.full((sentences, samples), BOS, device=device)
+    same = torch.arange(samples, device=device).expand(sentences, samples)
+    drawn: list[list[list[int]]] = []
+    log_probs: list[list[list[float]]] = []
+    over = torch.zeros(sentences, samples, dtype=torch.bool, device=device)
+    for position in range(int(limits.max())):
+        scores, state = model.step(words, state)
+        values = scores.log_probs()
+        shares = torch.softmax(drawable(values, temperature, top), dim=-1)
+        words = torch.multinomial(shares.flatten(0, 1), 1, generator=generator).view(sentences, samples)
+        drawn.append(words.tolist())
+        log_probs.append(values.gather(-1, words[..., None])[..., 0].tolist())
+        over = over | (words == EOS) | (position + 1 >= limits)[:, None]
+        if bool(over.all()):
+            break
+        state = state.select(None, same)
+    return [
+        [_drawn(row, draw, drawn, log_probs, int(limits[row])) for draw in range(samples)] for row in range(sentences)
+    ]
+
+
+def _drawn(row: int, draw: int, words: list, log_probs: list, limit: int) -> Hypothesis:
+    sequence = [step[row][draw] for step in words][:limit]
+    finished = EOS in sequence
+    length = sequence.index(EOS) + 1 if finished else len(sequence)
+    values = [step[row][draw] for step in log_probs][:length]
+    return Hypothesis(sequence[: length - finished], sum(values), sum(values), finished, values)

@@ -1,0 +1,155 @@
+"""Marks: which files a command of ours made, with their digests, so that no other file is ever replaced by it.
+
+A folder that is all ours has its mark in it, `.workbench.json`. Files that share a beginning, PREFIX.en and PREFIX.de
+say, stand in anybody's folder with theirs beside them, `.PREFIX.workbench.json`; they are replaced together: from the
+moment that a folder `.PREFIX.new-*` holds all of them they count as replaced, and `mended` puts them in their places.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from core_models.files.atomic_files import named
+from core_models.files.atomic_folders import (
+    FolderError,
+    alone,
+    beside,
+    clear_up,
+    mend,
+    others,
+    resolved,
+    things,
+    write_through,
+)
+from core_models.files.run_files import RECORD, read_json
+
+MARK = ".workbench.json"
+_NEW = re.compile(r"\.(?P<prefix>.+)\.new-[0-9a-f]{16}", re.DOTALL)
+_SECONDS = 60.0  # to wait for another process that writes the same files
+
+
+def mark(folder: Path, by: str, **also: Any) -> None:
+    """Note in a folder which files are in it, and which command made them."""
+    files = {name: digest(folder / name) for name in things(folder) if name != MARK}
+    (folder / MARK).write_text(json.dumps({"by": by, "files": files, **also}, indent=1), encoding="utf-8")
+
+
+def is_marked(folder: Path) -> bool:
+    """Is there a mark in a folder?"""
+    return (folder / MARK).is_file()
+
+
+def unmarked(folder: Path, by: str) -> str | None:
+    """The first thing in a folder that its mark does not name as made by a command, as it is now."""
+    files = _files(folder / MARK, by)
+    return others(folder, lambda name: name == MARK or _as_noted(folder / name, files.get(name)))
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def replacing_files(
+    prefix: Path, endings: Sequence[str], by: str, recognised: Callable[[Path], bool] = lambda path: False
+) -> Iterator[Path]:
+    """A folder in which to write NAME.ENDING for some of the endings; they then take the places of all that were there.
+
+    prefix: folder and NAME. by: the command, for the mark and for messages. recognised: is a file that no mark names
+    ours all the same? Raises FolderError where one that is there is not ours, before anything is changed.
+    """
+    prefix = resolved(prefix.parent) / prefix.name
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    names = [f"{prefix.name}.{ending}" for ending in endings]
+    with alone(prefix, _SECONDS):
+        _put_in_place(prefix)
+        files = _files(_mark_of(prefix), by)
+        for path in map(prefix.with_name, names):
+            if os.path.lexists(path) and not _as_noted(path, files.get(path.name)) and not recognised(path):
+                raise FolderError(
+                    f"{path}: `workbench {by}` did not make this file, or it was changed since; move it away, or name "
+                    "another place"
+                )
+        part = beside(prefix, "part")
+        part.mkdir()
+        try:
+            with named(prefix):
+                yield part
+                mark(part, by, instead_of=names)
+                write_through(part)
+                os.rename(part, beside(prefix, "new"))
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        _put_in_place(prefix)
+
+
+def mended(path: str | Path) -> Path:
+    """Where a file is to be read that we may have written, once what a killed process left is cleared up."""
+    path = Path(path)
+    with suppress(OSError):
+        for prefix in map(_prefix_of, os.listdir(path.parent)):
+            if prefix and path.name.startswith(f"{prefix}."):
+                with suppress(FolderError), alone(resolved(path.parent) / prefix, _SECONDS):
+                    _put_in_place(resolved(path.parent) / prefix)
+    return path if path.exists() else mend(path.parent) / path.name
+
+
+def _put_in_place(prefix: Path) -> None:
+    """Finish what was begun to be put in its place, and remove what never was."""
+    clear_up(prefix)
+    for new in [path for path in prefix.parent.iterdir() if _prefix_of(path.name) == prefix.name]:
+        if is_marked(new):  # it goes last
+            kept = _read(new / MARK)
+            made, before = (_named_after(prefix, kept.get(names)) for names in ("files", "instead_of"))
+            for name in before - made:
+                prefix.with_name(name).unlink(missing_ok=True)
+            for name in made:
+                if (new / name).is_file():
+                    os.replace(new / name, prefix.with_name(name))
+            os.replace(new / MARK, _mark_of(prefix))
+        new.rmdir()
+
+
+def _named_after(prefix: Path, names: Any) -> set[str]:
+    """Of the names that a mark holds, which anybody may have written, those of files with the prefix."""
+    known = {name for name in names if isinstance(name, str)} if isinstance(names, list | dict) else set()
+    return {name for name in known if name.startswith(f"{prefix.name}.") and Path(name).name == name}
+
+
+def _prefix_of(name: str) -> str:
+    """Whose files a folder of this name holds, to be put in their places; "" of any other."""
+    match = _NEW.fullmatch(name)
+    return match["prefix"] if match else ""
+
+
+def _mark_of(prefix: Path) -> Path:
+    return prefix.with_name(f".{prefix.name}{MARK}")
+
+
+def _files(path: Path, by: str) -> dict[str, str]:
+    """What a mark says a command made; nothing where there is none that can be read, or another command's."""
+    kept = _read(path)
+    files = kept.get("files")
+    return files if kept.get("by") == by and isinstance(files, dict) else {}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError, RecursionError):
+        kept = read_json(path, RECORD)
+        return kept if isinstance(kept, dict) else {}
+    return {}
+
+
+def _as_noted(path: Path, noted: object) -> bool:
+    return noted is not None and path.is_file() and digest(path) == noted

@@ -1,0 +1,1 @@
+"""Looking inside a trained system: attribution, logit lens, probes."""

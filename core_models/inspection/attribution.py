@@ -1,0 +1,319 @@
+"""Attribution: how much each source word and each word of the target prefix speaks for an output word, in nats.
+
+The function explained is log P of one forced word, or of the whole forced sentence, in the embeddings of the words it
+is read from, source and target apart. Captum does the attributing. Knows piece numbers, no text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from core_models.settings import ConfigError, nearest
+from core_models.system import System
+from core_models.text.batches import Context, collate
+from core_models.text.vocabulary import PAD
+
+Method = Literal["integrated_gradients", "gradient_x_input", "occlusion"]
+Baseline = Literal["zero", "padding"]
+METHODS: tuple[Method, ...] = get_args(Method)
+BASELINES: tuple[Baseline, ...] = get_args(Baseline)
+
+SENTENCE = -1  # in place of an output position: the whole sentence
+FIRST_STEPS, MOST_STEPS = 16, 1024
+TOLERANCE, LEAST_NATS = 0.01, 0.5  # an error is small under TOLERANCE x max(|difference|, LEAST_NATS)
+POSITIONS_TOGETHER = 4096  # of source and target, in one forward and backward pass
+
+Inputs = tuple[Tensor, Tensor]  # source [R, I, d] and target [R, T, d] embeddings
+Explained = Callable[[Tensor, Tensor, Tensor], Tensor]  # source, target, chosen [R] -> [R]
+
+
+class Constant(NamedTuple):
+    """An embedding that a mechanism read beside the sentence's own: held constant, so not attributed to.
+
+    `position` counts from 0; None where the lookup was no position of the sentence at all.
+    """
+
+    side: Literal["source", "target"]
+    position: int | None
+
+
+class ForcedLogProb:
+    """log P of a forced sentence as a function of the embeddings that its words are read by.
+
+    While it runs, hooks on the tables answer the lookups of the sentence's words with the given vectors. Source and
+    target are told apart by the pass that asks, so that one tied table is no trouble; mechanisms that ask for the
+    same words get the same vectors, and what else they look up, words of the sentences before among it, is named in
+    `constants`.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        source: Sequence[int],
+        target: Sequence[int],
+        finished: bool = True,
+        context: Context | None = None,
+    ) -> None:
+        """source, target: piece numbers without BOS and EOS; finished: the target ends with EOS; context: the sentences
+        before, as a batch of this sentence alone has them. Raises ConfigError where the system reads none apart."""
+        if context is not None and (system.context.joined or not system.context.sentences):
+            raise ConfigError(
+                "a context was given to a system that was trained without, or that joins it to the source; leave it out"
+            )
+        self.system = system
+        self.batch = replace(collate([list(source)], [list(target)]), context=context).to(system.device)
+        self.length = len(target) + finished
+        self.constants: set[Constant] = set()
+
+    @property
+    def _tables(self) -> tuple[nn.Embedding, nn.Embedding]:
+        return self.system.backbone.source_table, self.system.backbone.target_table  # type: ignore[return-value]
+
+    def inputs(self) -> Inputs:
+        """The embeddings themselves, [1, I, d] with EOS, and [1, T, d] of BOS and the words before the last."""
+        source, target = self._tables
+        words = self.batch.target_in[:, : self.length]
+        return source(self.batch.source).detach(), target(words).detach()
+
+    def baseline(self, kind: Baseline) -> Inputs:
+        """What a word is compared with, in the shapes of `inputs`: the zero vector, or the embedding of padding."""
+        if kind not in BASELINES:
+            raise ConfigError(f"there is no baseline {kind!r}; {nearest(kind, list(BASELINES))}")
+        source, target = self.inputs()
+        if kind == "zero":
+            return torch.zeros_like(source), torch.zeros_like(target)
+        rows = [table.weight[PAD].detach() for table in self._tables]
+        return rows[0].expand_as(source).clone(), rows[1].expand_as(target).clone()
+
+    def __call__(self, source: Tensor, target: Tensor, chosen: Tensor) -> Tensor:
+        """log P [R] of the words at `chosen` [R] (SENTENCE: their sum), read by source [R, I, d], target [R, T, d]."""
+        rows = len(source)
+        parts = ("source", "source_mask", "target_in", "target_mask", "target")
+        words = {name: getattr(self.batch, name).expand(rows, -1) for name in parts}
+        words.update({name: words[name][:, : self.length] for name in parts[2:]})
+        batch = type(self.batch)(
+            **words,
+            indices=self.batch.indices.expand(rows),
+            context=_of_every_row(self.batch.context, rows),
+            source_tokens=rows * self.batch.source_tokens,
+            target_tokens=rows * self.length,
+        )
+        with self._answering("source", batch.source, source):
+            encoded = self.system.encode(batch)
+        with self._answering("target", batch.target_in, target):
+            forced = self.system(encoded, batch.target_in, batch.target_mask)
+        log_probs = self.system.token_log_probs(forced, batch.target)["main"]
+        one = log_probs.gather(1, chosen.clamp(min=0)[:, None])[:, 0]
+        return torch.where(chosen == SENTENCE, log_probs.sum(1), one)
+
+    @contextmanager
+    def _answering(self, side: Literal["source", "target"], words: Tensor, vectors: Tensor) -> Iterator[None]:
+        """Let the tables answer with `vectors` where they are asked for `words`."""
+        # The same words may stand before the sentence: there they are not the sentence's own.
+        apart = side == "source" and self.batch.context is not None
+
+        def answer(table: nn.Module, asked: tuple[Tensor], found: Tensor) -> Tensor:
+            if asked[0].shape != words.shape or (apart and not _same_storage(asked[0], words)):
+                self.constants.add(Constant(side, None))
+                return found
+            same = asked[0] == words
+            self.constants.update(Constant(side, place) for place in (~same).any(0).nonzero()[:, 0].tolist())
+            return torch.where(same[..., None], vectors.to(found.dtype), found)
+
+        hooks = [table.register_forward_hook(answer) for table in dict.fromkeys(self._tables)]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+
+def _same_storage(one: Tensor, other: Tensor) -> bool:
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
+def _of_every_row(context: Context | None, rows: int) -> Context | None:
+    """The context of one sentence for so many copies of it."""
+    if context is None:
+        return None
+    values = (getattr(context, field.name) for field in fields(context))
+    return Context(*(None if value is None else value.expand(rows, *value.shape[1:]) for value in values))
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """What spoke for the output positions in `chosen` [R] (SENTENCE: for all together), in nats.
+
+    source [R, I] and prefix [R, T] are sums over the width of an embedding. `difference` is f(words) - f(baseline),
+    `error` how far the attributions' sum is from it; `steps` are 0 for methods that take none.
+    """
+
+    method: Method
+    baseline: Baseline
+    chosen: tuple[int, ...]
+    source: np.ndarray
+    prefix: np.ndarray
+    log_prob: np.ndarray
+    baseline_log_prob: np.ndarray
+    steps: np.ndarray
+    constants: tuple[Constant, ...] = ()
+
+    @property
+    def difference(self) -> np.ndarray:
+        return self.log_prob - self.baseline_log_prob
+
+    @property
+    def error(self) -> np.ndarray:
+        return self.source.sum(1) + self.prefix.sum(1) - self.difference
+
+    @property
+    def complete(self) -> np.ndarray:
+        """[R] is the error under 1 % of max(|difference|, 0.5 nat)?"""
+        return np.abs(self.error) < TOLERANCE * np.maximum(np.abs(self.difference), LEAST_NATS)
+
+
+def attribute(
+    system: System,
+    source: Sequence[int],
+    target: Sequence[int],
+    finished: bool = True,
+    chosen: Sequence[int] = (SENTENCE,),
+    method: Method = "integrated_gradients",
+    baseline: Baseline = "zero",
+    most_steps: int = MOST_STEPS,
+    context: Context | None = None,
+) -> Attribution:
+    """Attribute the log-probability of output positions to the source words and the words before, in nats.
+
+    source, target: piece numbers without BOS and EOS. chosen: positions from 0, EOS's included, or SENTENCE. Integrated
+    gradients (Sundararajan 2017) double their steps until the sum is complete or `most_steps` is reached. context: the
+    sentences before [1, K, C], which are read as they are and not attributed to. Raises ConfigError for an unknown
+    method or baseline, a position outside of the target, or a context that is not read.
+    """
+    if method not in METHODS:
+        raise ConfigError(f"there is no attribution by {method!r}; {nearest(method, list(METHODS))}")
+    explained = ForcedLogProb(system, source, target, finished, context)
+    outside = [place for place in chosen if not SENTENCE <= place < explained.length]
+    if outside or not explained.length:
+        raise ConfigError(
+            f"the target has {explained.length} positions, from 0, </s> included; there is nothing to explain at "
+            f"{', '.join(map(str, outside or chosen))}"
+        )
+    rows = torch.tensor(list(chosen), device=system.device)
+    inputs, against = explained.inputs(), explained.baseline(baseline)
+    found = attribute_rows(explained, inputs, against, rows, method, most_steps)
+    source_nats, prefix_nats, log_prob, baseline_log_prob, steps = (part.cpu().double().numpy() for part in found)
+    constants = tuple(sorted(explained.constants, key=lambda one: (one.side, one.position is None, one.position)))
+    return Attribution(
+        method,
+        baseline,
+        tuple(chosen),
+        source_nats,
+        prefix_nats,
+        log_prob,
+        baseline_log_prob,
+        steps.astype(int),
+        constants,
+    )
+
+
+def attribute_rows(
+    explained: Explained, inputs: Inputs, baseline: Inputs, chosen: Tensor, method: Method, most_steps: int = MOST_STEPS
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """source [R, I], prefix [R, T], f(words) [R], f(baseline) [R] and steps [R] for every row of `chosen` [R].
+
+    inputs, baseline: [1, I, d] and [1, T, d].
+    """
+    rows = len(chosen)
+    words, against = _repeated(inputs, rows), _repeated(baseline, rows)
+    with torch.no_grad():
+        ends = [_in_parts(explained, side, chosen) for side in (words, against)]
+    steps = torch.zeros(rows, dtype=torch.long)
+    if method == "integrated_gradients":
+        source, prefix, steps = _integrated(explained, inputs, baseline, chosen, ends[0] - ends[1], most_steps)
+    else:
+        source, prefix = (_gradient_x_input if method == "gradient_x_input" else _occluded)(
+            explained, words, against, chosen
+        )
+    return source, prefix, ends[0], ends[1], steps
+
+
+def _repeated(pair: Inputs, rows: int) -> Inputs:
+    return pair[0].expand(rows, -1, -1).contiguous(), pair[1].expand(rows, -1, -1).contiguous()
+
+
+def _together(inputs: Inputs) -> int:
+    """How many rows go through one pass."""
+    return max(1, POSITIONS_TOGETHER // (inputs[0].shape[1] + inputs[1].shape[1]))
+
+
+def _in_parts(explained: Explained, inputs: Inputs, chosen: Tensor) -> Tensor:
+    size = _together(inputs)
+    return torch.cat([explained(*part) for part in zip(*(each.split(size) for each in (*inputs, chosen)), strict=True)])
+
+
+def _integrated(
+    explained: Explained, inputs: Inputs, baseline: Inputs, chosen: Tensor, difference: Tensor, most_steps: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    from captum.attr import IntegratedGradients
+
+    integrated = IntegratedGradients(explained)
+    source, prefix = (difference.new_zeros(len(chosen), each.shape[1]) for each in inputs)
+    steps = torch.zeros(len(chosen), dtype=torch.long)
+    tolerance = TOLERANCE * difference.abs().clamp(min=LEAST_NATS)
+    open_rows, number = torch.arange(len(chosen), device=chosen.device), min(FIRST_STEPS, most_steps)
+    while True:
+        for part in open_rows.split(_together(inputs)):
+            found = integrated.attribute(
+                _repeated(inputs, len(part)),
+                _repeated(baseline, len(part)),
+                additional_forward_args=(chosen[part],),
+                n_steps=number,
+                internal_batch_size=max(len(part), _together(inputs)),
+            )
+            source[part], prefix[part] = (each.sum(-1).to(source.dtype) for each in found)
+        steps[open_rows.cpu()] = number
+        error = (source.sum(1) + prefix.sum(1) - difference).abs()
+        open_rows = open_rows[(error >= tolerance)[open_rows]]
+        if not len(open_rows) or 2 * number > most_steps:
+            return source, prefix, steps
+        number *= 2
+
+
+def _gradient_x_input(explained: Explained, words: Inputs, against: Inputs, chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradient at the words times their way from the baseline: a first-order guess of leaving them out."""
+    from captum.attr import Saliency
+
+    size, saliency = _together(words), Saliency(explained)
+    slopes = [
+        saliency.attribute(tuple(pair), abs=False, additional_forward_args=(rows,))
+        for *pair, rows in zip(*(each.requires_grad_().split(size) for each in words), chosen.split(size), strict=True)
+    ]
+    first, second = (
+        (torch.cat(slope) * (word.detach() - base)).sum(-1)
+        for slope, word, base in zip(zip(*slopes, strict=True), words, against, strict=True)
+    )
+    return first, second
+
+
+def _occluded(explained: Explained, words: Inputs, against: Inputs, chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """What is lost when one word at a time has the baseline's embedding."""
+    from captum.attr import Occlusion
+
+    window = tuple((1, each.shape[-1]) for each in words)
+    with torch.no_grad():
+        found = Occlusion(explained).attribute(
+            words,
+            window,
+            baselines=against,
+            additional_forward_args=(chosen,),
+            perturbations_per_eval=max(1, _together(words) // len(chosen)),
+        )
+    return found[0].mean(-1), found[1].mean(-1)  # captum repeats a window's loss over its width

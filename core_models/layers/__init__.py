@@ -1,0 +1,1 @@
+"""Parts of networks that backbones, mechanisms and losses share; each knows tensors alone."""

@@ -1,0 +1,108 @@
+"""Multi-head attention for forced passes and for steps: weights only when a trace asks for them.
+
+Knows tensors and masks, nothing of encoders, decoders or beams. Masks are boolean, True = may be attended.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from core_models.layers.dropout import dropout as drop
+
+# Finite, so that a query with nowhere to look has no NaN; so far below any energy that what is masked weighs 0.
+NOWHERE = -1e30
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    dropout: float = 0.0,
+    weights: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Scaled dot-product attention: query [B, H, N, e], key and value [B, H, M, e] -> [B, H, N, e].
+
+    mask broadcasts to [B, H, N, M]. With `weights` the distribution [B, H, N, M] is returned too, computed in the open;
+    otherwise PyTorch's fused kernel does the work, except with dropout on a CPU, where it has none.
+    A query that may attend nowhere gets zeros in both.
+    """
+    if not weights and not (dropout and query.device.type == "cpu"):
+        fused = nn.functional.scaled_dot_product_attention(query, key, value, mask, dropout, is_causal=causal)
+        return fused, None
+    energy = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
+    if causal:
+        allowed = torch.ones(energy.shape[-2:], dtype=torch.bool, device=energy.device).tril()
+        mask = allowed if mask is None else mask & allowed
+    if mask is not None:
+        energy = energy + torch.where(mask, 0.0, NOWHERE).to(energy.dtype)
+    share = torch.softmax(energy, dim=-1)
+    if mask is not None:
+        share = share * mask.any(-1, keepdim=True)
+    return drop(share, dropout) @ value, share
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """[B, N, d] -> [B, H, N, d / H]."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def join_heads(x: Tensor) -> Tensor:
+    """[B, H, N, e] -> [B, N, H e]."""
+    return x.transpose(1, 2).flatten(2)
+
+
+class SelfAttention(nn.Module):
+    """Self-attention with one projection for queries, keys and values (Vaswani 2017, section 3.2.2)."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.project = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, mask: Tensor | None, causal: bool, weights: bool) -> tuple[Tensor, Tensor | None]:
+        """x [S, N, d]; mask [S, N] of real positions -> [S, N, d] and, if asked, weights [S, H, N, N].
+
+        A causal pass needs no mask: padding stands on the right, where no real position looks.
+        """
+        query, key, value = (split_heads(part, self.heads) for part in self.project(x).chunk(3, dim=-1))
+        seen = None if mask is None else mask[:, None, None, :]
+        mixed, share = attend(query, key, value, seen, causal, self.dropout if self.training else 0.0, weights)
+        return self.output(join_heads(mixed)), share
+
+    def step(self, x: Tensor, slots: Tensor, used: int, seen: Tensor) -> Tensor:
+        """One position of K hypotheses a sentence: x [S, K, d]; slots [S, 2, H, capacity, e], of which the K after
+        `used` are filled; seen [S, K, used + K]: the slots that are a hypothesis's own past -> [S, K, d]."""
+        query, key, value = (split_heads(part, self.heads) for part in self.project(x).chunk(3, dim=-1))
+        filled = slots[:, :, :, : used + x.shape[1]]
+        filled[:, 0, :, used:], filled[:, 1, :, used:] = key, value
+        mixed, _ = attend(query, filled[:, 0], filled[:, 1], seen[:, None])
+        return self.output(join_heads(mixed))
+
+
+class CrossAttention(nn.Module):
+    """Attention from target positions (or beams) to a memory whose keys and values are made once per sentence."""
+
+    def __init__(self, width: int, memory_width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.query = nn.Linear(width, width)
+        self.memory = nn.Linear(memory_width, 2 * width)
+        self.output = nn.Linear(width, width)
+
+    def keys_and_values(self, memory: Tensor) -> Tensor:
+        """[S, I, d] -> [S, 2, H, I, d / H]."""
+        projected = self.memory(memory).unflatten(-1, (2, self.heads, -1))  # [S, I, 2, H, e]
+        return projected.permute(0, 2, 3, 1, 4).contiguous()
+
+    def forward(self, x: Tensor, keys_and_values: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
+        """x [S, N, d], mask [S, I] -> [S, N, d] and, if asked, weights [S, H, N, I]; N may be beams, sharing keys."""
+        key, value = keys_and_values.unbind(1)
+        dropout = self.dropout if self.training else 0.0
+        mixed, share = attend(
+            split_heads(self.query(x), self.heads), key, value, mask[:, None, None, :], False, dropout, weights
+        )
+        return self.output(join_heads(mixed)), share

@@ -1,0 +1,101 @@
+"""Recurrent cells and additive attention, as PyTorch's cells write them: a GRU's update gate keeps the old state, its
+reset gate works after the recurrent product. Knows single positions, not sequences."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from core_models.layers.precision import widened
+
+RECURRENCE = "recurrence"  # what a profiler calls the steps that wait for each other
+
+
+class GatedUnit(nn.Module):
+    """GRU (Cho 2014): h = u * h_prev + (1 - u) * tanh(x W + r * (h_prev U)). Works on [..., d]."""
+
+    gates = 3
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.from_input = nn.Linear(inputs, self.gates * width)
+        self.from_state = nn.Linear(width, self.gates * width, bias=False)
+
+    def initialise(self) -> None:
+        """Orthogonal recurrent matrices, gate by gate."""
+        for part in self.from_state.weight.chunk(self.gates):
+            nn.init.orthogonal_(part)
+
+    def forward(self, projected: Tensor, state: Tensor) -> Tensor:
+        """`projected` is from_input(x) [..., 3 d], so that callers can make it for all positions at once."""
+        return self.combine(projected, self.from_state(self.hidden(state)), state)
+
+    def combine(self, projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
+        """from_input(x) and from_state(hidden) [..., 3 d], the state before -> the new state."""
+        update, candidate = self.gated(projected, recurrent)
+        return candidate + update * (state - candidate)
+
+    def gated(self, projected: Tensor, recurrent: Tensor) -> tuple[Tensor, Tensor]:
+        """How much of the state is kept, and what takes the place of the rest: [..., d] each."""
+        input_gates, input_candidate = projected.split((2 * self.width, self.width), dim=-1)
+        state_gates, state_candidate = recurrent.split((2 * self.width, self.width), dim=-1)
+        reset, update = torch.sigmoid(input_gates + state_gates).chunk(2, dim=-1)
+        return update, torch.tanh(input_candidate + reset * state_candidate)
+
+    def first(self, hidden: Tensor) -> Tensor:
+        """The state that begins with these hidden numbers."""
+        return hidden
+
+    def hidden(self, state: Tensor) -> Tensor:
+        """What others see of a state: [..., d]."""
+        return state
+
+    def with_hidden(self, state: Tensor, hidden: Tensor) -> Tensor:
+        """The state with other hidden numbers."""
+        return hidden
+
+
+class LongShortTermUnit(GatedUnit):
+    """LSTM (Hochreiter 1997, with a forget gate that begins open). A state is [hidden, memory cell], [..., 2 d]."""
+
+    gates = 4
+
+    def initialise(self) -> None:
+        super().initialise()
+        nn.init.ones_(self.from_input.bias.data[self.width : 2 * self.width])
+
+    def combine(self, projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
+        """from_input(x) and from_state(hidden) [..., 4 d]: input, forget, candidate, output."""
+        enter, forget, candidate, leave = (projected + recurrent).chunk(4, dim=-1)
+        cell = torch.sigmoid(forget) * state[..., self.width :] + torch.sigmoid(enter) * torch.tanh(candidate)
+        return torch.cat([torch.sigmoid(leave) * torch.tanh(cell), cell], dim=-1)
+
+    def first(self, hidden: Tensor) -> Tensor:
+        """The memory cell begins empty."""
+        return torch.cat([hidden, torch.zeros_like(hidden)], dim=-1)
+
+    def hidden(self, state: Tensor) -> Tensor:
+        return state[..., : self.width]
+
+    def with_hidden(self, state: Tensor, hidden: Tensor) -> Tensor:
+        return torch.cat([hidden, state[..., self.width :]], dim=-1)
+
+
+CELLS: dict[str, type[GatedUnit]] = {"gru": GatedUnit, "lstm": LongShortTermUnit}
+
+
+class AdditiveAttention(nn.Module):
+    """Attention by a small network (Bahdanau 2015): e_i = v . tanh(W_q s + W_k h_i + b)."""
+
+    def __init__(self, state: int, memory: int, width: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(state, width, bias=False)
+        self.keys = nn.Linear(memory, width)
+        self.energy = nn.Linear(width, 1, bias=False)
+
+    def weights(self, summed: Tensor, mask: Tensor) -> Tensor:
+        """Pre-activation energies [S, N, I, a] and mask [S, I] -> a distribution over the source [S, N, I]."""
+        energy = self.energy(torch.tanh(summed))[..., 0]
+        energy = energy.to(widened(energy.dtype))
+        return torch.softmax(energy.masked_fill(~mask[:, None], torch.finfo(energy.dtype).min), dim=-1) * mask[:, None]

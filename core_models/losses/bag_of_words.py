@@ -1,0 +1,102 @@
+"""The past and the future of every target position, as cumulative sums: bags of words and mean contents (Zheng 2019).
+
+A bag's log-probability needs the sum of its words' logits, and that is one dot product with the cumulative sum of their
+embeddings: nothing here has the size [S, T, V] or [S, T, T]. Sums never run below float32 and never see padding. Knows
+no capsules.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from core_models.interface.mechanism import Prediction
+from core_models.layers.precision import widened
+from core_models.layers.vocabulary_head import one_logit
+from core_models.text.vocabulary import BOS, PAD
+
+Side = Literal["past", "future"]
+
+
+def running_sums(values: Tensor, side: Side, inclusive: bool) -> Tensor:
+    """Sums over all positions up to t, or from t on, with or without t: [S, T, ...] -> [S, T, ...]."""
+    nothing = torch.zeros_like(values[:, :1])
+    if side == "past":
+        sums = values.cumsum(1)
+        return sums if inclusive else torch.cat([nothing, sums[:, :-1]], dim=1)
+    sums = values.flip(1).cumsum(1).flip(1)
+    return sums if inclusive else torch.cat([sums[:, 1:], nothing], dim=1)
+
+
+def running_means(states: Tensor, mask: Tensor, side: Side, inclusive: bool = True) -> Tensor:
+    """Means of the real states [S, T, d] up to or from t on; zero where there is none."""
+    wide = states.to(widened(states.dtype))
+    real = mask[..., None].to(wide.dtype)
+    counts = running_sums(real, side, inclusive)
+    return running_sums(wide * real, side, inclusive) / counts.clamp(min=1)
+
+
+def content_agreement(contents: Tensor, means: Tensor, mask: Tensor, mean_over_width: bool = False) -> Tensor:
+    """|| contents - means ||^2 averaged over the real positions: [S, T, w] twice -> [S] (Zheng 2019, L_BCA).
+
+    mean_over_width: the mean of the squares in place of their sum.
+    """
+    squares = (contents - means).square()
+    distance = squares.mean(-1) if mean_over_width else squares.sum(-1)
+    return (distance * mask).sum(1) / mask.sum(1).clamp(min=1)
+
+
+class BagOfWords:
+    """The bags of a prediction at every position of words [S, T] with mask [S, T]."""
+
+    def __init__(self, prediction: Prediction, words: Tensor, mask: Tensor) -> None:
+        self.bag = prediction.bag
+        self.side: Side = "past" if prediction.target == "past_bag" else "future"
+        self.inclusive = self.bag.span == "inclusive" or (self.side == "past" and self.bag.span == "analysis")
+        self.words, self.mask = words, mask
+        if self.bag.begins and self.side == "past" and not self.inclusive:
+            # {BOS, y_1, ..., y_{t-1}} are the words that came in up to position t.
+            self.words = torch.cat([torch.full_like(words[:, :1], BOS), words[:, :-1]], dim=1)
+            self.inclusive = True
+        self.counts = self._sums(mask.long())  # [S, T] words in each bag, repeated ones each time
+        self.filled = self.counts > 0
+
+    def _sums(self, values: Tensor) -> Tensor:
+        return running_sums(values, self.side, self.inclusive)
+
+    def negative_log_probs(
+        self, vectors: Tensor, log_z: Tensor, matrix: Tensor, bias: Tensor | None, real: Tensor
+    ) -> Tensor:
+        """Losses of the positions that are real [S, T], in row order, in nats: vectors [P, d], log_z [P] -> [P]."""
+        wide = vectors.to(log_z.dtype)
+        offsets = matrix.new_zeros(len(matrix)) if bias is None else bias
+        pad = one_logit(vectors, matrix[PAD]) + offsets[PAD]
+        if self.bag.without_pad:
+            log_z = log_z + torch.log1p(-torch.exp((pad - log_z).clamp(max=-1e-6)))
+
+        def logits(kept: Tensor) -> Tensor:
+            """The summed logits of those words of each bag that are kept [S, T]: -> [P]."""
+            weights = kept.to(wide.dtype)
+            embedded = torch.nn.functional.embedding(self.words, matrix).to(wide.dtype) * weights[..., None]
+            return (wide * self._sums(embedded)[real]).sum(-1) + self._sums(offsets[self.words] * weights)[real]
+
+        counts = self.counts[real].to(wide.dtype)
+        negative = counts * log_z - logits(self.mask)
+        eps = self.bag.label_smoothing
+        if eps:
+            types = self.mask & self._new_types()
+            others = one_logit(vectors, matrix.sum(0)) + offsets.sum() - pad - logits(types)
+            smooth = (len(matrix) - 1 - self._sums(types.long())[real]) * log_z - others
+            negative = (1 - eps) * negative + eps / (len(matrix) - 2) * counts * smooth
+        return negative / counts if self.bag.mean else negative
+
+    def _new_types(self) -> Tensor:
+        """Where a word stands for the first time, read from the bag's fixed end: [S, T] bool."""
+        words = self.words if self.side == "past" else self.words.flip(1)
+        ordered, places = words.sort(dim=1, stable=True)
+        new = torch.ones_like(ordered, dtype=torch.bool)
+        new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+        first = torch.empty_like(new).scatter_(1, places, new)
+        return first if self.side == "past" else first.flip(1)

@@ -1,0 +1,53 @@
+"""The losses of subtraction and addition (Zheng 2018, section 4.4): a change of contents predicts the word behind it.
+
+Released: D = tanh((s W_l - s' W_r) W + b), then a softmax over the vocabulary with a matrix of its own, which begins as
+a copy of the output matrix. Printed: l(u, v) = u^T W v + b of the bare difference u and the word's embedding v (D4).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from core_models.interface.mechanism import Host
+
+
+class ChangeHead(nn.Module):
+    """Of two states [..., d] vectors for the vocabulary head [..., output]; matrix and bias where it has its own."""
+
+    def __init__(self, host: Host, width: int, delta: Literal["mapped", "plain"], own: bool) -> None:
+        super().__init__()
+        mapped = delta == "mapped"
+        self.minuend = nn.Linear(width, width, bias=False) if mapped else None
+        self.subtrahend = nn.Linear(width, width, bias=False) if mapped else None
+        self.map = nn.Linear(width, host.widths["output"], bias=mapped)
+        for linear in filter(None, (self.minuend, self.subtrahend, self.map)):
+            nn.init.xavier_uniform_(linear.weight)
+        if mapped:
+            nn.init.zeros_(self.map.bias)
+        self.matrix: nn.Parameter | None = None
+        self.bias: nn.Parameter | None = None
+        if own:
+            matrix, bias = self._of(host)
+            self.matrix = nn.Parameter(matrix.detach().clone())
+            self.bias = nn.Parameter(matrix.new_zeros(len(matrix)) if bias is None else bias.detach().clone())
+
+    @staticmethod
+    def _of(host: Host) -> tuple[Tensor, Tensor | None]:
+        assert host.output_matrix is not None  # every backbone lends it
+        return host.output_matrix()
+
+    def copy(self, host: Host) -> None:
+        """Let an own matrix begin as the output matrix is now."""
+        if self.matrix is not None and self.bias is not None:
+            matrix, bias = self._of(host)
+            with torch.no_grad():
+                self.matrix.copy_(matrix)
+                self.bias.zero_() if bias is None else self.bias.copy_(bias)
+
+    def forward(self, minuend: Tensor, subtrahend: Tensor) -> Tensor:
+        if self.minuend is None or self.subtrahend is None:
+            return self.map(minuend - subtrahend)
+        return torch.tanh(self.map(self.minuend(minuend) - self.subtrahend(subtrahend)))

@@ -1,0 +1,18 @@
+"""The two stacks of layers, and what of them is called after its side."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from core_models.interface.mechanism import Place
+
+Side = Literal["encoder", "decoder"]
+Sides = Literal["encoder", "decoder", "both"]
+POSITIONS = {"encoder": "source", "decoder": "target"}  # the axis of a trace
+LAYER_INPUT = {"encoder": Place.ENCODER_LAYER_INPUT, "decoder": Place.DECODER_LAYER_INPUT}
+SUBLAYER = {"encoder": Place.ENCODER_SUBLAYER, "decoder": Place.DECODER_SUBLAYER}
+STACK_OUTPUT = {"encoder": Place.ENCODER_STACK_OUTPUT, "decoder": Place.DECODER_STACK_OUTPUT}
+
+
+def sides_of(side: Sides) -> tuple[Side, ...]:
+    return ("encoder", "decoder") if side == "both" else (side,)

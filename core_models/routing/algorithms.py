@@ -1,0 +1,210 @@
+"""Routing by agreement as pure functions: squash, dynamic routing (Sabour 2017), EM routing (Hinton 2018).
+
+Inputs stand before outputs: votes [..., L, N, D] are what each of L input capsules says each of N output capsules, of
+width D, should be. Nothing here is ever below float32, also under autocast. Knows no layers, no words and no masks of
+padding: what routes over source words is another file's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from core_models.layers.precision import wide
+
+SQUASH_FLOOR = 1e-8  # under the root of the length: the gradient at a zero vector is finite
+SCALE_FLOOR = 1e-16  # under the root of the mean square: far below that of capsules, and zero stays zero
+Squash = Literal["sabour", "unit_slope"]
+Reduction = Literal["sum", "mean"]
+
+
+@dataclass(frozen=True)
+class Routing:
+    """What was routed: `capsules` [..., N, D] and, for each iteration, who sent how much where.
+
+    history: assignments [..., L, N] of every iteration, the uniform first; they sum to one over N. activations [..., N]
+    of the output capsules (EM routing).
+    """
+
+    capsules: Tensor
+    history: tuple[Tensor, ...]
+    activations: Tensor | None = None
+
+    @cached_property
+    def assignments(self) -> Tensor:
+        """[iterations, ..., L, N]"""
+        positions = self.capsules.shape[:-2]
+        return torch.stack([one.expand(*positions, *one.shape[-2:]) for one in self.history])
+
+
+@wide
+def squash(vectors: Tensor) -> Tensor:
+    """Vectors [..., D] with their lengths s brought to s^2 / (1 + s^2) (Sabour 2017, Eq. 1)."""
+    square = vectors.square().sum(-1, keepdim=True)
+    return vectors * ((square + SQUASH_FLOOR).sqrt() / (1 + square))
+
+
+@wide
+def squash_unit_slope(vectors: Tensor) -> Tensor:
+    """Vectors [..., D] with their lengths s brought to s / sqrt(1 + s^2): short vectors stay as they are.
+
+    A departure from Sabour 2017, whose length s^2 / (1 + s^2) has no slope at zero.
+    """
+    return vectors * torch.rsqrt(1 + vectors.square().sum(-1, keepdim=True))
+
+
+SQUASHES = {"sabour": squash, "unit_slope": squash_unit_slope}
+
+
+@wide
+def unit_scale(vectors: Tensor) -> Tensor:
+    """Vectors [..., d] divided by their root mean square: the same direction at any scale, with numbers about 1.
+
+    For what a layer norm or a residual sum reads next: beside the norm's epsilon of 1e-5, or a stream of deviation 1,
+    short vectors such as squashed capsules would vanish, and their gradient with them.
+    """
+    return torch.nn.functional.rms_norm(vectors, vectors.shape[-1:], eps=SCALE_FLOOR)
+
+
+@wide
+def dynamic_routing(
+    votes: Tensor,
+    iterations: int = 3,
+    mask: Tensor | None = None,
+    normalise_mass: bool = False,
+    detach: bool = False,
+    squash_by: Squash = "sabour",
+) -> Routing:
+    """Assignments follow the scalar product of output and vote (Dou 2019, Algorithm 1; Sabour 2017, Procedure 1).
+
+    votes [..., L, N, D]; mask [..., L], False where an input is none: it sends nothing. Of `iterations`, the first is
+    uniform and the others update. The text's "cosine" is the scalar product of a squashed and an unsquashed vector.
+    normalise_mass: multiply what each output receives by N / L. Else its length is about L / N, and a squashed vector
+    about that squared: where outputs are many, nearly nothing, with nearly no gradient. detach: gradients go through
+    the last iteration only; what it finds of those before it is a constant. squash_by: `squash`, or
+    `squash_unit_slope`.
+    """
+    _check(votes, iterations)
+    squashed = SQUASHES[squash_by]
+    real = None if mask is None else mask[..., None].to(votes.dtype)
+    sent = votes if real is None else votes * real[..., None]
+    if normalise_mass:
+        sent = sent * (votes.shape[-2] / votes.shape[-3])
+    uniform = votes.new_full((1, 1), 1 / votes.shape[-2]).expand(votes.shape[-3:-1])
+    history = [uniform if real is None else uniform * real]
+    capsules = squashed(sent.sum(-3) / votes.shape[-2])  # all assignments are alike: no product
+    logits: Tensor | None = None
+    for _ in range(iterations - 1):
+        if detach:
+            capsules, logits = capsules.detach(), None if logits is None else logits.detach()
+        agreement = _over_width(votes * capsules[..., None, :, :])
+        logits = agreement if logits is None else logits + agreement
+        assignments = torch.softmax(logits, dim=-1)
+        history.append(assignments if real is None else assignments * real)
+        capsules = squashed(_weighted(assignments, sent))
+    return Routing(capsules, tuple(history))
+
+
+@wide
+def em_routing(
+    votes: Tensor,
+    activations: Tensor,
+    beta_a: Tensor,
+    beta_u: Tensor,
+    iterations: int = 3,
+    inverse_temperature: float | Sequence[float] = 1.0,
+    variance_floor: float = 1e-6,
+    normalise_mass: bool = False,
+    renormalise: bool = False,
+    detach: bool = False,
+    width_reduction: Reduction = "sum",
+) -> Routing:
+    """Every output capsule is a Gaussian that its votes are explained by (Dou 2019, Eq. 10 to 16; Hinton 2018).
+
+    votes [..., L, N, D], activations [..., L] above 0, beta_a and beta_u [N]. inverse_temperature: a number, or one an
+    iteration. normalise_mass: multiply the mass of each output by N / L, so that it does not vanish where outputs
+    are many. renormalise: divide the weighted assignments by their sum over outputs, as released codes of others do;
+    then the activations of the inputs have no effect. detach: as in `dynamic_routing`. width_reduction: the cost and
+    the logarithm of the density are sums over a capsule's D numbers (Eq. 14 to 16), or means. Sums grow with D, so that
+    wide capsules are all or nothing from the start; at D = 1 both are the same. Capsules are activation times mean.
+    """
+    _check(votes, iterations)
+    width = votes.shape[-1]
+    over_width = _over_width if width_reduction == "sum" else _mean_over_width
+    inputs, outputs = votes.shape[-3:-1]
+    temperatures = _temperatures(inverse_temperature, iterations)
+    uniform = votes.new_full((1, 1), 1 / outputs)
+    history = [uniform.expand(inputs, outputs)]
+    # In logs, for an output that nobody chooses still has a mean: of the inputs that come nearest to choosing it. The
+    # first assignments are alike for all outputs, so what is made of them stays [..., L, 1].
+    assigned, logs = uniform, uniform.log()
+    active = activations.clamp(min=torch.finfo(votes.dtype).tiny).log()[..., None]
+    for number, temperature in enumerate(temperatures):
+        weights = (logs if renormalise else logs + active).expand(*active.shape[:-1], logs.shape[-1])
+        sent = assigned if renormalise else assigned * activations[..., None]
+        mass = sent.expand(weights.shape).sum(-2)  # [..., N]
+        shares = torch.softmax(weights, dim=-2)
+        mean = _weighted(shares, votes)  # [..., N, D]
+        distance = (votes - mean[..., None, :, :]).square()
+        variance = _weighted(shares, distance) + variance_floor
+        scale = mass * (outputs / inputs) if normalise_mass else mass
+        spread = 0.5 * over_width(variance.log())  # [..., N]
+        constant = (width if width_reduction == "sum" else 1) * (1 + math.log(2 * math.pi)) / 2
+        logit = temperature * (beta_a - beta_u * scale - scale * (spread + constant))
+        if number < iterations - 1:
+            if detach:
+                logit, spread, variance = logit.detach(), spread.detach(), variance.detach()
+                distance = (votes - mean.detach()[..., None, :, :]).square()
+            # log N(V; mean, variance) but for what is the same for all outputs.
+            prior = torch.nn.functional.logsigmoid(logit) - spread
+            fit = over_width(distance * (-0.5 / variance)[..., None, :, :])
+            logs = torch.log_softmax(fit + prior[..., None, :], dim=-1)
+            assigned = logs.exp()
+            history.append(assigned)
+    activation = torch.sigmoid(logit)
+    return Routing(activation[..., None] * mean, tuple(history), activation)
+
+
+def schedule(final: float, iterations: int) -> list[float]:
+    """Rising inverse temperatures: final (1 - 0.95^(k + 1)) in iteration k from 0 (Hinton 2018, quoted by others)."""
+    return [final * (1 - 0.95 ** (number + 1)) for number in range(iterations)]
+
+
+def _weighted(assignments: Tensor, votes: Tensor) -> Tensor:
+    """Sum over inputs of assignment times vote: [..., L, N], [..., L, N, D] -> [..., N, D]; no product is whole."""
+    parts = zip(assignments.unbind(-2), votes.unbind(-3), strict=True)
+    first, vote = next(parts)
+    total = first[..., None] * vote
+    for assignment, vote in parts:
+        total = torch.addcmul(total, assignment[..., None], vote)
+    return total
+
+
+def _over_width(values: Tensor) -> Tensor:
+    """Sum over the last axis; a width of one, the paper's own, needs no pass."""
+    return values.squeeze(-1) if values.shape[-1] == 1 else values.sum(-1)
+
+
+def _mean_over_width(values: Tensor) -> Tensor:
+    """Mean over the last axis."""
+    return _over_width(values) / values.shape[-1]
+
+
+def _check(votes: Tensor, iterations: int) -> None:
+    if votes.dim() < 3:
+        raise ValueError(f"votes [..., inputs, outputs, width] are needed, here are {list(votes.shape)}")
+    if iterations < 1:
+        raise ValueError(f"{iterations} iterations: the first one is uniform, so there is at least one")
+
+
+def _temperatures(given: float | Sequence[float], iterations: int) -> Sequence[float]:
+    each = [given] * iterations if isinstance(given, int | float) else list(given)
+    if len(each) != iterations:
+        raise ValueError(f"{len(each)} inverse temperatures for {iterations} iterations; give one each, or one number")
+    return each

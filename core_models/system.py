@@ -1,0 +1,283 @@
+"""A system: a backbone and its mechanisms behind one contract for training, scoring and search.
+
+    encode(batch) -> Encoded · forward(encoded, words, mask) -> Forced · losses(forced, batch) -> {term: [S]}
+    start(encoded) -> State · step(words, state) -> (scores, State)
+
+Knows that there are mechanisms and what they may do, none by name; knows nothing of text, files or optimisers.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor, nn
+
+from core_models.config import ModelConfig, TestLoss
+from core_models.context_states import context_states
+from core_models.decoding import Scores, mixture
+from core_models.interface.mechanism import Mechanism, Prediction, View
+from core_models.interface.mechanism_stack import Guests
+from core_models.layers.vocabulary_head import log_partition, logits, word_logits
+from core_models.losses.prediction_losses import prediction_losses
+from core_models.settings import ConfigError
+from core_models.text.batches import Batch, Context, WordOrder
+from core_models.text.documents import ContextUse
+from core_models.traces import TraceWriter
+
+BACKBONE = "backbone"
+Tensors = dict[str, dict[str, Tensor]]  # owner -> name -> tensor
+
+
+@dataclass
+class Encoded:
+    """Sentence tensors [S, ...] by owner; `mask` [S, I] of real source positions."""
+
+    sentence: Tensors
+    mask: Tensor
+
+    def select(self, rows: Tensor) -> Encoded:
+        """The sentences of these rows [S'], in this order; one may come several times."""
+        return Encoded(_rows(self.sentence, rows), self.mask.index_select(0, rows))
+
+
+def _rows(tensors: Tensors, rows: Tensor) -> Tensors:
+    return {owner: {name: one.index_select(0, rows) for name, one in named.items()} for owner, named in tensors.items()}
+
+
+@dataclass
+class Forced:
+    """A forced pass: `main` [S, T, d] is what the vocabulary head reads; beside it all mechanisms' predictions."""
+
+    main: Prediction
+    words: Tensor
+    view: View
+    guests: Guests
+    predictions: list[Prediction]
+
+
+@dataclass
+class State:
+    """Everything a search carries: sentence tensors [S, ...] and hypothesis tensors [S, K, ...], by owner and name."""
+
+    position: int
+    mask: Tensor
+    sentence: Tensors
+    hypothesis: Tensors = field(default_factory=dict)
+
+    def select(self, sentences: Tensor | None, parents: Tensor) -> State:
+        """Keep and reorder: new row r is old sentence sentences[r] (None: all stay), its beams old beams parents[r].
+
+        sentences [S'], parents [S', K'] -> a state with new hypothesis tensors [S', K', ...]: one gather each.
+        """
+        beams = next(iter(next(iter(self.hypothesis.values())).values())).shape[1]
+        rows = torch.arange(len(parents), device=parents.device) if sentences is None else sentences
+        flat = (rows[:, None] * beams + parents).flatten()
+
+        def gather(tensor: Tensor) -> Tensor:
+            return tensor.flatten(0, 1).index_select(0, flat).view(*parents.shape, *tensor.shape[2:])
+
+        hypothesis = {
+            owner: {name: gather(tensor) for name, tensor in named.items()} for owner, named in self.hypothesis.items()
+        }
+        if sentences is None:
+            return State(self.position, self.mask, self.sentence, hypothesis)
+        kept = _rows(self.sentence, sentences)
+        return State(self.position, self.mask.index_select(0, sentences), kept, hypothesis)
+
+
+def mixed_distributions(energies: Sequence[Tensor]) -> Tensor:
+    """The logarithm of the mean of softmax distributions over the vocabulary, of their logits [..., V] each.
+
+    Cheaper than `mixture`, for a whole vocabulary; what is less probable than the smallest number counts as that.
+    """
+    total = torch.softmax(energies[0], dim=-1)
+    for one in energies[1:]:
+        total = total + torch.softmax(one, dim=-1)
+    return (total / len(energies)).clamp(min=torch.finfo(total.dtype).tiny).log()
+
+
+class System(nn.Module):
+    """One translation system. `mechanisms` are in the order of the configuration, named by their kind."""
+
+    def __init__(self, config: ModelConfig, backbone: nn.Module, mechanisms: Mapping[str, Mechanism]) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = backbone
+        self.mechanisms = nn.ModuleDict(mechanisms)
+        self.search_head: nn.Module | None = None  # in place of the vocabulary head, in steps only
+        self.context = _context_of(mechanisms)
+        if config.first_state == "zero" and not any(one.reads_summary for one in mechanisms.values()):
+            backbone.first_state = None  # read by nobody, it would be counted and never learn
+
+    @property
+    def named_mechanisms(self) -> dict[str, Mechanism]:
+        return dict(self.mechanisms.items())  # type: ignore[arg-type]
+
+    def with_test_loss(self, test_loss: TestLoss) -> System:
+        """This system with the same weights, not a copy of them, as `SearchConfig.test_loss` would have it.
+
+        Raises ConfigError where it has no losses whose distributions could be left out or averaged in.
+        """
+        if test_loss == "as_built":
+            return self
+        mechanisms = {name: copy.copy(one) for name, one in self.named_mechanisms.items()}
+        able = [one for one in mechanisms.values() if one.may_mix]
+        if not able:
+            raise ConfigError(
+                f"test_loss {test_loss}: this system has no losses of PAST or FUTURE layers that could take part in a "
+                "search, or not; leave test_loss out, or take a system such as pfrnn-loss"
+            )
+        for one in able:
+            one.mixes = test_loss != "none"
+        found = System(self.config, self.backbone, mechanisms)
+        found.search_head, found.training = self.search_head, self.training
+        return found
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+    def encode(self, batch: Batch, trace: TraceWriter | None = None) -> Encoded:
+        """Read the source (and context) of a batch: everything that is made once per sentence."""
+        guests = Guests(self.named_mechanisms, {}, {}, forced=True, trace=trace)
+        batch = self._with_context(batch, guests)
+        for name, mechanism in self.named_mechanisms.items():
+            guests.owns[name].sentence.update(mechanism.read(batch, guests.owns[name]))
+        if self.context.states and batch.context is not None:
+            states = context_states(self.backbone, batch.context, self.context.outputs)
+            for name, mechanism in self.named_mechanisms.items():
+                guests.owns[name].sentence.update(mechanism.remember(states, guests.owns[name]))
+        memory = self.backbone.encode(batch.source, batch.source_mask, guests)
+        for name, mechanism in self.named_mechanisms.items():
+            guests.owns[name].sentence.update(mechanism.prepare(memory, batch.source_mask, guests.owns[name]))
+        sentence: Tensors = {name: dict(own.sentence) for name, own in guests.owns.items()}
+        sentence[BACKBONE] = self.backbone.prepare(memory, batch.source_mask)
+        return Encoded(sentence, batch.source_mask)
+
+    def _with_context(self, batch: Batch, guests: Guests) -> Batch:
+        """The batch with just the context that is read, none where nothing is; a trace is told its words."""
+        use = self.context
+        if not use.sentences or use.joined:
+            return batch if batch.context is None else replace(batch, context=None)
+        given = batch.context
+        context = Context.none(batch, use.entries) if given is None else given.reaching(use.entries)
+        _record_words(guests, "context", context.words, context.mask, use.after)
+        if use.outputs and context.outputs is not None and context.outputs_mask is not None:
+            _record_words(guests, "context_output", context.outputs, context.outputs_mask)
+        return replace(batch, context=context)
+
+    def _first(self, encoded: Encoded) -> Tensors:
+        """What every mechanism's position before the first left, [S, 1, ...]."""
+        memory = encoded.sentence[BACKBONE]["memory"]
+        guests = Guests(self.named_mechanisms, encoded.sentence, {}, forced=True)
+        return {
+            name: mechanism.start(memory, encoded.mask, guests.owns[name])
+            for name, mechanism in self.named_mechanisms.items()
+        }
+
+    def forward(self, encoded: Encoded, words: Tensor, mask: Tensor, trace: TraceWriter | None = None) -> Forced:
+        """Force the words that come in [S, T] (BOS first), mask [S, T] of real positions."""
+        guests = Guests(self.named_mechanisms, encoded.sentence, self._first(encoded), forced=True, trace=trace)
+        output, view = self.backbone.force(words, mask, encoded.sentence[BACKBONE], encoded.mask, guests)
+        predictions = self._predictions(view, guests, every=self.training or trace is not None)
+        weight = math.prod(one.main_weight for one in self.named_mechanisms.values()) if self.training else 1.0
+        return Forced(Prediction("main", output, weight=weight), words, view, guests, predictions)
+
+    def _predictions(self, view: View, guests: Guests, every: bool) -> list[Prediction]:
+        """What mechanisms predict: all of it, or what the scores are made of alone."""
+        found = (
+            prediction
+            for name, mechanism in self.named_mechanisms.items()
+            if every or mechanism.mixes
+            for prediction in mechanism.predictions(view, guests.owns[name])
+        )
+        return [prediction for prediction in found if every or prediction.mixes]
+
+    def losses(self, forced: Forced, batch: Batch, label_smoothing: float = 0.0) -> dict[str, Tensor]:
+        """Weighted sums per sentence [S] of every term; `main` is the translation's own cross-entropy, in nats."""
+        matrix, bias = self.backbone.output_matrix
+        predictions = [forced.main, *forced.predictions]
+        terms = prediction_losses(predictions, matrix, bias, batch.target, batch.target_mask, label_smoothing)
+        losses = {prediction.name: prediction.weight * terms[prediction.name] for prediction in predictions}
+        for name, mechanism in self.named_mechanisms.items():
+            losses.update(mechanism.losses(forced.view, forced.guests.owns[name], batch))
+        return losses
+
+    def token_log_probs(self, forced: Forced, target: Tensor) -> dict[str, Tensor]:
+        """log P of the words [S, T] by the system (`main`) and by each mechanism's prediction of a word, in nats,
+        [S, T] each; where predictions mix, `decoder` is what the vocabulary head says alone."""
+        matrix, bias = self.backbone.output_matrix
+        values: dict[str, Tensor] = {}
+        for prediction in [forced.main, *(p for p in forced.predictions if p.target == "word")]:
+            head, head_bias = prediction.head(matrix, bias)
+            vectors = prediction.vectors.flatten(0, 1)
+            chosen = word_logits(vectors, head, target.flatten(), head_bias)
+            values[prediction.name] = (chosen - log_partition(vectors, head, head_bias)).view(target.shape)
+        if mixing := [values[prediction.name] for prediction in forced.predictions if prediction.mixes]:
+            values["decoder"] = values["main"]
+            values["main"] = mixture([values["main"], *mixing])
+        return values
+
+    def scores(self, forced: Forced) -> Scores:
+        """Logits over the vocabulary at every position of a forced pass, log-probabilities where predictions mix:
+        [S, T, V]."""
+        return self._mixed(logits(forced.main.vectors, *self.backbone.output_matrix), forced.predictions)
+
+    def _mixed(self, values: Tensor, predictions: Sequence[Prediction]) -> Scores:
+        """The head's logits [S, N, V] as they are, or the mean of all distributions that mix."""
+        mixing = [logits(one.vectors, *one.head(*self.backbone.output_matrix)) for one in predictions if one.mixes]
+        if not mixing:
+            return Scores(values, False)
+        return Scores(mixed_distributions([values, *mixing]), True)
+
+    def start(self, encoded: Encoded) -> State:
+        """One empty hypothesis a sentence."""
+        guests = Guests(self.named_mechanisms, encoded.sentence, {}, forced=False)
+        room, begun = self.backbone.start(encoded.sentence[BACKBONE], guests)
+        hypothesis = {BACKBONE: begun}
+        first = self._first(encoded)
+        hypothesis.update(
+            {name: {key: value.contiguous() for key, value in named.items()} for name, named in first.items() if named}
+        )
+        sentence = {**encoded.sentence, BACKBONE: {**encoded.sentence[BACKBONE], **room}}
+        return State(0, encoded.mask, sentence, hypothesis)
+
+    def step(self, words: Tensor, state: State) -> tuple[Scores, State]:
+        """Extend every hypothesis by its last word: words [S, K] -> logits [S, K, V] of the next, and the new state.
+
+        The old state is used up: a backbone may have written into its tensors.
+        """
+        guests = Guests(self.named_mechanisms, state.sentence, state.hypothesis, forced=False)
+        output, stepped, view = self.backbone.step(
+            words, state.position, state.sentence[BACKBONE], state.hypothesis[BACKBONE], state.mask, guests
+        )
+        hypothesis = {BACKBONE: stepped}
+        hypothesis.update({name: dict(own.after) for name, own in guests.owns.items() if own.after})
+        head = self.search_head
+        values = logits(output, *self.backbone.output_matrix) if head is None else head(output)
+        scores = self._mixed(values, self._predictions(view, guests, every=False))
+        return scores, State(state.position + 1, state.mask, state.sentence, hypothesis)
+
+
+def _record_words(guests: Guests, name: str, words: Tensor, mask: Tensor, after: int = 0) -> None:
+    """Tell a trace the words of a grid [S, K, C], in order, and how many sentences before each one stands."""
+    if guests.wants(f"{name}.words") or guests.wants(f"{name}.distance"):
+        order = WordOrder.of(mask, after)
+        guests.record(f"{name}.words", (name,), order.gather(words))
+        guests.record(f"{name}.distance", (name,), order.distance)
+
+
+def _context_of(mechanisms: Mapping[str, Mechanism]) -> ContextUse:
+    """What all of them read of the sentences before; raises ConfigError where they do not agree."""
+    uses = {name: mechanism.context for name, mechanism in mechanisms.items() if mechanism.context.sentences}
+    if len({use.sentences for use in uses.values()}) > 1:
+        reaches = ", ".join(f"{name} {use.sentences}" for name, use in uses.items())
+        raise ConfigError(f"mechanisms read unlike numbers of sentences before ({reaches}); give context_sentences")
+    try:
+        return ContextUse.of_all(uses.values())
+    except ValueError as error:
+        raise ConfigError(f"{' and '.join(uses)}: {error}; leave one of them out") from None

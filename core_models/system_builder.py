@@ -1,0 +1,84 @@
+"""A system of a name or a configuration: `build`, which says what cannot stand together, and its parameter counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from core_models.backbones.rnnsearch import RNNSearch
+from core_models.backbones.transformer import Transformer
+from core_models.config import ModelConfig
+from core_models.interface.mechanism import Host, Mechanism
+from core_models.settings import ConfigError, nearest, parse
+from core_models.system import System
+from core_models.system_catalogue import MECHANISMS, plugged_in
+from core_models.system_spec import describe, options_of
+
+BACKBONES: dict[str, type[Transformer] | type[RNNSearch]] = {"transformer": Transformer, "rnnsearch": RNNSearch}
+
+
+def build(
+    model: str | Mapping[str, Any] | ModelConfig, source_words: int = 8000, target_words: int | None = None
+) -> System:
+    """Build a system from a catalogue name or a configuration; weights are freshly initialised.
+
+    source_words, target_words: sizes of the vocabularies. Raises ConfigError where mechanisms cannot stand together.
+    """
+    config = (
+        describe(model)
+        if isinstance(model, str)
+        else model
+        if isinstance(model, ModelConfig)
+        else parse(ModelConfig, model)
+    )
+    try:
+        backbone: nn.Module = BACKBONES[config.backbone](config, source_words, target_words or source_words)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return System(config, backbone, _furnish(config, backbone.host()))
+
+
+def _furnish(config: ModelConfig, host: Host) -> dict[str, Mechanism]:
+    """Build the mechanisms in order and refuse what cannot work."""
+    plugged_in()
+    built: dict[str, Mechanism] = {}
+    for entry in config.mechanisms:
+        kind, given = next(iter(entry.items()))
+        if kind not in MECHANISMS:
+            raise ConfigError(f"mechanisms: there is no {kind!r}; {nearest(kind, list(MECHANISMS))}")
+        options = options_of(kind, given or {})
+        try:
+            mechanism = MECHANISMS[kind](host, options)  # type: ignore[arg-type]
+        except ConfigError as error:
+            raise ConfigError(f"{kind} on {config.backbone}: {error}") from None
+        _refuse(kind, mechanism, built, host, config.backbone)
+        built[kind] = mechanism
+    return built
+
+
+def _refuse(kind: str, mechanism: Mechanism, before: Mapping[str, Mechanism], host: Host, backbone: str) -> None:
+    lacking = [place.name for place in mechanism.places if place not in host.places]
+    if lacking:
+        raise ConfigError(f"{kind} stands on {', '.join(lacking)}, which {backbone} does not offer")
+    if type(mechanism) in map(type, before.values()):
+        raise ConfigError(f"{kind} is named twice; one system has one of it")
+    for place in mechanism.replaces:
+        changed = [name for name, earlier in before.items() if place in earlier.places]
+        if changed:
+            both = place in before[changed[0]].replaces
+            raise ConfigError(
+                f"{kind} replaces what stands on {place.name}, which {changed[0]} has changed before; "
+                + ("leave one of the two out" if both else f"put {kind} first")
+            )
+
+
+def parameters(system: System) -> dict[str, int]:
+    """Parameter counts: total, and without embeddings and output matrix (papers print either)."""
+    tables = {id(module.weight) for module in system.modules() if isinstance(module, nn.Embedding)}
+    counted = {id(parameter): parameter.numel() for parameter in system.parameters()}
+    return {
+        "parameters": sum(counted.values()),
+        "parameters_without_embeddings": sum(size for key, size in counted.items() if key not in tables),
+    }

@@ -1,0 +1,132 @@
+"""What `name:key=value,...` and `name+name:...` say of a system, as a configuration of its model.
+
+`name:key=value,key=[value,value]` changes a system: a key of the model (preset, norm, backbone, ...) or an option of
+the mechanism that has it. `name+name:...` joins the mechanisms of systems in this order, on the backbone of the first;
+an option that several of them have is said as `mechanism.option=value`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from core_models.config import PRESETS, ModelConfig
+from core_models.interface.mechanism import Options
+from core_models.settings import ConfigError, nearest, parse, read_value, settings_in
+from core_models.system_catalogue import MECHANISMS, SYSTEMS, catalogue
+
+
+def parts_of(description: str) -> tuple[list[str], list[str]]:
+    """The systems that `name:key=value,...` or `name+name:...` names, and its settings, `key=value` each.
+
+    Raises ConfigError with the nearest known name for a system that is none.
+    """
+    names, _, settings = description.partition(":")
+    systems = names.split("+")
+    for system in systems:
+        if system not in catalogue():
+            raise ConfigError(f"there is no system {system!r}; {nearest(system, catalogue())}")
+    return systems, settings_in(settings)
+
+
+def describe(name: str) -> ModelConfig:
+    """The model configuration of `name`, `name:key=value,...` or `name+name:key=value,...`.
+
+    Raises ConfigError with the nearest known name, or with the reason why systems cannot be joined.
+    """
+    systems, changes = parts_of(name)
+    model, parts = _joined(name, systems)
+    for change in changes:
+        key, sign, text = change.partition("=")
+        if not sign:
+            raise ConfigError(f"{name}: write key=value, not {change!r}")
+        value = read_value(text, f"{name}: {change}")
+        if key in _MODEL_KEYS:
+            model[key] = value
+        else:
+            for part in _takers(name, key, parts):
+                part.options[key.rpartition(".")[2]] = value
+    for part in parts:
+        options_of(part.kind, part.options)
+    _check_preset(name, model)
+    return parse(ModelConfig, {**model, "mechanisms": [{part.kind: part.options} for part in parts]}, where=name)
+
+
+_MODEL_KEYS = tuple(key for key in ModelConfig.model_fields if key != "mechanisms")
+
+
+class _Part(NamedTuple):
+    """A mechanism of a description, and the system of the catalogue that brings it."""
+
+    system: str
+    kind: str
+    options: dict[str, Any]
+
+    @property
+    def known(self) -> list[str]:
+        """The options that it could have."""
+        return list(MECHANISMS[self.kind].Options.model_fields)
+
+
+def _joined(name: str, systems: Sequence[str]) -> tuple[dict[str, Any], list[_Part]]:
+    """What systems say of the model, taken together, and their mechanisms in order; the first names the backbone."""
+    model: dict[str, Any] = {"backbone": "transformer", **_of_model(systems[0])}
+    parts = _mechanisms_of(systems[0])
+    for system in systems[1:]:
+        said, brought = _of_model(system), _mechanisms_of(system)
+        if said.get("backbone", model["backbone"]) != model["backbone"]:
+            raise ConfigError(
+                f"{name}: {systems[0]} is on backbone {model['backbone']} and {system} on {said['backbone']}; the "
+                f"first names the backbone: begin with {system}, or leave one of the two out"
+            )
+        for key in said:
+            if model.get(key, said[key]) != said[key]:
+                raise ConfigError(f"{name}: {system} has {key}={said[key]}, one before it {model[key]}; leave one out")
+        for part in brought:
+            if twice := next((earlier for earlier in parts if earlier.kind == part.kind), None):
+                raise ConfigError(f"{name}: {twice.system} and {system} both have {part.kind}; leave one of them out")
+        if not brought and said.items() <= model.items():
+            raise ConfigError(f"{name}: {system} adds nothing to {systems[0]}; leave it out")
+        model |= said
+        parts += brought
+    return model, parts
+
+
+def _of_model(system: str) -> dict[str, Any]:
+    return {key: value for key, value in SYSTEMS[system].model.items() if key != "mechanisms"}
+
+
+def _mechanisms_of(system: str) -> list[_Part]:
+    entries = SYSTEMS[system].model.get("mechanisms", ())
+    return [_Part(system, kind, dict(options)) for entry in entries for kind, options in entry.items()]
+
+
+def _takers(name: str, key: str, parts: Sequence[_Part]) -> list[_Part]:
+    """Whose option `key` is: of all mechanisms of one system that have it, or as MECHANISM.OPTION of one mechanism."""
+    if key == "mechanisms":
+        raise ConfigError(f"{name}: mechanisms come with systems; join some by +, as in pfrnn-loss+future-cost-2")
+    kind, dot, option = key.rpartition(".")
+    takers = [part for part in parts if kind in ("", part.kind) and option in part.known]
+    if not takers:
+        known = [f"{part.kind}.{own}" if dot else own for part in parts for own in part.known]
+        raise ConfigError(
+            f"{name}: no part of this system has an option {key!r}; {nearest(key, [*_MODEL_KEYS, *known])}"
+        )
+    if len({part.system for part in takers}) > 1:
+        said = " or ".join(f"{part.kind}.{option}=..." for part in takers)
+        raise ConfigError(f"{name}: several parts have an option {option!r}; say which one is meant: {said}")
+    return takers
+
+
+def _check_preset(name: str, model: Mapping[str, Any]) -> None:
+    own, preset = model["backbone"], model.get("preset")
+    needed = PRESETS.get(preset, {}).get("backbone", own) if isinstance(preset, str) else own
+    if needed != own:
+        raise ConfigError(
+            f"{name}: preset {preset} is of backbone {needed}; give backbone={needed} too, or another one"
+        )
+
+
+def options_of(kind: str, given: Mapping[str, Any]) -> Options:
+    """The options of a mechanism, checked; raises ConfigError for what it does not know."""
+    return parse(MECHANISMS[kind].Options, given, where=f"mechanisms.{kind}")

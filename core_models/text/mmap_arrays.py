@@ -1,0 +1,262 @@
+"""One split of a parallel text as memory-mapped arrays: the files, their writer and their reader.
+
+Knows piece numbers, lines and documents. Knows nothing of how text is segmented or batched. Opening touches nothing;
+an array is opened when first asked for, and a sentence then costs the pages it lies on.
+
+    {source,target}.tokens.npy          uint16 or uint32 [all pieces], no BOS and no EOS
+    {source,target}.token_offsets.npy   int64 [N + 1]: where each sentence begins in it
+    {source,target}.lengths.npy         [N]: pieces a sentence; a plan reads these, not the offsets (8 N bytes)
+    {source,target}.text.npy            uint8 [all bytes]: the lines as UTF-8, for subword sampling
+    {source,target}.text_offsets.npy    int64 [N + 1]
+    documents.npy, positions.npy        int32 [N]: the document of a sentence and its place there; absent if not known
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import weakref
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from core_models.files.npy import map_array
+from core_models.files.run_files import ARRAY, open_file
+
+from .parallel import TextError
+
+SIDES = ("source", "target")
+_MAPPED_BYTES = 1 << 26
+
+
+class BinaryText:
+    """A split's sentences as piece numbers (without BOS and EOS) and as text, each read where it lies on the disk."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self._source, self._target = (_Side(self.folder, side) for side in SIDES)
+
+    def __len__(self) -> int:
+        return len(self.source_lengths)
+
+    def source(self, index: int) -> np.ndarray:
+        """[I] uint16 or uint32: the piece numbers of sentence `index`."""
+        return self._source.tokens(index)
+
+    def target(self, index: int) -> np.ndarray:
+        """[T] uint16 or uint32: the piece numbers of its translation."""
+        return self._target.tokens(index)
+
+    def source_text(self, index: int) -> str:
+        return self._source.line(index)
+
+    def target_text(self, index: int) -> str:
+        return self._target.line(index)
+
+    @property
+    def source_lengths(self) -> np.ndarray:
+        """[N] pieces of every source, mapped."""
+        return self._source.lengths
+
+    @property
+    def target_lengths(self) -> np.ndarray:
+        """[N] pieces of every target, mapped."""
+        return self._target.lengths
+
+    @cached_property
+    def documents(self) -> np.ndarray | None:
+        """[N] int32: the number of the document of every sentence, mapped; None where documents are not known."""
+        return _mapped(self.folder / "documents.npy") if (self.folder / "documents.npy").is_file() else None
+
+    @cached_property
+    def _positions(self) -> np.ndarray:
+        return _mapped(self.folder / "positions.npy")
+
+    def before(self, index: int, reach: int) -> list[int | None]:
+        """The sentences 1 … `reach` before `index` in its document; None before its begin, or if left out."""
+        return self._along(index, reach, -1)
+
+    def after(self, index: int, reach: int) -> list[int | None]:
+        """The sentences 1 … `reach` after `index` in its document; None after its end, or if left out."""
+        return self._along(index, reach, 1)
+
+    def _along(self, index: int, reach: int, step: int) -> list[int | None]:
+        """The sentences at distances 1 … `reach` in the direction of `step`, 1 or -1."""
+        if self.documents is None:
+            raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
+        # A pair that was too long is not stored: the position in the document keeps the true distance.
+        document, position = self.documents[index], int(self._positions[index])
+        found: list[int | None] = [None] * reach
+        for other in range(index + step, index + step * (reach + 1), step):
+            if not 0 <= other < len(self.documents) or self.documents[other] != document:
+                break
+            distance = abs(int(self._positions[other]) - position)
+            if distance > reach:
+                break
+            found[distance - 1] = other
+        return found
+
+    def context_lengths(self, lengths: np.ndarray, reach: int, after: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Of the `reach` sentences before and `after` sentences after each, the longest and all together, EOS counted:
+        [N] int32 each, 0 for none.
+
+        lengths: [N] pieces of every sentence, as they are counted.
+        """
+        if self.documents is None:
+            raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
+        longest, together = np.zeros((2, len(lengths)), dtype=np.int32)
+        for apart in range(1, min(max(reach, after), len(lengths) - 1) + 1):
+            ahead, behind = slice(None, -apart), slice(apart, None)
+            distance = self._positions[behind] - self._positions[ahead]
+            same = self.documents[behind] == self.documents[ahead]
+            for whose, others, most in ((behind, ahead, reach), (ahead, behind, after)):
+                if apart <= most:
+                    size = np.where(same & (distance <= most), lengths[others].astype(np.int32) + 1, 0)
+                    np.maximum(longest[whose], size, out=longest[whose])
+                    together[whose] += size
+        return longest, together
+
+
+class _Side:
+    def __init__(self, folder: Path, side: str) -> None:
+        self._folder, self._side = folder, side
+
+    def _path(self, what: str) -> Path:
+        return self._folder / f"{self._side}.{what}.npy"
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        return _mapped(self._path("lengths"))
+
+    @cached_property
+    def _tokens(self) -> _Ragged:
+        return _Ragged(self._path("tokens"), self._path("token_offsets"))
+
+    @cached_property
+    def _text(self) -> _Ragged:
+        return _Ragged(self._path("text"), self._path("text_offsets"))
+
+    def tokens(self, index: int) -> np.ndarray:
+        return self._tokens[index]
+
+    def line(self, index: int) -> str:
+        return self._text[index].tobytes().decode()
+
+
+class _Ragged:
+    """Rows of different lengths: all of them one after the other in one file, where each begins in another."""
+
+    def __init__(self, flat: Path, offsets: Path) -> None:
+        self._flat, self._offsets = _Stretches(flat), _Stretches(offsets)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        begin, end = self._offsets.read(index, index + 2).tolist()
+        return self._flat.read(begin, end)
+
+
+class _Stretches:
+    """An array on the disk of which short stretches are read here and there.
+
+    A large one is read, not mapped. Whoever touches a mapped page gets its neighbours too, so that after some hundred
+    batches all of a text of gigabytes would count as this process's memory. A small one is mapped: that is quicker.
+    """
+
+    def __init__(self, path: Path) -> None:
+        mapped = _mapped(path)
+        self._array = np.asarray(mapped)  # a plain view: slicing np.memmap takes four times as long
+        self._begin = mapped.offset
+        self._file: BinaryIO | None = None
+        if mapped.nbytes > _MAPPED_BYTES and hasattr(os, "pread"):  # not on Windows
+            self._file = open_file(path, ARRAY)
+            weakref.finalize(self, self._file.close)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        if self._file is None:
+            return self._array[start:stop]
+        size = self._array.itemsize
+        content = os.pread(self._file.fileno(), (stop - start) * size, self._begin + start * size)
+        return np.frombuffer(content, dtype=self._array.dtype)
+
+
+class SideWriter:
+    """One language of a split, appended chunk by chunk."""
+
+    def __init__(self, folder: Path, side: str, vocabulary_size: int, max_length: int) -> None:
+        kinds: dict[str, Any] = {
+            "tokens": np.uint16 if vocabulary_size <= 1 << 16 else np.uint32,
+            "token_offsets": np.int64,
+            "lengths": np.min_scalar_type(max_length),
+            "text": np.uint8,
+            "text_offsets": np.int64,
+        }
+        self._files = {what: _GrowingArray(folder / f"{side}.{what}.npy", kind) for what, kind in kinds.items()}
+        for what in ("token_offsets", "text_offsets"):
+            self._files[what].append(np.zeros(1))
+        self._digest = hashlib.sha256()
+        self.token_count = self._byte_count = 0
+
+    def append(self, ids: Sequence[Sequence[int]], lines: Sequence[str]) -> None:
+        lengths = np.array([len(sentence) for sentence in ids], dtype=np.int64)
+        encoded = [line.encode() for line in lines]
+        sizes = np.array([len(line) for line in encoded], dtype=np.int64)
+        self._files["tokens"].append(np.fromiter(chain.from_iterable(ids), dtype=np.int64, count=int(lengths.sum())))
+        self._files["token_offsets"].append(self.token_count + np.cumsum(lengths))
+        self._files["lengths"].append(lengths)
+        self._files["text"].append(np.frombuffer(b"".join(encoded), dtype=np.uint8))
+        self._files["text_offsets"].append(self._byte_count + np.cumsum(sizes))
+        self._digest.update(b"".join(line + b"\n" for line in encoded))
+        self.token_count += int(lengths.sum())
+        self._byte_count += int(sizes.sum())
+
+    def close(self) -> str:
+        """Finish the files; returns the SHA-256 of the lines."""
+        for file in self._files.values():
+            file.close()
+        return self._digest.hexdigest()
+
+
+def write_documents(folder: Path, documents: Sequence[str], rows: np.ndarray) -> str:
+    """Write number and position of the documents of the kept `rows`; returns the SHA-256 of both."""
+    begins = np.array([i == 0 or documents[i] != documents[i - 1] for i in range(len(documents))], dtype=bool)
+    numbers = np.cumsum(begins) - 1
+    positions = np.arange(len(documents)) - np.flatnonzero(begins)[numbers]
+    digest = hashlib.sha256()
+    for name, values in (("documents", numbers), ("positions", positions)):
+        array = values[rows].astype(np.int32)
+        np.save(folder / f"{name}.npy", array)
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+class _GrowingArray:
+    """A one-dimensional `.npy` file whose length is known only at the end; NumPy's header leaves room for it."""
+
+    def __init__(self, path: Path, kind: Any) -> None:
+        self._file = open(path, "wb")  # noqa: SIM115 - closed by close(), after many appends
+        self._kind, self._length = np.dtype(kind), 0
+        self._write_header()
+
+    def _write_header(self) -> None:
+        kind = np.lib.format.dtype_to_descr(self._kind)
+        header = {"descr": kind, "fortran_order": False, "shape": (self._length,)}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+    def append(self, values: np.ndarray) -> None:
+        self._file.write(values.astype(self._kind).tobytes())
+        self._length += len(values)
+
+    def close(self) -> None:
+        self._file.seek(0)
+        self._write_header()
+        self._file.close()
+
+
+def _mapped(path: Path) -> np.memmap:
+    try:
+        return map_array(path)
+    except ValueError as error:
+        raise TextError(f"{error}; prepare the text again.") from None

@@ -1,0 +1,27 @@
+"""What a step of training lowers: a batch to its loss terms."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from core_models.system import System
+from core_models.text.batches import Batch
+from core_models.training.reinforce import Drawn, policy_loss
+
+
+class Objective(nn.Module):
+    """A batch to its loss terms, in one forward call, as DistributedDataParallel needs it.
+
+    With translations that were drawn of it `adequacy` is one of them: the loss of the policy, `adequacy_weight` times.
+    """
+
+    def __init__(self, system: System, label_smoothing: float, adequacy_weight: float = 0.0) -> None:
+        super().__init__()
+        self.system, self.label_smoothing, self.adequacy_weight = system, label_smoothing, adequacy_weight
+
+    def forward(self, batch: Batch, drawn: Drawn | None = None) -> dict[str, Tensor]:
+        forced = self.system(self.system.encode(batch), batch.target_in, batch.target_mask)
+        terms = self.system.losses(forced, batch, self.label_smoothing)
+        if drawn is not None:
+            terms["adequacy"] = self.adequacy_weight * policy_loss(self.system, batch, drawn)
+        return terms

@@ -1,0 +1,123 @@
+"""REINFORCE (Williams 1992) with a self-critical baseline (Rennie 2017): towards a reward of whole translations.
+
+    grad E[r] = E[(r(y) - r(greedy)) grad log pi(y)],  y drawn from pi, the system as it searches: without dropout
+
+With a reward of coverage this is adequacy-oriented learning (Kong 2019), of which no code is known: it is no faithful
+reproduction of theirs. Knows no metric: the reward is handed in. Random numbers are those of the process, which a
+state of training keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+
+from core_models.config import SearchConfig
+from core_models.decoding import Hypothesis, beam_search, drawable, sample
+from core_models.decoding.length_limits import output_limits
+from core_models.system import Encoded, System
+from core_models.text.batches import Batch, collate
+from core_models.text.mmap_arrays import BinaryText
+from core_models.text.vocabulary import EOS, Vocabulary
+
+# (sources, hypotheses, references) -> a number for each hypothesis, higher is better
+Reward = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[float]]
+GREEDY = SearchConfig(beam=1, length_penalty=0)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Translations that were drawn of S sentences, n of each: those of sentence s are the rows n s ... n s + n - 1."""
+
+    words: Tensor  # [S n, T] int64: BOS, y_1, ..., then PAD: what comes in
+    target: Tensor  # [S n, T] int64: y_1, ..., EOS, then PAD
+    mask: Tensor  # [S n, T] bool: this word was drawn; the EOS of one that was cut at its limit was not
+    rewards: Tensor  # [S, n]
+    baselines: Tensor  # [S, 1]
+
+    @classmethod
+    def of(cls, hypotheses: Sequence[Sequence[Hypothesis]], rewards: Tensor, baselines: Tensor) -> Drawn:
+        """hypotheses: n of each sentence."""
+        flat = [one for found in hypotheses for one in found]
+        words = [one.words for one in flat]
+        batch, device = collate(words, words), rewards.device  # the targets count: there is nothing to be read
+        finished = torch.tensor([one.finished for one in flat])[:, None]
+        mask = batch.target_mask & (finished | (batch.target != EOS))
+        return cls(batch.target_in.to(device), batch.target.to(device), mask.to(device), rewards, baselines)
+
+    @property
+    def sentences(self) -> Tensor:
+        """Whose translation each row is, [S n]."""
+        return torch.arange(len(self.words), device=self.words.device) // self.rewards.shape[1]
+
+
+@contextmanager
+def as_in_search(system: System) -> Iterator[None]:
+    """Without dropout, and without what only training asks of a system."""
+    training = system.training
+    system.eval()
+    try:
+        yield
+    finally:
+        system.train(training)
+
+
+def log_policy(system: System, encoded: Encoded, drawn: Drawn) -> Tensor:
+    """log pi of what was drawn, in nats, by one forced pass: [S n]. encoded: the S sentences, as in a search."""
+    forced = system(encoded.select(drawn.sentences), drawn.words, drawn.mask)
+    values = torch.log_softmax(drawable(system.scores(forced).values), dim=-1)
+    chosen = values.gather(-1, drawn.target[..., None])[..., 0]
+    return torch.where(drawn.mask, chosen, 0.0).sum(1)
+
+
+def policy_loss(system: System, batch: Batch, drawn: Drawn) -> Tensor:
+    """A sum per sentence [S] whose gradient is, on average over what is drawn, minus that of the expected reward."""
+    with as_in_search(system):
+        log_probs = log_policy(system, system.encode(batch), drawn)
+    return -((drawn.rewards - drawn.baselines) * log_probs.view(drawn.rewards.shape)).mean(1)
+
+
+@dataclass(frozen=True)
+class Reinforcement:
+    """Draws translations of training sentences and rewards them. text: where batches' indices point to; search: its
+    length limits count."""
+
+    system: System
+    text: BinaryText
+    vocabulary: Vocabulary
+    search: SearchConfig
+    reward: Reward
+    samples: int
+    accelerator: Accelerator
+
+    @torch.no_grad()
+    def draw(self, batch: Batch) -> Drawn:
+        """`samples` translations of each sentence of a batch, and as its baseline the reward of the greedy one."""
+        limits = output_limits(batch.source_mask, self.search, self.system.backbone.target_room)
+        with as_in_search(self.system), self.accelerator.autocast():
+            encoded = self.system.encode(batch)
+            greedy = [found.hypotheses[:1] for found in beam_search(self.system, encoded, limits, GREEDY)]
+            drawn = sample(self.system, encoded, limits, self.samples)
+        return Drawn.of(drawn, self._rewards(batch, drawn), self._rewards(batch, greedy))
+
+    def _rewards(self, batch: Batch, hypotheses: Sequence[Sequence[Hypothesis]]) -> Tensor:
+        """[S, n]."""
+        indices = batch.indices.tolist()
+        told = [(row, one.words) for row, found in zip(indices, hypotheses, strict=True) for one in found]
+        rewards = self.reward(
+            [self.text.source_text(row) for row, _ in told],
+            self.vocabulary.decode([words for _, words in told]),
+            [self.text.target_text(row) for row, _ in told],
+        )
+        return torch.tensor(rewards, dtype=torch.float32, device=batch.source.device).view(len(hypotheses), -1)
+
+    def mean_rewards(self, drawn: Sequence[Drawn], sentences: float) -> dict[str, float]:
+        """Means over the sentences of the global batch, the same on every process."""
+        sums = torch.stack([torch.stack([one.rewards.mean(1).sum(), one.baselines.sum()]) for one in drawn]).sum(0)
+        means = self.accelerator.reduce(sums.double()) / sentences
+        return dict(zip(("reward", "greedy_reward"), means.tolist(), strict=True))
