@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.paths import ROOT
+
 FORBIDDEN = {
     "core_models": {"pandas", "plotly", "streamlit", "analyses", "workbench"},
     "analyses": {"torch", "plotly", "streamlit", "core_models", "workbench"},

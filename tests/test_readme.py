@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from pathlib import Path
 
 import pytest
 import typer
 
 from core_models.system_spec import parts_of
+from tests.paths import ROOT
 from workbench import cli
 from workbench.figures.registry import load
 
-ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LATER = "…"  # the rest of a command, which is said elsewhere
 

@@ -10,10 +10,9 @@ from scipy.stats import t as student
 
 from analyses import alignment, buckets, pharaoh, seeds
 from core_models.text.controlled import generate
+from tests.paths import ROOT
 
-GOLD = (
-    Path(os.environ.get("NMT_WORKBENCH_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "align-gold"
-)
+GOLD = Path(os.environ.get("NMT_WORKBENCH_DATA", ROOT.parent / "shared" / "data")) / "align-gold"
 needs_gold = pytest.mark.skipif(
     not GOLD.is_dir(), reason="gold alignments are not here; set NMT_WORKBENCH_DATA to the folder that holds align-gold"
 )

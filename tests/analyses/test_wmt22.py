@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from analyses import scores
+from tests.paths import ROOT
 
-DATA = os.environ.get("NMT_WORKBENCH_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")
+DATA = os.environ.get("NMT_WORKBENCH_DATA", ROOT.parent / "shared" / "data")
 FOLDER = Path(DATA) / "wmt22-systems"
 # Nine of the thirty systems, three a pair, to be quick; the second one's text is not quite what was scored.
 SYSTEMS = {

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.workbench.pages.app_pages import open_page
+from tests.workbench.views.app_pages import open_page
 from workbench.store.runs import list_runs
 
 

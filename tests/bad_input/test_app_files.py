@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.workbench.held_jobs import held, prepare
-from tests.workbench.pages.app_pages import charts, codes, open_page, texts
+from tests.workbench.jobs.held_jobs import held, prepare
+from tests.workbench.views.app_pages import charts, codes, open_page, texts
 from workbench.jobs import queue, state_folder
 
 SECONDS = 60.0

@@ -12,8 +12,8 @@ import sacrebleu
 
 from core_models.text.parallel import write_lines
 from tests.bad_input.conftest import SOURCES, TARGETS
-from tests.workbench.figures.heat_maps import heat_of
-from tests.workbench.pages.app_pages import charts, open_page, texts
+from tests.workbench.plotting.heat_maps import heat_of
+from tests.workbench.views.app_pages import charts, open_page, texts
 from workbench.export.files import save
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request

@@ -10,10 +10,10 @@ import numpy as np
 
 from core_models.text.batches import Batch
 from core_models.text.vocabulary import BOS
+from tests.core_models.layers.test_sparsemax import projected
 from tests.core_models.recurrent_numpy import sigmoid
-from tests.core_models.test_query_routing import by_algorithm_1, correlation
-from tests.core_models.test_routing_numpy import by_agreement, softmax, squash
-from tests.core_models.test_sparsemax import projected
+from tests.core_models.routing.test_algorithms_numpy import by_agreement, softmax, squash
+from tests.core_models.routing.test_query_guided import by_algorithm_1, correlation
 from tests.core_models.transformer_numpy import (
     Reader,
     Transformer,

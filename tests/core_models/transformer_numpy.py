@@ -10,7 +10,7 @@ import numpy as np
 
 from core_models.text.vocabulary import BOS
 from tests.core_models.recurrent_numpy import log_softmax
-from tests.core_models.test_routing_numpy import softmax
+from tests.core_models.routing.test_algorithms_numpy import softmax
 
 
 def array(parameter):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.paths import ROOT
 from workbench import notebook
 from workbench.evaluation import scoring
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+README = ROOT / "README.md"
 HEADING = "## In a notebook"
 DRAWN = """[...document.querySelectorAll(".js-plotly-plot")].filter((chart) => [...chart.querySelectorAll("text")].some(
     (text) => text.textContent == "transformer")).length"""  # charts of a page that name the run

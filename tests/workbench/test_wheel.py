@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from core_models.resources import data_folder
+from tests.paths import ROOT
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 TINY_DEMO = """
 import sys
 from pathlib import Path
@@ -42,7 +42,7 @@ def _pip(*arguments: object) -> subprocess.CompletedProcess:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    built = _pip("wheel", "--no-deps", "--wheel-dir", folder, REPOSITORY)
+    built = _pip("wheel", "--no-deps", "--wheel-dir", folder, ROOT)
     if built.returncode and "hatchling" in built.stderr + built.stdout:
         pytest.skip(f"the build backend cannot be had here: {built.stderr.strip().splitlines()[-1]}")
     assert built.returncode == 0, built.stderr
@@ -80,9 +80,9 @@ def test_it_carries_the_readable_data_the_app_and_its_settings(wheel):
     assert {f"core_models/_data/{name}" for name in readable} <= names
     assert {"workbench/app.py", "workbench/.streamlit/config.toml"} <= names
     code = {
-        path.relative_to(REPOSITORY).as_posix()
+        path.relative_to(ROOT).as_posix()
         for room in ("core_models", "analyses", "workbench")
-        for path in (REPOSITORY / room).rglob("*.py")
+        for path in (ROOT / room).rglob("*.py")
     }
     assert code <= names
     assert not [name for name in names if name.startswith(("tests/", "runs/", ".venv/"))]

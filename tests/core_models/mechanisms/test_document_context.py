@@ -243,7 +243,7 @@ def test_the_regularisation_is_of_training_alone():
 
 def test_memory_of_ten_sentences_is_bounded():
     """Routing ten context sentences makes no tensor with a vote for every word and capsule."""
-    from tests.core_models.test_query_routing import largest_tensor
+    from tests.core_models.routing.test_query_guided import largest_tensor
 
     system = random_system("qcn:capsules=8", torch.float32)
     for reach in (1, 10):

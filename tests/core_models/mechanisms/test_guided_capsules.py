@@ -9,7 +9,7 @@ from core_models.system_builder import build
 from core_models.text.batches import collate
 from core_models.traces import TraceWriter
 from tests.core_models.laws import WORDS, exact, log_probs, random_sentences, random_system, training_terms
-from tests.core_models.test_guided_routing import by_the_algorithm
+from tests.core_models.routing.test_guided import by_the_algorithm
 
 FLOAT = torch.float64
 VALUES = torch.tensor([[1, 0], [0, 2]], dtype=FLOAT).expand(1, 2, 2, 2)  # [S, 2, I, G]

@@ -10,8 +10,8 @@ from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, PAD
 from tests.core_models.laws import WORDS, exact, log_probs, random_sentences, random_system, training_terms
 from tests.core_models.mechanisms.test_layer_systems import normed, numbers
-from tests.core_models.test_guided_routing import by_the_algorithm
-from tests.core_models.test_routing_numpy import softmax, squash
+from tests.core_models.routing.test_algorithms_numpy import softmax, squash
+from tests.core_models.routing.test_guided import by_the_algorithm
 
 SIDES = ("past", "future")
 SMOOTHING = 0.1

@@ -18,7 +18,7 @@ from tests.core_models.laws import (
     random_system,
     training_terms,
 )
-from tests.core_models.test_routing_numpy import by_agreement, by_expectation, squash, squash_unit_slope
+from tests.core_models.routing.test_algorithms_numpy import by_agreement, by_expectation, squash, squash_unit_slope
 
 SIDES = ("encoder", "decoder")
 

@@ -17,6 +17,7 @@ from core_models.text.documents import ContextUse
 from core_models.text.parallel import ParallelText, TextError, read_parallel
 from core_models.text.prepared import prepare
 from core_models.text.vocabulary import BOS, EOS, PAD, Vocabulary
+from tests.paths import ROOT
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=120)
 
@@ -103,8 +104,7 @@ def test_impossible_plans_are_refused():
 
 
 def _multi30k() -> Path:
-    repository = Path(__file__).resolve().parents[3]
-    folder = Path(os.environ.get("NMT_WORKBENCH_DATA", repository.parent / "shared" / "data")) / "multi30k"
+    folder = Path(os.environ.get("NMT_WORKBENCH_DATA", ROOT.parent / "shared" / "data")) / "multi30k"
     if not (folder / "train.en.gz").is_file():
         pytest.skip("Multi30k is not here; set NMT_WORKBENCH_DATA to the folder that holds multi30k/train.{en,de}.gz")
     return folder

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.workbench.figures.heat_maps import heat_of
+from tests.workbench.plotting.heat_maps import heat_of
 from workbench.export.files import bundle, save
 from workbench.plotting import theme
 from workbench.plotting.axes import token_axis

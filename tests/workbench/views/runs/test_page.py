@@ -1,0 +1,75 @@
+"""Runs: the table says how far each run is; selecting rows is choosing runs."""
+
+import pytest
+from sacrebleu.metrics import BLEU
+
+from tests.workbench.views.app_pages import codes, open_page, runs_of
+from workbench.evaluation import bleu_cache, scoring
+from workbench.evaluation import run_table as overview
+from workbench.views.runs import table as run_table
+
+
+def test_the_table_says_how_far_each_run_is_and_its_score(with_demo):
+    table = open_page("runs").dataframe[0].value.set_index("run")
+    assert list(table.index) == ["demo/future-cost-1", "demo/future-cost-2", "demo/transformer"]
+    row = table.loc["demo/transformer"]
+    assert (row["step"], row["of"], row["state"], row["data"]) == (6, "6 steps", "trained", "demo")
+    (run,) = runs_of(with_demo, "transformer")
+    losses = [event["main_loss"] for event in run.events() if event["event"] == "valid"]
+    assert row["dev_loss"] == pytest.approx(losses[-1])
+    found = run.translations("test")
+    assert row["bleu"] == pytest.approx(BLEU().corpus_score(found.hypotheses, [found.test_set.references]).score)
+
+
+def test_scores_of_a_large_test_set_are_shown_as_far_as_they_are_known(with_demo, monkeypatch):
+    """Three runs of 30 sentences, of which two are too many to count at once: their command is offered."""
+    monkeypatch.setattr(overview, "MOST_SEGMENTS", 59)
+    runs = runs_of(with_demo, "transformer", "future-cost-1", "future-cost-2")
+    for run in runs:
+        bleu_cache.file_of(run, "test").unlink()
+    at = open_page("runs")
+    assert at.dataframe[0].value["bleu"].isna().all()
+    folders = " ".join(sorted(str(run.folder) for run in runs))
+    assert f"workbench evaluate {folders} --test test --metrics bleu" in codes(at)
+    scores = [scoring.statistics(run, run.translations("test"), "bleu").total for run in runs]
+    assert open_page("runs").dataframe[0].value.set_index("run")["bleu"].to_dict() == {
+        run.name: score for run, score in zip(runs, scores, strict=True)
+    }
+    for run in runs[1:]:
+        bleu_cache.file_of(run, "test").unlink()
+    table = open_page("runs").dataframe[0].value.set_index("run")["bleu"]
+    assert (table[runs[0].name], table.isna().sum()) == (scores[0], 2)
+    scoring.statistics(runs[1], runs[1].translations("test"), "bleu")
+    at = open_page("runs")  # one is left, which is counted in a moment
+    assert not at.dataframe[0].value["bleu"].isna().any()
+    assert not any("evaluate" in code for code in codes(at))
+
+
+def test_a_known_score_is_of_the_texts_as_they_are(copied_runs):
+    (run,) = runs_of(copied_runs, "transformer")
+    score = bleu_cache.known(run, "test")
+    assert score == scoring.statistics(run, run.translations("test"), "bleu").total
+    hypotheses = run.folder / "translations" / "test" / "hypotheses.txt"
+    hypotheses.write_bytes((run.folder / "translations" / "test" / "references.txt").read_bytes())
+    assert bleu_cache.known(run, "test") is None
+    assert scoring.statistics(run, run.translations("test"), "bleu").total == pytest.approx(100)
+    assert bleu_cache.known(run, "test") == pytest.approx(100)
+    bleu_cache.file_of(run, "test").write_text('{"bleu": "x"')
+    assert bleu_cache.known(run, "test") is None
+    assert bleu_cache.known(run, "another") is None
+
+
+def test_chosen_runs_have_a_line_of_their_own_colour(with_demo):
+    table = open_page("runs", runs=["demo/transformer", "demo/future-cost-2"]).dataframe[0].value.set_index("run")
+    assert "%23000000" in table.loc["demo/transformer", "line"]
+    assert "%23E69F00" in table.loc["demo/future-cost-2", "line"]
+    assert not isinstance(table.loc["demo/future-cost-1", "line"], str)
+
+
+def test_selecting_rows_chooses_at_most_six_runs(monkeypatch):
+    import streamlit as st
+
+    state = {"table": {"selection": {"rows": list(range(8))}}}
+    monkeypatch.setattr(st, "session_state", state)
+    run_table.select("table", [f"run-{number}" for number in range(9)])
+    assert state["runs"] == [f"run-{number}" for number in range(6)]
