@@ -25,6 +25,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from analyses import meteor, metric_formulas
 
 METRICS = ("bleu", "chrf", "chrf++", "ter")
+LOWER_IS_BETTER = ("TER",)
 OPTIONAL = (meteor.NAME,)  # counted by libraries that need not be there
 
 

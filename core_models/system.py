@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from core_models.config import ModelConfig, TestLoss
 from core_models.context_states import context_states
-from core_models.decoding import Scores, mixture
 from core_models.interface.mechanism import Mechanism, Prediction, View
 from core_models.interface.mechanism_stack import Guests
+from core_models.interface.search_state import Scores, mixture
 from core_models.layers.vocabulary_head import log_partition, logits, word_logits
 from core_models.losses.prediction_losses import prediction_losses
 from core_models.settings import ConfigError

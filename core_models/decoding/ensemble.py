@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from core_models.interface.search_state import Scores, Steppable
-
-
-def mixture(log_probs: Sequence[Tensor]) -> Tensor:
-    """The logarithm of the mean of probabilities, [...] each."""
-    return torch.logsumexp(torch.stack([*log_probs]), dim=0) - math.log(len(log_probs))
+from core_models.interface.search_state import Scores, Steppable, mixture
 
 
 class Ensemble:

@@ -96,3 +96,8 @@ def candidates(scores: Scores, so_far: Tensor, forced: Tensor | None, width: int
 
 def differences(totals: Sequence[float]) -> list[float]:
     return [after - before for before, after in zip([0.0, *totals], totals, strict=False)]
+
+
+def mixture(log_probs: Sequence[Tensor]) -> Tensor:
+    """The logarithm of the mean of probabilities, [...] each."""
+    return torch.logsumexp(torch.stack([*log_probs]), dim=0) - math.log(len(log_probs))

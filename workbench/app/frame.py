@@ -83,7 +83,7 @@ def choose(blind: bool = False) -> Frame:
 
 def rates_blind() -> bool:
     """Does the page Human rating show translations to a rater, who is to know of no run?"""
-    from workbench.views.human_evaluation.study import studies  # which takes pandas
+    from workbench.store.rating_studies import studies  # which takes pandas
 
     part = st.session_state.get("rating") or st.query_params.get("rating")
     return part not in NAMING_RUNS and bool(studies(runs_folder()))

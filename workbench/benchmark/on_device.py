@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workbench.benchmark.workload import SHAPES, Shape, training_pairs
-from workbench.cli.terminal import say
 
 if TYPE_CHECKING:
     import torch
@@ -183,9 +182,9 @@ def main(
     for row, kept in measured(tasks, shape, device, csv):
         problems += bool(row["problem"])
         said = {name: value for name, value in row.items() if value != "" and name != "work"}
-        say(f"{'kept ' if kept else ''}{said}")
+        typer.echo(f"{'kept ' if kept else ''}{said}")
     if problems:
-        say(f"{problems} of {len(tasks)} had a problem; they are measured again when this is called again")
+        typer.echo(f"{problems} of {len(tasks)} had a problem; they are measured again when this is called again")
         raise typer.Exit(1)
 
 

@@ -22,9 +22,9 @@ def analyse(
 ) -> None:
     """Compute an analysis of runs and write its table as CSV."""
     from core_models.files.atomic_files import write_whole
-    from workbench.export.csv_cells import csv_text
     from workbench.figures import table_registry
     from workbench.figures.request import Request
+    from workbench.store.csv_cells import csv_text
     from workbench.store.runs import open_runs
 
     if name == "list":

@@ -84,7 +84,7 @@ def bench(
     from workbench.benchmark import rounds as in_rounds
     from workbench.benchmark import time_estimate
     from workbench.benchmark.measurements import Measurements
-    from workbench.export.csv_cells import csv_text
+    from workbench.store.csv_cells import csv_text
 
     settings = {
         "device": device,
@@ -237,7 +237,7 @@ def bench_run(
 
     from core_models.files.atomic_files import write_whole
     from workbench.benchmark.end_to_end import measure_trained
-    from workbench.export.csv_cells import csv_text
+    from workbench.store.csv_cells import csv_text
     from workbench.store.runs import open_run
 
     need_folder(csv, "--csv")

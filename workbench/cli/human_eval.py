@@ -20,7 +20,7 @@ StudyName = Annotated[str, typer.Argument(help="Name of the study; `workbench ra
 @rating_app.command("list")
 def rating_list(root: RunsRoot = Path("runs")) -> None:
     """List the studies and who has rated in them."""
-    from workbench.views.human_evaluation.study import open_study, studies
+    from workbench.store.rating_studies import open_study, studies
 
     for name in studies(root):
         study = open_study(root, name)
@@ -39,8 +39,8 @@ def rating_new(
     root: RunsRoot = Path("runs"),
 ) -> None:
     """Begin a study: draw sentences of a test set. Raters rate them in the app, on the page Human rating."""
+    from workbench.store.rating_studies import create
     from workbench.store.runs import open_runs
-    from workbench.views.human_evaluation.study import create
 
     study = create(root, name, open_runs(run), test, sentences, seed, reference)
     say(f"{study.folder}: {len(study.items)} sentences of {test}, {len(study.systems)} systems")
@@ -57,8 +57,8 @@ def rating_export(
 ) -> None:
     """Write the ratings with the names of systems, or with --form what a rater has to fill in."""
     from core_models.files.atomic_files import write_whole
-    from workbench.export.csv_cells import csv_text
-    from workbench.views.human_evaluation.study import open_study
+    from workbench.store.csv_cells import csv_text
+    from workbench.store.rating_studies import open_study
     from workbench.views.human_evaluation.tables import export
     from workbench.views.human_evaluation.tables import form as form_table
 
@@ -76,7 +76,7 @@ def rating_import(
     root: RunsRoot = Path("runs"),
 ) -> None:
     """Take in ratings from a CSV file: a form that was filled in, or an export; all of it or nothing."""
-    from workbench.views.human_evaluation.study import open_study
+    from workbench.store.rating_studies import open_study
     from workbench.views.human_evaluation.tables import bring_in
 
     for rater, count in bring_in(open_study(root, name), file, str(file)).items():
@@ -91,7 +91,7 @@ def rating_results(
     root: RunsRoot = Path("runs"),
 ) -> None:
     """Unblind: scores of the systems with intervals, differences to the baseline, agreement of the raters."""
-    from workbench.views.human_evaluation.study import open_study
+    from workbench.store.rating_studies import open_study
     from workbench.views.human_evaluation.tables import results
 
     found = results(open_study(root, name), baseline, samples)

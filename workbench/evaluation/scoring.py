@@ -186,6 +186,3 @@ def comparison_table(
             for (name, comparison), p in zip(found.items(), adjusted, strict=True)
         ]
     return pd.DataFrame(rows)
-
-
-LOWER_IS_BETTER = ("TER",)

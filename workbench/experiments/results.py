@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from core_models.files.file_marks import replacing_files
 from core_models.settings import nearest
 from workbench.experiments.grid import Cell, Experiment, cells
-from workbench.export.csv_cells import csv_text
+from workbench.store.csv_cells import csv_text
 from workbench.store.runs import Run, RunError, open_run
 
 if TYPE_CHECKING:

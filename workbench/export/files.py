@@ -18,12 +18,12 @@ from core_models.files.atomic_folders import others, refuse_foreign, replacing_f
 from core_models.files.file_marks import digest, is_marked, mark, unmarked
 from core_models.files.run_files import RESULT, read_json
 from workbench.export import figure_json
-from workbench.export.csv_cells import csv_text
 from workbench.export.tex import remarks, tex_text
 from workbench.plotting import theme
 from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
 from workbench.plotting.grammar import Figure
 from workbench.plotting.matplotlib_renderer import paper_settings, to_matplotlib
+from workbench.store.csv_cells import csv_text
 
 DRAWN = (".pdf", ".svg", ".png")
 WRITTEN = (".csv", ".json")

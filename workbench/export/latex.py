@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+from analyses.scores import LOWER_IS_BETTER
 from analyses.sentences import REFERENCE, SOURCE, Difference, word_diff
-from workbench.evaluation.scoring import LOWER_IS_BETTER
 from workbench.export.tex import comment, remarks, tex_text
 
 _DAGGER = r"\rlap{$^\dagger$}"  # without width, so that the digits of a column stay below each other

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 __all__ = [
     "OUTSIDE",
     "OutsideConfig",

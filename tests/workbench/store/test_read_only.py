@@ -15,9 +15,9 @@ from workbench import cli
 from workbench.export import collection
 from workbench.figures.spec import Recipe
 from workbench.jobs import processes, queue
+from workbench.store import rating_studies as rating
 from workbench.store import read_only, segment_annotations
 from workbench.store.runs import list_runs
-from workbench.views.human_evaluation import study as rating
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ def _files_read(name: str, request: Request) -> list[tuple[str, int, int]]:
     gold links, an aligner), ratings of a study, results kept beside runs, tables of experiments and benches."""
     read = [Path(value) for value in request.options.values() if isinstance(value, str) and os.path.isfile(value)]
     if name == "human-rating" and request.runs and "study" in request.options:
-        from workbench.views.human_evaluation.study import find_study  # which takes pandas
+        from workbench.store.rating_studies import find_study  # which takes pandas
 
         read += sorted(find_study(request.runs, str(request.options["study"]))[1].folder.glob("*.csv"))
     if name == "paper-table":

@@ -2,59 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, of_the_first, styles
-from workbench.store.runs import Run, RunError, short_names
-from workbench.store.trace_index import forced_as
+from workbench.store.runs import RunError, short_names
+from workbench.views.future_cost.measure import future_cost_pairs, future_cost_table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from core_models.traces import TraceStore
     from workbench.plotting.grammar import Figure
-
-FUTURE = "future_cost.log_prob"
-GATE = "future_cost.gate"
-
-
-def _future_traces(run: Run, test: str) -> TraceStore:
-    """The traces of a run: of its translations as they are, with the future cost and what it is held against."""
-    if "future_cost" not in run.mechanisms:
-        raise RunError(f"{run.name} estimates no future cost; choose a run of future-cost-1 or future-cost-2")
-    traces = run.traces(test)
-    missing = [name for name in (FUTURE, "log_prob") if name not in traces.names]
-    if missing:
-        raise RunError(
-            f"{run.name}: {missing[0]} of {test!r} is not traced; do it: "
-            f"workbench trace {run.typed} --test {shlex.quote(test)}"
-        )
-    details = run.translations(test).details
-    if not forced_as(traces.folder, {row: details[row]["tokens"] for row in traces if row < len(details)}):
-        raise RunError(
-            f"{run.name}: the traces of {test!r} are of other translations; trace them again: "
-            f"workbench trace {run.typed} --test {shlex.quote(test)}"
-        )
-    return traces
-
-
-def future_cost_table(run: Run, test: str, sentence: int) -> pd.DataFrame:
-    """Realised and estimated log P and the gate at each step of one traced sentence."""
-    from analyses.future_cost import overlay
-
-    traces = _future_traces(run, test)
-    translations = run.translations(test)
-    if sentence not in traces:
-        raise RunError(
-            f"{run.name}: sentence {sentence} of {test!r} is not traced (of {len(translations)}, from 0); trace all: "
-            f"workbench trace {run.typed} --test {shlex.quote(test)}"
-        )
-    trace = traces[sentence]
-    gate = trace[GATE].values if GATE in trace else None
-    tokens = translations.details[sentence]["tokens"]
-    return overlay(tokens, trace["log_prob"].values, trace[FUTURE].values, gate)
 
 
 @drawing("future-cost-overlay", of_a_sentence=True, options=())
@@ -64,17 +20,6 @@ def _overlay(request: Request) -> Figure:
     run = request.runs[0]
     table = future_cost_table(run, request.test, request.sentence)
     return of_the_first(overlay(table, f"Future cost along a translation: {run.name}"), request)
-
-
-def future_cost_pairs(run: Run, test: str) -> tuple[list[float], list[float]]:
-    """(estimated, realised) log P of every traced word of a test set."""
-    traces = _future_traces(run, test)
-    estimated: list[float] = []
-    realised: list[float] = []
-    for sentence in traces:
-        estimated += traces.array(FUTURE, sentence).values.tolist()
-        realised += traces.array("log_prob", sentence).values.tolist()
-    return estimated, realised
 
 
 @drawing("future-cost-calibration", options=())

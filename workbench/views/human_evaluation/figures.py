@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _human_rating(request: Request) -> Figure:
     """Options: study (its name), samples (of the bootstrap)."""
     from analyses.ratings import MEASURES
-    from workbench.views.human_evaluation.study import find_study, system_name
+    from workbench.store.rating_studies import find_study, system_name
     from workbench.views.human_evaluation.tables import results
     from workbench.views.scores.plots import score_dots
 

@@ -14,9 +14,9 @@ import streamlit as st
 from analyses.ratings import QUALITIES
 from workbench.app.components import stepper, word_diff
 from workbench.app.frame import as_typed
+from workbench.store import rating_studies as rating
+from workbench.store.rating_studies import Item, Mark, Study
 from workbench.store.runs import RunError
-from workbench.views.human_evaluation import study as rating
-from workbench.views.human_evaluation.study import Item, Mark, Study
 
 _WORDS = {"over": "Over-translated: translated more often than it stands there", "under": "Under-translated: left out"}
 _NOTICE = "rating-notice"

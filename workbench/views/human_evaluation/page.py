@@ -3,9 +3,9 @@
 import streamlit as st
 
 from workbench.app import frame
+from workbench.store import rating_studies as rating
 from workbench.store import read_only
 from workbench.views.human_evaluation import form, results
-from workbench.views.human_evaluation import study as rating
 
 frame.heading(
     "Human rating",

@@ -9,11 +9,11 @@ import streamlit as st
 
 from workbench.app import frame
 from workbench.app.components import figure_view, upload
-from workbench.export.csv_cells import csv_text
 from workbench.figures.request import Request
-from workbench.views.human_evaluation import study as rating
+from workbench.store import rating_studies as rating
+from workbench.store.csv_cells import csv_text
+from workbench.store.rating_studies import Study
 from workbench.views.human_evaluation import tables
-from workbench.views.human_evaluation.study import Study
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile

@@ -13,8 +13,7 @@ from typing import BinaryIO
 import pandas as pd
 
 from analyses import ratings
-from workbench.store.runs import RunError
-from workbench.views.human_evaluation.study import (
+from workbench.store.rating_studies import (
     Item,
     Mark,
     Study,
@@ -27,6 +26,7 @@ from workbench.views.human_evaluation.study import (
     read_table,
     save,
 )
+from workbench.store.runs import RunError
 
 FORM = ("rater", "sentence", "letter", "source", "translation", "quality", "over", "under")
 

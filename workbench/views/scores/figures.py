@@ -33,7 +33,7 @@ def _scores(request: Request) -> Figure:
 @drawing("scores-by-test", options=("metric", "tests", "preset", "reference"))
 def _scores_by_test(request: Request) -> Figure:
     """A panel a test set, of one metric; runs that have not translated one are not in its panel."""
-    from workbench.evaluation.scoring import LOWER_IS_BETTER
+    from analyses.scores import LOWER_IS_BETTER
     from workbench.views.scores import test_sets
     from workbench.views.scores.plots import score_dots
 

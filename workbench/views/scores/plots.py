@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pandas as pd
 
-from workbench.evaluation.scoring import LOWER_IS_BETTER
+from analyses.scores import LOWER_IS_BETTER
 from workbench.plotting import theme
 from workbench.plotting.axes import category_axis
 from workbench.plotting.columns import require_columns

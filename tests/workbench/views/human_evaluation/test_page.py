@@ -6,10 +6,10 @@ from tests.workbench.views.app_pages import charts, codes, open_page, runs_of, s
 from workbench.app.components import figure_view
 from workbench.figures.from_spec import request_of
 from workbench.figures.spec import Recipe
-from workbench.views.human_evaluation import study as rating
+from workbench.store import rating_studies as rating
+from workbench.store.rating_studies import Mark
 from workbench.views.human_evaluation import tables as rating_tables
 from workbench.views.human_evaluation.form import word_labels
-from workbench.views.human_evaluation.study import Mark
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 

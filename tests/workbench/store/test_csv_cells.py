@@ -10,9 +10,9 @@ import pytest
 
 from core_models.text.parallel import write_lines
 from tests.bad_input.conftest import done as done  # a fixture: a command that ends well
-from workbench.export.csv_cells import csv_text, read_cell
+from workbench.store import rating_studies as rating
+from workbench.store.csv_cells import csv_text, read_cell
 from workbench.store.runs import open_run
-from workbench.views.human_evaluation import study as rating
 from workbench.views.human_evaluation import tables as rating_tables
 
 STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")

@@ -27,8 +27,8 @@ from filelock import FileLock
 from analyses.ratings import QUALITIES
 from core_models.files.atomic_files import write_whole
 from core_models.files.run_files import RESULT, read_json
-from workbench.export.csv_cells import csv_text, read_cell
 from workbench.store import read_only
+from workbench.store.csv_cells import csv_text, read_cell
 from workbench.store.runs import Run, RunError
 
 FOLDER, STUDY = ".ratings", "study.json"

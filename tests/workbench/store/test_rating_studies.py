@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from workbench import cli
+from workbench.store import rating_studies as rating
 from workbench.store.external import bring_in, read_test_set
+from workbench.store.rating_studies import Mark
 from workbench.store.runs import RunError, open_runs
-from workbench.views.human_evaluation import study as rating
 from workbench.views.human_evaluation import tables as rating_tables
-from workbench.views.human_evaluation.study import Mark
 
 LINES = 12
 SOURCES = [f"quelle {n} das das ende" for n in range(LINES)]
