@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from workbench.app import admission, frame, plugins
+from workbench.app import admission, frame, plugins, sidebar
 from workbench.app.components import page_history
 from workbench.app.pages import LAST, MENU, Page
 
@@ -44,7 +44,7 @@ def plugged() -> dict[str, list[st.Page]]:  # type: ignore[valid-type]
 
 chosen = st.navigation({**listed(MENU), **plugged(), **listed(LAST)}, position="top")
 with st.sidebar:
-    frame.choose(blind=chosen.url_path == "rating" and frame.rates_blind())
+    sidebar.choose(blind=chosen.url_path == "rating" and sidebar.rates_blind())
 page_history.restore(chosen.url_path)
 with frame.sentences_for_errors():
     chosen.run()

@@ -109,6 +109,11 @@ def joined(pieces: Sequence[str]) -> list[str]:
     return words
 
 
+def text_of(pieces: Sequence[str]) -> str:
+    """The words of pieces as one text, </s> left out."""
+    return " ".join(joined([piece for piece in pieces if piece != END])) if pieces else ""
+
+
 def to_words(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]) -> np.ndarray:
     """A map of pieces as one of words: the sum over a key's pieces, the mean over a query's; rows still sum to one."""
     weights = np.asarray(weights, dtype=np.float64)

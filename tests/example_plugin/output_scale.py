@@ -7,7 +7,7 @@ import torch
 from core_models.interface.mechanism import Mechanism, Place
 from core_models.system_catalogue import Entry
 from workbench.app import frame
-from workbench.app.components import figure_view
+from workbench.app.components import empty_states, figure_view
 from workbench.figures.request import named, styles
 from workbench.views.scores.plots import score_dots
 
@@ -41,5 +41,5 @@ def draw_output_words(request):
 
 def page():
     frame.heading("Output words", "How many words the systems write.")
-    figure_view.show("output-words", frame.needs_runs().request())
+    figure_view.show("output-words", empty_states.needs_runs().request())
     st.text("Made by a plug-in.")

@@ -9,7 +9,7 @@ import streamlit as st
 
 from analyses.sentences import Difference
 from workbench.app import frame
-from workbench.app.components import page_sections, word_diff
+from workbench.app.components import empty_states, page_sections, word_diff
 from workbench.evaluation.live_trace import TARGETS, Looked, layers_and_heads, look
 from workbench.figures.options import PARTS as MAPS
 from workbench.figures.options import forced
@@ -24,7 +24,7 @@ def with_models(here: frame.Frame) -> list[Run]:
     """The runs that can be looked into; where there is none the page says so and ends."""
     able = [run for run in here.tested if not run.outside]
     if not able:
-        frame.empty_runs("", here.tested, "")
+        empty_states.empty_runs("", here.tested, "")
         page_sections.offer_others(here, "has a model", lambda run: not run.outside)
         st.stop()
     return able

@@ -10,6 +10,7 @@ from contextlib import suppress
 import streamlit as st
 
 from workbench.app import frame, url_state
+from workbench.app.components import empty_states
 from workbench.store.runs import Run, RunError, short_names
 
 _MOST_OFFERED = 6  # runs that have what the chosen ones lack
@@ -41,7 +42,7 @@ def none_able(
     untranslated = [run for run in here.chosen if run not in here.tested and able(run)]
     if untranslated:
         test = shlex.quote(here.view.test)
-        frame.empty_runs(
+        empty_states.empty_runs(
             f"None of the chosen runs that have translated {here.view.test!r} {said}. Translate it:",
             untranslated,
             f"workbench translate {{}} --test {test} --trees",
@@ -52,7 +53,7 @@ def none_able(
     root = shlex.quote(str(here.root))
     train = f"workbench train {system}{changes} --data DATA --out {root}/{system} {settings}".rstrip()
     how = "Add one to the demo, or train one on the data of a run that is there:"
-    frame.empty(
+    empty_states.empty(
         " ".join(filter(None, (f"None of the chosen runs {said}, nor does any other run here.", reason, how))),
         f"workbench demo {system} --runs {root}\n{train}",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import figure_view
+from workbench.app.components import empty_states, figure_view
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.experiments import ablation
 from workbench.store.runs import Run
@@ -34,7 +34,7 @@ def ablations(here: frame.Frame, stacked: bool = False) -> None:
         options = {name: ablation.varying(found) for name, found in settings.items()}
         known = [name for name, varied in options.items() if varied]
         if not known:
-            frame.empty(
+            empty_states.empty(
                 "No two runs here differ in one option alone. A grid of systems in a file makes such runs:",
                 "workbench experiment run "
                 + ("data/experiments/controlled-documents-sweeps.yaml" if stacked else "FILE"),

@@ -4,7 +4,7 @@ import streamlit as st
 
 from analyses.word_coverage import MEASURES
 from workbench.app import frame
-from workbench.app.components import figure_view
+from workbench.app.components import empty_states, figure_view
 from workbench.evaluation.gold_alignments import has_truth
 from workbench.views.adequacy import tables
 
@@ -12,10 +12,10 @@ frame.heading(
     "Adequacy",
     "What of the source the translations cover, leave out and say twice, by the links of one aligner for all systems.",
 )
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 references = len(here.tested[0].translations(here.view.test).test_set.all_references)
 if not references:
-    frame.empty(f"{here.view.test} has no references, and these measures need them.")
+    empty_states.empty(f"{here.view.test} has no references, and these measures need them.")
     st.stop()
 towards = tables.choose_references(references)
 figure_view.show("adequacy", here.request(here.tested, **towards))

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import figure_view, forced_decoding_controls, sentence_texts
+from workbench.app.components import empty_states, figure_view, forced_decoding_controls, sentence_texts
 from workbench.store.runs import short_names
 from workbench.views.attention.alignment_error_figures import TRUTH, has_truth
 
@@ -11,7 +11,7 @@ frame.heading(
     "Attention",
     "What each position attends to while a translation is forced through the runs: the same weights as in the search.",
 )
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 sentence_texts.show(here)
 able = forced_decoding_controls.with_models(here)
 translation = forced_decoding_controls.target()
@@ -35,7 +35,7 @@ else:
 st.subheader("Alignment error over the test set")
 gold = links or (TRUTH if has_truth(able[0], here.view.test) else "")
 if not gold:
-    frame.empty("Name a file of gold links above: they join the words of the sources and of the references.")
+    empty_states.empty("Name a file of gold links above: they join the words of the sources and of the references.")
 elif st.toggle("Count it", key="error", bind="query-params", help="Forces every reference through the runs"):
     over = {name: value for name, value in chosen.items() if name in ("layer", "head")}
     by_threshold, by_length = st.tabs(["By threshold", "By source length"])

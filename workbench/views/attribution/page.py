@@ -1,7 +1,7 @@
 """Attribution: what each source word and each word written before adds to the log-probability of an output word."""
 
 from workbench.app import frame
-from workbench.app.components import figure_view, forced_decoding_controls, sentence_texts
+from workbench.app.components import empty_states, figure_view, forced_decoding_controls, sentence_texts
 from workbench.store.runs import short_names
 from workbench.views.attribution import controls
 from workbench.views.attribution.measure import shared_words
@@ -10,7 +10,7 @@ frame.heading(
     "Attribution",
     "What each source word and each word written before adds to the log-probability of an output word, in nats.",
 )
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 sentence_texts.show(here)
 able = forced_decoding_controls.with_models(here)
 translation = forced_decoding_controls.target()

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
+from analyses.attention import text_of
 from workbench.app.frame import page_file
 from workbench.app.url_state import PREFIX
 from workbench.plotting.grammar import Figure, Points
-from workbench.views.interactive import prefix_constrained
 
 
 def nodes(figure: Figure) -> pd.DataFrame:
@@ -63,4 +63,4 @@ def from_node(figure: Figure, points: Sequence[Mapping[str, int]], key: str, **q
 
 def _text(prefix: object) -> str:
     """A node's prefix as text; a difference of trees has joined its pieces with blanks already."""
-    return prefix_constrained.text_of(prefix.split(" ") if isinstance(prefix, str) else list(prefix))  # type: ignore[call-overload]
+    return text_of(prefix.split(" ") if isinstance(prefix, str) else list(prefix))  # type: ignore[call-overload]

@@ -5,7 +5,7 @@ import shlex
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import figure_view, page_sections, sentence_texts
+from workbench.app.components import empty_states, figure_view, page_sections, sentence_texts
 from workbench.figures.spec import figure_command, recipe_of
 from workbench.store.runs import short_names
 from workbench.views.beam_search import controls, node_selection
@@ -16,7 +16,7 @@ VIEWS = {"both": "Side by side", "difference": "Difference", "one": "One system"
 frame.heading(
     "Beam trees", "The hypotheses that each search considered, from left to right; the best one lies straight."
 )
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 sentence_texts.show(here)
 
 able = [run for run in here.tested if has_trees(run, here.view.test)]
@@ -24,7 +24,7 @@ if not able:
     page_sections.offer_others(
         here, "recorded a beam tree of this test set", lambda run: has_trees(run, here.view.test)
     )
-    frame.empty_runs(
+    empty_states.empty_runs(
         "No beam tree of this test set was recorded. Record them:",
         here.tested,
         f"workbench translate {{}} --test {shlex.quote(here.view.test)} --trees",

@@ -5,7 +5,7 @@ import shlex
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import figure_view, page_sections
+from workbench.app.components import empty_states, figure_view, page_sections
 from workbench.views.beam_size import measure
 from workbench.views.beam_size.figures import sizes_table
 
@@ -25,7 +25,7 @@ frame.heading(
     "Beam sizes",
     "A wider beam finds more probable translations, not always better ones; exact search says what it still misses.",
 )
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 measured = [run for run in here.tested if measure.is_measured(run, here.view.test)]
 if not measured:
     page_sections.offer_others(
@@ -33,7 +33,7 @@ if not measured:
     )
 waiting = [run for run in here.tested if run not in measured and (run.trained or not measured)]
 if waiting:
-    frame.empty_runs(
+    empty_states.empty_runs(
         "Beam sizes are not tried yet, which takes a while:",
         waiting,
         f"workbench beam-sizes {{}} --test {shlex.quote(here.view.test)}",

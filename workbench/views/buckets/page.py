@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import figure_view
+from workbench.app.components import empty_states, figure_view
 from workbench.evaluation import bucketed_scores
 from workbench.evaluation.word_frequencies import COUNTED
 from workbench.store import segment_annotations
@@ -32,7 +32,7 @@ FIGURES = {
 }
 
 frame.heading("Buckets", "How scores and output lengths change with length, with the frequency of words, or by label.")
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 
 columns = st.columns(3)
 metric = columns[0].selectbox(
@@ -51,7 +51,9 @@ if measure == "label":
     choices = segment_annotations.columns(here.root, here.view.test, len(first))
     known = [*choices, *([bucketed_scores.DOCUMENT] if first.test_set.documents is not None else [])]
     if not known:
-        frame.empty("This test set has no labels and no documents yet: add a file with labels on the page Sentences.")
+        empty_states.empty(
+            "This test set has no labels and no documents yet: add a file with labels on the page Sentences."
+        )
         st.stop()
     name = columns[2].selectbox("Label", known, key="label", bind="query-params")
     options |= (
@@ -74,6 +76,6 @@ shown = st.segmented_control(
     bind="query-params",
 )  # fmt: skip
 if shown == "length-differences" and len(request.runs) < 2:
-    frame.empty("A difference needs a second run that has translated this test set: choose one in the sidebar.")
+    empty_states.empty("A difference needs a second run that has translated this test set: choose one in the sidebar.")
 else:
     figure_view.show(shown, request)

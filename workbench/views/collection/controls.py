@@ -16,7 +16,8 @@ from typing import Literal
 import streamlit as st
 
 from workbench.app.components import figure_view
-from workbench.app.frame import Frame, as_typed, empty, sentences_for_errors
+from workbench.app.components.empty_states import empty
+from workbench.app.frame import Frame, as_typed, sentences_for_errors
 from workbench.export import collection
 from workbench.export.bundle import VENUES, width_at, write_bundle
 from workbench.export.files import provenance

@@ -1,11 +1,12 @@
 """Basket: the figures that were put aside, as they will look on paper, and all of them in one download."""
 
 from workbench.app import frame
+from workbench.app.components import empty_states
 from workbench.views.collection import controls
 
 frame.heading("Basket", "Figures put aside on any page: how they look on paper, their order, all in one download.")
 here = frame.current()
 if not here.known:
-    frame.needs_runs()
+    empty_states.needs_runs()
 with frame.sentences_for_errors():
     controls.show(here)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import figure_view, page_sections
+from workbench.app.components import empty_states, figure_view, page_sections
 from workbench.views.contrastive import measure, tables
 
 WHOLE = "(all)"
@@ -12,7 +12,7 @@ frame.heading(
     "Contrast",
     "How often a right translation is more probable than wrong ones that differ in one detail, such as a pronoun.",
 )
-here = frame.needs_runs(translated=False)
+here = empty_states.needs_runs(translated=False)
 able = [run for run in here.chosen if not run.outside]
 known = sorted({name for run in able for name in measure.names(run)})
 if not known:
@@ -23,7 +23,7 @@ if not known:
         "No contrastive test set was scored by the chosen runs yet: a file of items, or the pronouns of the demo's "
         "corpus."
     )
-    frame.empty_runs(
+    empty_states.empty_runs(
         said, here.chosen, "workbench contrast FILE --run {}\nworkbench contrast --controlled test --run {}"
     )
     st.stop()
@@ -38,7 +38,7 @@ with frame.sentences_for_errors():
     tables.show_accuracy(request)
     waiting = [run for run in able if run not in scored]
     if waiting:
-        frame.empty(
+        empty_states.empty(
             f"Not scored yet: {', '.join(run.name for run in waiting)}. Score it:",
             tables.command(here.request(waiting, name=name)),
         )

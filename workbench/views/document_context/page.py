@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import page_sections
+from workbench.app.components import empty_states, page_sections
 from workbench.evaluation.document_context import of_context, readers
 from workbench.views.ablation import sections as ablation_section
 from workbench.views.document_context import sections
@@ -27,7 +27,7 @@ frame.heading(
     "What a system makes of the sentences before the one that it translates: capsules and correlations (Yang 2019), "
     "attention (Zhang 2018, Miculicich 2018, Maruf 2019).",
 )
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 part = page_sections.choose(st, PARTS, "context")
 if part == "scope":
     ablation_section.ablations(here, stacked=True)

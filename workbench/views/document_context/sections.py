@@ -13,6 +13,7 @@ from analyses.documents import how_far
 from workbench.app import frame
 from workbench.app.components import (
     document_context_input,
+    empty_states,
     figure_view,
     forced_decoding_controls,
     page_sections,
@@ -157,7 +158,7 @@ def pronouns(here: frame.Frame, able: Sequence[Run]) -> None:
     """Pronouns by how far back they were decided: as they were written, and as they are scored; the majority beside."""
     test = here.view.test
     if any(run.translations(test).truth is None for run in here.tested):
-        frame.empty(
+        empty_states.empty(
             f"The test set {test!r} does not say which pronoun is right; the controlled corpus does. Write one, "
             "prepare it and train on it:",
             "workbench data controlled --out DIR",
@@ -174,7 +175,7 @@ def pronouns(here: frame.Frame, able: Sequence[Run]) -> None:
     waiting = [run for run in models if run not in scored]
     if waiting:
         said = f"Not scored yet: {', '.join(run.name for run in waiting)}. Score the pronouns of its test set:"
-        frame.empty_runs(said, waiting, f"workbench contrast --controlled {shlex.quote(test)} --run {{}}")
+        empty_states.empty_runs(said, waiting, f"workbench contrast --controlled {shlex.quote(test)} --run {{}}")
 
 
 @st.fragment

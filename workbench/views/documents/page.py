@@ -4,6 +4,7 @@ import streamlit as st
 
 from analyses.scores import METRICS
 from workbench.app import frame
+from workbench.app.components import empty_states
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.views.documents import measure, tables
 from workbench.views.scores import tables as score_tables
@@ -13,10 +14,10 @@ frame.heading(
     "Documents",
     "A document's translations side by side, with what each system read beside a sentence; scores of documents.",
 )
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 test = here.tested[0].translations(here.view.test).test_set
 if test.documents is None:
-    frame.empty(
+    empty_states.empty(
         f"{here.view.test} says of no sentence which document it belongs to. Prepare text with a .docids file beside "
         "the source, and translate it again."
     )

@@ -5,7 +5,7 @@ import shlex
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import figure_view, page_sections, sentence_texts
+from workbench.app.components import empty_states, figure_view, page_sections, sentence_texts
 from workbench.store.runs import short_names
 from workbench.views.future_cost.measure import agreement_table, estimates, is_traced
 
@@ -27,14 +27,14 @@ frame.heading(
     "Future cost",
     "How well a system foretells, one step ahead, what its next word will cost (Duan 2020). A cost is −log P in nats.",
 )
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 able = list(filter(estimates, here.tested))
 if not able:
     page_sections.none_able(here, "estimates a future cost", estimates, "future-cost-2")
     st.stop()
 untraced = [run for run in able if not is_traced(run, here.view.test)]
 if untraced:
-    frame.empty_runs(
+    empty_states.empty_runs(
         "Without traces of this test set there is nothing to show. Make them:",
         untraced,
         f"workbench trace {{}} --test {shlex.quote(here.view.test)}",

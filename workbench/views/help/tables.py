@@ -8,13 +8,13 @@ from pathlib import Path
 
 import streamlit as st
 
-from workbench.app import frame, health
+from workbench.app import frame, health, sidebar
 from workbench.app.glossary import Formula, Term
 from workbench.jobs import queue
 
 KEYS = {
-    frame.PREVIOUS_KEY: "Previous sentence; not while you type in a text field",
-    frame.NEXT_KEY: "Next sentence; not while you type in a text field",
+    sidebar.PREVIOUS_KEY: "Previous sentence; not while you type in a text field",
+    sidebar.NEXT_KEY: "Next sentence; not while you type in a text field",
     "R": "Run the page again: finds runs and translations that are new",
     "Tab, Shift Tab": "To the next control, to the one before",
     "Enter, Space": "Press the button, open the list, take the choice",

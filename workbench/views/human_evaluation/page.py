@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from workbench.app import frame
+from workbench.app import frame, sidebar
+from workbench.app.components import empty_states
 from workbench.store import rating_studies as rating
 from workbench.store import read_only
 from workbench.views.human_evaluation import form, results
@@ -11,14 +12,14 @@ frame.heading(
     "Human rating",
     "Quality from 1 to 5 and the source words that are over- and under-translated, rated without knowing the system.",
 )
-here = frame.current() if frame.rates_blind() and frame.current().known else frame.needs_runs()
+here = frame.current() if sidebar.rates_blind() and frame.current().known else empty_states.needs_runs()
 part = st.segmented_control(
-    "Part", ["Rate", *frame.NAMING_RUNS], default="Rate", required=True, key="rating", bind="query-params",
+    "Part", ["Rate", *sidebar.NAMING_RUNS], default="Rate", required=True, key="rating", bind="query-params",
     label_visibility="collapsed",
 )  # fmt: skip
 with frame.sentences_for_errors():
     if read_only.active() and part != "Results":
-        frame.empty(read_only.WHY)
+        empty_states.empty(read_only.WHY)
         st.stop()
     if part == "New study":
         results.new_study(here)

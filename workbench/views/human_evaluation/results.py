@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import figure_view, upload
+from workbench.app.components import empty_states, figure_view, upload
 from workbench.figures.request import Request
 from workbench.store import rating_studies as rating
 from workbench.store.csv_cells import csv_text
@@ -32,7 +32,7 @@ def choose_study(here: frame.Frame) -> str:
     names = rating.studies(here.root)
     if not names:
         said = "There is no study here yet. Begin one above, or on the command line:"
-        frame.empty(said, _command(here, "NAME", 100, 1))
+        empty_states.empty(said, _command(here, "NAME", 100, 1))
         st.stop()
     return st.selectbox("Study", names, key="study", bind="query-params")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from analyses.attention import END, joined
+from analyses.attention import END, text_of
 from workbench.evaluation.document_context import Before, given, own_source
 from workbench.evaluation.live_trace import opened, stamp
 from workbench.store.runs import Run, RunError
@@ -53,11 +53,6 @@ class Continued:
     free: Translation
     forced: Translation
     before: Before | None = None  # what the run read before the sentence
-
-
-def text_of(pieces: Sequence[str]) -> str:
-    """Pieces as the text of a prefix, </s> left out."""
-    return " ".join(joined([piece for piece in pieces if piece != END])) if pieces else ""
 
 
 def prefixes(pieces: Sequence[str]) -> list[str]:

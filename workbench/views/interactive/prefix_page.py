@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from workbench.app import frame
-from workbench.app.components import document_context_input, page_sections
+from workbench.app import frame, sidebar
+from workbench.app.components import document_context_input, empty_states, page_sections
 from workbench.app.url_state import PREFIX
 from workbench.evaluation import adequacy
 from workbench.evaluation.document_context import of_context
@@ -20,11 +20,11 @@ SAID = {
 frame.heading(
     "What-if", "What every run makes of a translation that begins otherwise: click a piece, or type a prefix."
 )
-here = frame.needs_runs(translated=False)
+here = empty_states.needs_runs(translated=False)
 runs = prefix_controls.able_runs(here.chosen)
 if not runs:
     if not page_sections.offer_others(here, "is trained", lambda run: bool(prefix_controls.able_runs([run]))):
-        frame.empty_runs("None of the runs here is trained; train one:", here.chosen, "workbench resume {}")
+        empty_states.empty_runs("None of the runs here is trained; train one:", here.chosen, "workbench resume {}")
     st.stop()
 names = short_names(here.chosen)
 tested = here.tested
@@ -42,7 +42,7 @@ prefix = (
     .text_input("Prefix", key=PREFIX, bind="query-params", placeholder="what every translation must begin with")
     .strip()
 )
-beam = columns[1].number_input("Beam", 1, decoding.MOST_BEAMS, 5, key="beam", bind=frame.whole_number_bind("beam"))
+beam = columns[1].number_input("Beam", 1, decoding.MOST_BEAMS, 5, key="beam", bind=sidebar.whole_number_bind("beam"))
 penalty = columns[2].number_input("Length penalty", 0.0, 2.0, 0.6, 0.1, key="penalty", bind="query-params")
 by = columns[3].segmented_control(
     "Coverage from", list(COVERED), format_func=COVERED.__getitem__, default="attention", required=True,
@@ -51,7 +51,7 @@ by = columns[3].segmented_control(
 test_loss = decoding.test_loss(columns[4]) if losses else None
 source = (typed or line).strip()
 if not source:
-    frame.empty("Type a sentence above.")
+    empty_states.empty("Type a sentence above.")
     st.stop()
 st.text(source)
 

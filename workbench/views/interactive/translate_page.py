@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from workbench.app import frame
-from workbench.app.components import document_context_input, figure_view
+from workbench.app import frame, sidebar
+from workbench.app.components import document_context_input, empty_states, figure_view
 from workbench.store.runs import short_names
 from workbench.views.beam_search import controls as beam_controls
 from workbench.views.beam_search import node_selection
@@ -24,7 +24,7 @@ TOKENS = {
 }
 
 frame.heading("Translate", "Translate a sentence with any run; a forced prefix asks what would follow it.")
-here = frame.needs_runs(translated=False)
+here = empty_states.needs_runs(translated=False)
 
 tested = here.tested
 line = tested[0].translations(here.view.test).test_set.sources[here.view.sentence] if tested else ""
@@ -48,14 +48,16 @@ columns = st.columns([4, 2, 2, 2, *([2] if losses else [])])
 prefix = columns[0].text_input(
     "Forced prefix", key="prefix", bind="query-params", placeholder="what the translation must begin with"
 )
-beam = columns[1].number_input("Beam", 1, decoding.MOST_BEAMS, 5, key="beam", bind=frame.whole_number_bind("beam"))
+beam = columns[1].number_input("Beam", 1, decoding.MOST_BEAMS, 5, key="beam", bind=sidebar.whole_number_bind("beam"))
 penalty = columns[2].number_input("Length penalty", 0.0, 2.0, 0.6, 0.1, key="penalty", bind="query-params")
-n_best = columns[3].number_input("n-best", 1, decoding.MOST_BEAMS, 5, key="best", bind=frame.whole_number_bind("best"))
+n_best = columns[3].number_input(
+    "n-best", 1, decoding.MOST_BEAMS, 5, key="best", bind=sidebar.whole_number_bind("best")
+)
 test_loss = decoding.test_loss(columns[4]) if losses else None
 
 source = (typed or line).strip()
 if not source:
-    frame.empty("Type a sentence above.")
+    empty_states.empty("Type a sentence above.")
     st.stop()
 with frame.sentences_for_errors():
     read = decoding.completed(run, document_context_input.read_by(here, run, typed, before))

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import page_sections
+from workbench.app.components import empty_states, page_sections
 from workbench.views.ablation import sections as ablation_section
 from workbench.views.layer_routing import sections
 from workbench.views.layer_routing.measure import routed
@@ -24,7 +24,7 @@ SECTIONS = {
 }
 
 frame.heading("Routing", "How the layers of a stack agree, iteration by iteration, on what leaves it (Dou 2019).")
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 left, right = st.columns([5, 2], vertical_alignment="bottom")
 part = page_sections.choose(left, PARTS, "routing")
 if part == "ablation":

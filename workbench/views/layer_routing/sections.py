@@ -12,7 +12,7 @@ from dataclasses import replace
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import figure_view, forced_decoding_controls, sentence_texts
+from workbench.app.components import empty_states, figure_view, forced_decoding_controls, sentence_texts
 from workbench.figures.request import Request
 from workbench.store.runs import Run
 from workbench.views.layer_routing.corpus_figures import MOST_CHECKPOINTS, OVER_TRAINING, SENTENCES, corpus_table
@@ -108,7 +108,7 @@ def health(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     """The measures of the last iteration over the checkpoints of training."""
     kept = [run for run in able if checkpoints(run, MOST_CHECKPOINTS)]
     if len(kept) < len(able):
-        frame.empty(
+        empty_states.empty(
             f"Without checkpoints: {', '.join(run.name for run in able if run not in kept)}. Training keeps them when "
             "told to:",
             f"workbench train em-routing --data DATA --out {shlex.quote(str(here.root))}/NAME --set keep_every=100",

@@ -11,7 +11,8 @@ import streamlit as st
 from analyses.sentences import REFERENCE, SOURCE
 from workbench.app import frame as frames
 from workbench.app.components import figure_view, sentence_texts
-from workbench.app.frame import Frame, as_typed, empty, empty_runs, sentences_for_errors
+from workbench.app.components.empty_states import empty, empty_runs
+from workbench.app.frame import Frame, as_typed, sentences_for_errors
 from workbench.evaluation.result_cache import paths
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.experiments import ablation

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import page_sections
+from workbench.app.components import empty_states, page_sections
 from workbench.views.ablation import sections as ablation_section
 from workbench.views.past_future import sections
 from workbench.views.past_future.measure import guided, separates
@@ -28,7 +28,7 @@ frame.heading(
     "Which source words a system takes for translated (PAST), for still to come (FUTURE) or for neither (REDUNDANT), "
     "step by step (Zheng 2019).",
 )
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 part = page_sections.choose(st, PARTS, "past-future")
 if part == "ablation":
     ablation_section.ablations(here)

@@ -13,7 +13,7 @@ import streamlit as st
 
 from analyses.attention import joined
 from workbench.app import frame
-from workbench.app.components import figure_view, forced_decoding_controls, page_sections, sentence_texts
+from workbench.app.components import empty_states, figure_view, forced_decoding_controls, page_sections, sentence_texts
 from workbench.app.components.row_selection import look_at
 from workbench.evaluation.gold_alignments import has_truth
 from workbench.figures.request import Request
@@ -108,7 +108,7 @@ def truth(here: frame.Frame) -> None:
     """Against true links, beside rules that need no model: masses, coverage, attention."""
     able = forced_decoding_controls.with_models(here)
     if not has_truth(able[0], here.view.test):
-        frame.empty(
+        empty_states.empty(
             f"The test set {here.view.test!r} does not say which words belong together; the controlled corpus does. "
             "Write one, prepare it and train on it:",
             "workbench data controlled --out DIR",

@@ -7,7 +7,7 @@ have the one never have the other.
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import page_sections
+from workbench.app.components import empty_states, page_sections
 from workbench.views.past_future_layers import sections
 from workbench.views.past_future_layers.measure import layered, sides_of
 
@@ -23,7 +23,7 @@ frame.heading(
     "What recurrent PAST and FUTURE layers hold as words are translated (Zheng 2018), and how far each source word is "
     "covered (Tu 2016).",
 )
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 able = layered(here.tested)
 part = page_sections.choose(st, PARTS, "content")
 if part != "coverage" and not able:

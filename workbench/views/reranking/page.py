@@ -6,7 +6,7 @@ import streamlit as st
 
 from analyses.reranking import LENGTH, grid_of
 from workbench.app import frame
-from workbench.app.components import figure_view, page_sections
+from workbench.app.components import empty_states, figure_view, page_sections
 from workbench.views.reranking import measure
 from workbench.views.reranking.figures import PARTS, free_parts, weights_table
 
@@ -42,7 +42,7 @@ frame.heading(
     "Stored n-best lists, chosen from anew by a weighted sum of what each head says and of the length; BLEU without "
     "decoding again (Zheng 2018, Table 7).",
 )
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 test = here.view.test
 waiting = [run for run in here.tested if run.outside or not measure.is_measured(run, test)]
 if len(waiting) == len(here.tested):
@@ -51,11 +51,11 @@ if len(waiting) == len(here.tested):
     )
 listed = [run for run in waiting if not run.outside and measure.has_lists(run, test)]
 if listed:
-    frame.empty_runs(
+    empty_states.empty_runs(
         "The n-best lists are not scored yet:", listed, f"workbench rescore {{}} --test {shlex.quote(test)}"
     )
 if unlisted := [run for run in waiting if run not in listed]:
-    frame.empty_runs(
+    empty_states.empty_runs(
         "No n-best lists are stored. Translate with a beam and as many hypotheses (the translations are made again), "
         "then score the lists:",
         unlisted,

@@ -3,6 +3,7 @@
 import shlex
 
 from workbench.app import frame
+from workbench.app.components import empty_states
 from workbench.views.runs import table
 
 frame.heading(
@@ -13,7 +14,7 @@ here = frame.current()
 if here.runs:
     table.show(here)
 else:
-    frame.empty(
+    empty_states.empty(
         f"There is no run below {here.root} yet. Build the demo on the page Start, or on the command line:",
         shlex.join(["workbench", "demo", "--runs", str(here.root)]),
     )

@@ -7,7 +7,8 @@ import shlex
 import streamlit as st
 
 from workbench.app import url_state
-from workbench.app.frame import Frame, as_typed, empty
+from workbench.app.components.empty_states import empty
+from workbench.app.frame import Frame, as_typed
 from workbench.evaluation import run_table
 from workbench.figures.request import looks
 from workbench.plotting import theme

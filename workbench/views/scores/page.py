@@ -3,12 +3,12 @@
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import figure_view
+from workbench.app.components import empty_states, figure_view
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.views.scores import tables
 
 frame.heading("Scores", "Corpus scores with 95 % bootstrap intervals; every number carries its sacreBLEU signature.")
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 
 left, right = st.columns(2)
 metrics = left.pills(
@@ -30,7 +30,7 @@ method = right.segmented_control(
     bind="query-params",
 )
 if not metrics:
-    frame.empty("Choose a metric above.")
+    empty_states.empty("Choose a metric above.")
     st.stop()
 
 references = len(here.tested[0].translations(here.view.test).test_set.all_references)

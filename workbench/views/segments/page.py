@@ -4,6 +4,7 @@ import streamlit as st
 
 from analyses.sentences import REFERENCE, WORDS
 from workbench.app import frame
+from workbench.app.components import empty_states
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.views.paper_gallery import translation_case
 from workbench.views.segments import table
@@ -17,7 +18,7 @@ INSIDE = {
 }
 
 frame.heading("Sentences", "Every sentence with its scores; a click on a row looks at it, here and on the other pages.")
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 request = here.request()
 
 left, right = st.columns([5, 3], vertical_alignment="bottom")

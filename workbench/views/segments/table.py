@@ -17,7 +17,7 @@ import streamlit as st
 from analyses.sentences import REFERENCE, SENTENCE, SOURCE, Sentences, select
 from workbench.app.components import figure_view, upload
 from workbench.app.components.row_selection import look_at
-from workbench.app.frame import whole_number_bind
+from workbench.app.sidebar import whole_number_bind
 from workbench.figures.request import Request
 from workbench.store import segment_annotations
 from workbench.views.segments import measure as segments

@@ -6,7 +6,7 @@ from collections.abc import Collection
 import streamlit as st
 
 from workbench.app import frame, health, plugins
-from workbench.app.components import job_view
+from workbench.app.components import empty_states, job_view
 from workbench.experiments import demo
 
 
@@ -56,7 +56,7 @@ if here.known:
         ):
             st.page_link(frame.page_file(name), label=label, icon=":material/arrow_forward:")
 else:
-    frame.empty(
+    empty_states.empty(
         f"There is no run below {here.root} yet. Build the demo, or train a system of your own:",
         f"workbench train transformer --data DATA --out {shlex.quote(str(here.root))}/NAME",
     )

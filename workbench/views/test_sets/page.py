@@ -4,12 +4,13 @@ import streamlit as st
 
 from analyses.scores import METRICS
 from workbench.app import frame
+from workbench.app.components import empty_states
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.views.scores import tables as score_tables
 from workbench.views.test_sets import tables
 
 frame.heading("Test sets", "What the runs were tested on, what is odd about its lines, and the score of each document.")
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 with frame.sentences_for_errors():
     tables.show_sets(here)
     tables.show_corpora(here)
@@ -21,7 +22,7 @@ with frame.sentences_for_errors():
 st.subheader("Documents")
 test = here.tested[0].translations(here.view.test).test_set
 if test.documents is None or test.references is None:
-    frame.empty(
+    empty_states.empty(
         f"{here.view.test} has no {'document ids' if test.documents is None else 'references'}: no document can be "
         "scored."
     )

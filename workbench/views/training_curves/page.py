@@ -3,16 +3,16 @@
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import figure_view
+from workbench.app.components import empty_states, figure_view
 from workbench.views.training_curves.measure import logged_names
 
 PLACES = {"step": "updates", "epoch": "epochs", "tokens": "target tokens", "seconds": "seconds"}
 
 frame.heading("Curves", "What training logged; losses are nats per target token.")
-here = frame.needs_runs(translated=False)
+here = empty_states.needs_runs(translated=False)
 logged = logged_names(here.chosen)
 if not logged:
-    frame.empty_runs("These runs have logged nothing yet. Train them:", here.chosen, "workbench resume {}")
+    empty_states.empty_runs("These runs have logged nothing yet. Train them:", here.chosen, "workbench resume {}")
     st.stop()
 
 names = st.multiselect(
@@ -45,4 +45,4 @@ if names:
         "training-curves", here.request(here.chosen, names=names, x=place, smoothing=smoothing, log_y=logarithmic)
     )
 else:
-    frame.empty("Choose a quantity above.")
+    empty_states.empty("Choose a quantity above.")

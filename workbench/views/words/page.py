@@ -3,7 +3,7 @@
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import figure_view, sentence_texts
+from workbench.app.components import empty_states, figure_view, sentence_texts
 from workbench.evaluation import word_frequencies
 from workbench.store.runs import short_names
 from workbench.views.words import ngram_table
@@ -11,7 +11,7 @@ from workbench.views.words import ngram_table
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 
 frame.heading("Words", "Which words each system gets right, and which n-grams one has and the other lacks.")
-here = frame.needs_runs()
+here = empty_states.needs_runs()
 
 columns = st.columns([3, 2, 2], vertical_alignment="bottom")
 counts = columns[0].selectbox(
@@ -29,7 +29,7 @@ figure_view.show("word-f-measure", here.request(counts=counts, **options))
 
 st.header("N-grams")
 if len(here.tested) < 2:
-    frame.empty("N-grams are compared between two runs that have translated this test set: choose a second one.")
+    empty_states.empty("N-grams are compared between two runs that have translated this test set: choose a second one.")
     st.stop()
 names = short_names(here.tested)
 left, right = st.columns([3, 4])
@@ -38,7 +38,7 @@ orders = right.pills(
     "Words", [1, 2, 3, 4], selection_mode="multi", default=[1, 2, 3, 4], key="orders", persist_state="session"
 )
 if not orders:
-    frame.empty("Choose how many words above.")
+    empty_states.empty("Choose how many words above.")
     st.stop()
 request = here.request(**options, beside=beside, orders=sorted(orders))
 figure_view.show("ngram-differences", request)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.workbench.views.app_pages import codes, open_page, texts
-from workbench.app import frame, glossary
+from workbench.app import glossary, sidebar
 from workbench.app.pages import PAGES
 from workbench.views.help import tables as help_tables
 
@@ -52,7 +52,7 @@ def test_the_page_searches_its_glossary_and_draws_every_formula(with_demo):
 
 
 def test_the_keys_are_those_of_the_buttons():
-    assert {frame.PREVIOUS_KEY, frame.NEXT_KEY} <= set(help_tables.KEYS)
+    assert {sidebar.PREVIOUS_KEY, sidebar.NEXT_KEY} <= set(help_tables.KEYS)
 
 
 def test_all_that_lies_in_a_run_is_told(demo_runs):

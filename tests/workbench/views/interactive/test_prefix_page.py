@@ -8,6 +8,7 @@ import pytest
 import core_models
 from analyses import aligner as aligners
 from analyses import attention, beam
+from analyses.attention import text_of
 from tests.workbench.views.app_pages import charts, open_page, runs_of, texts
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
@@ -84,7 +85,7 @@ def test_a_click_on_a_piece_or_an_alternative_makes_the_prefix(pair):
     _, free = searched(pair[1])
     pills(at, "pieces-future-cost-2").set_value(1).run()
     prefix = at.text_input(key="prefix").value
-    assert prefix == prefix_constrained.text_of(free.tokens[:2])
+    assert prefix == text_of(free.tokens[:2])
     assert at.query_params["prefix"] in (prefix, [prefix])
     _, forced = searched(pair[0], prefix)
     table = prefix_constrained.alternatives(pair[0], prefix, forced)
@@ -130,7 +131,7 @@ def test_every_node_of_a_tree_knows_its_prefix(pair, name):
     runs = tuple(pair[:1] if name == "beam-tree" else pair)
     figure = draw(name, Request(runs, sentence=4, options=options))
     wanted = {
-        prefix_constrained.text_of(prefix)
+        text_of(prefix)
         for run in runs
         for prefix in beam.tree(run.translations("test").tree(4))["prefix"]
     } - {""}

@@ -1,0 +1,129 @@
+"""The sidebar: the selectors of runs, test set, baseline and sentence, bound to the query string."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from workbench.app import url_state as views
+from workbench.app.components import page_width, stepper
+from workbench.app.frame import Frame, as_typed, keep
+from workbench.app.url_state import ViewState
+from workbench.store.listing import Known, listing
+from workbench.store.runs import runs_folder
+
+NAMING_RUNS = ("New study", "Results")  # parts of the page Human rating; all others are for raters
+
+
+# Streamlit leaves 5rem on either side of any page, and lets a row of choices scroll under its edge.
+_STYLE = """<style>
+[data-testid="stMainBlockContainer"] {padding-left: clamp(1rem, 3vw, 5rem); padding-right: clamp(1rem, 3vw, 5rem)}
+[data-testid="stButtonGroup"] > div:has(> [data-variant]) {flex-wrap: wrap; mask-image: none}
+[data-testid="stButtonGroup"] [data-variant] {max-width: 100%}
+</style>"""
+
+
+PREVIOUS_KEY, NEXT_KEY = "p", "n"
+
+
+def choose(blind: bool = False) -> Frame:
+    """Draw the sidebar and remember what it says for the page. blind: name no run, neither there nor in the URL."""
+    root = runs_folder()
+    found = listing(root)
+    view = _hidden() if blind else _chosen(root, found.known)
+    st.html(_STYLE)
+    page_width.measure()
+    return keep(Frame(root, found.runs, found.known, view))
+
+
+def rates_blind() -> bool:
+    """Does the page Human rating show translations to a rater, who is to know of no run?"""
+    from workbench.store.rating_studies import studies  # which takes pandas
+
+    part = st.session_state.get("rating") or st.query_params.get("rating")
+    return part not in NAMING_RUNS and bool(studies(runs_folder()))
+
+
+def _hidden() -> ViewState:
+    st.caption("What is chosen here is hidden while translations are rated blind.")
+    for key in ("runs", "baseline"):
+        with suppress(KeyError, StreamlitAPIException):  # of a box drawn before Streamlit removes it by itself
+            del st.query_params[key]
+    return ViewState()
+
+
+def _chosen(root: Path, usable: Sequence[Known]) -> ViewState:
+    """What is chosen in the sidebar, below a sentence for all that was asked for and cannot be had."""
+    _, warnings = views.from_query({name: st.query_params.get_all(name) for name in st.query_params}, usable)
+    names = [run.name for run in usable]
+    gone = [name for name in st.session_state.get("runs", ()) if name not in names]
+    warnings += [f"{name} is no longer below {root}: it was moved or removed." for name in gone]
+    for warning in warnings:
+        st.warning(as_typed(warning))
+    return _selectors(list(usable)) if usable else ViewState()
+
+
+def whole_number_bind(name: str) -> Literal["query-params"] | None:
+    """Binds a box for whole numbers to the URL, but not to a number without end there: Streamlit would fail on it."""
+    return None if any(map(views.endless, st.query_params.get_all(name))) else "query-params"
+
+
+def _selectors(usable: list[Known]) -> ViewState:
+    names = [run.name for run in usable]
+    _keep("runs", lambda chosen: [name for name in chosen if name in names])
+    runs = st.multiselect(
+        "Runs",
+        names,
+        default=views.default_runs(usable),
+        max_selections=views.MOST_RUNS,
+        help=f"At most {views.MOST_RUNS}. Unless told, finished runs of the first experiment.",
+        key="runs",
+        bind="query-params",
+    )
+    if unfinished := [run.name for run in usable if run.name in runs and not run.finished]:
+        st.caption(as_typed(f"Training has not ended: {', '.join(unfinished)}."))
+    tests = views.tests(runs, usable)
+    if not tests:
+        first = next(iter(views.baselines(runs, "", usable)), "")
+        return ViewState(views.baseline_first(runs, first), baseline=first)
+    _keep("test", lambda test: test if test in tests else tests[0])
+    test = st.selectbox("Test set", tests, key="test", bind="query-params")
+    options = views.baselines(runs, test, usable)
+    _keep("baseline", lambda name: name if name in options else options[0])
+    baseline = st.selectbox("Baseline", options, key="baseline", bind="query-params")
+    return ViewState(
+        views.baseline_first(runs, baseline), test, _sentence(views.sentences(runs, test, usable)), baseline
+    )
+
+
+def _sentence(count: int) -> int:
+    last = max(0, count - 1)
+    _keep("sentence", lambda number: min(number, last))
+    bind = whole_number_bind("sentence")
+    number = int(st.number_input(f"Sentence (0 to {last})", 0, last, key="sentence", bind=bind))
+    with st.container(horizontal=True):
+        stepper.show(number, last, ("Previous", "Next"), partial(_step, last), "sentence", (PREVIOUS_KEY, NEXT_KEY))
+        st.button("Surprise me", on_click=_go_elsewhere, args=(count,), disabled=last == 0, key="surprise")
+    return number
+
+
+def _step(last: int, by: int) -> None:
+    stepper.put("sentence", min(max(0, st.session_state["sentence"] + by), last))
+
+
+def _go_elsewhere(count: int) -> None:
+    stepper.put("sentence", views.elsewhere(st.session_state["sentence"], count))
+
+
+def _keep(key: str, valid) -> None:
+    """Bring a remembered choice back to what there still is: runs and test sets come and go."""
+    if key in st.session_state:
+        kept = valid(st.session_state[key])
+        if kept != st.session_state[key]:
+            st.session_state[key] = kept
