@@ -34,15 +34,18 @@ def upgraded(content: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _with_former_defaults(entry: Any) -> Any:
-    """An entry {mechanism: options} of format 1 with the defaults that have changed in format 2."""
-    if not isinstance(entry, Mapping):
-        return entry  # refused where it is parsed
-    return {kind: {**_former(kind, options or {}), **(options or {})} for kind, options in entry.items()}
+    """An entry {mechanism: options} of format 1 with the defaults that have changed in format 2.
+
+    What is no entry, or no options, stays as it is: it is refused where it is parsed.
+    """
+    return {kind: _completed(kind, options) for kind, options in entry.items()} if isinstance(entry, Mapping) else entry
 
 
-def _former(kind: str, options: Options) -> Options:
+def _completed(kind: str, options: Any) -> Any:
+    """Options with what this kind of mechanism did in format 1 without being told."""
     former = FORMER_DEFAULTS.get(kind)
-    return former(options) if former and isinstance(options, Mapping) else {}
+    given: Any = {} if options is None else options
+    return {**former(given), **given} if former and isinstance(given, dict) else options
 
 
 # What format 1 did without being told: capsules went to a layer norm unscaled, and ATTN's contents were not squashed.

@@ -73,3 +73,14 @@ def test_a_format_that_is_none_of_ours_is_refused(written, written_format):
     folder, _ = written("transformer", lambda content: content.update(format=written_format))
     with pytest.raises(ConfigError, match=r"config.yaml: format: .* reads 1 to 2"):
         read_config(folder)
+
+
+@pytest.mark.parametrize("mechanisms", [["gdr"], [{"dynamic_routing": 2}], [{"future_cost": "x"}], [3], 5])
+def test_mechanisms_of_format_1_that_are_none_are_refused_in_a_sentence(written, mechanisms):
+    def spoil(content):
+        del content["format"]
+        content["model"]["mechanisms"] = mechanisms
+
+    folder, _ = written("dynamic-routing", spoil)
+    with pytest.raises(ConfigError, match=r"config.yaml: .*mechanisms"):
+        read_config(folder)

@@ -130,11 +130,9 @@ def test_every_node_of_a_tree_knows_its_prefix(pair, name):
     options = {"minimum_probability": 0.0, "node_cap": 10_000, "steps": "all", "pruned": True}
     runs = tuple(pair[:1] if name == "beam-tree" else pair)
     figure = draw(name, Request(runs, sentence=4, options=options))
-    wanted = {
-        text_of(prefix)
-        for run in runs
-        for prefix in beam.tree(run.translations("test").tree(4))["prefix"]
-    } - {""}
+    wanted = {text_of(prefix) for run in runs for prefix in beam.tree(run.translations("test").tree(4))["prefix"]} - {
+        ""
+    }
     assert set(node_selection.nodes(figure)["prefix"]) == wanted
     marks = [mark for panel in figure.panels for mark in panel.marks]
     for row in node_selection.nodes(figure).itertuples():
