@@ -1,50 +1,8 @@
-"""The workbench in the browser: which pages there are, and the frame around them. Start it with `workbench app`."""
+"""The workbench's server, for `streamlit run app.py`: what the browser shows is `workbench/script/router.py`."""
 
 import streamlit as st
 
-from workbench.app import admission, frame, plugins, sidebar
-from workbench.app.components import page_history
-from workbench.app.pages import LAST, MENU, Page
+from workbench.app import server
 
-# A picture of our own: Streamlit fetches its icons for the browser's tab from the network.
-ICON = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#0072B2" stroke-width="2.5">'
-    '<path d="M3 12H9M9 12V5H20M9 12H20M9 12V19H20"/></svg>'
-)
-
-st.set_page_config("NMT workbench", ICON, layout="wide", initial_sidebar_state=360)
-admission.admit()
-
-
-def listed(menu: dict[str, tuple[Page, ...]]) -> dict[str, list[st.Page]]:  # type: ignore[valid-type]
-    """Sections of our own pages; the first page's place in the URL is /."""
-    return {
-        section: [
-            st.Page(
-                page.file,
-                title=page.title,
-                url_path=page.name,
-                icon=f":material/{page.icon}:",
-                default=page.name == "start",
-            )
-            for page in pages
-        ]
-        for section, pages in menu.items()
-    }
-
-
-def plugged() -> dict[str, list[st.Page]]:  # type: ignore[valid-type]
-    """The pages of other packages, in a section of their own."""
-    pages = [
-        st.Page(other.show, title=other.title, url_path=other.name, icon=":material/extension:")
-        for other in plugins.pages()
-    ]
-    return {"Plug-ins": pages} if pages else {}
-
-
-chosen = st.navigation({**listed(MENU), **plugged(), **listed(LAST)}, position="top")
-with st.sidebar:
-    sidebar.choose(blind=chosen.url_path == "rating" and sidebar.rates_blind())
-page_history.restore(chosen.url_path)
-with frame.sentences_for_errors():
-    chosen.run()
+# Streamlit reads this file for an assignment of an App, and serves it in place of the file as a page.
+app = st.App(server.SCRIPT, **server.guarded(server.configured()))

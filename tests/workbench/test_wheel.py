@@ -78,7 +78,7 @@ def test_it_carries_the_readable_data_the_app_and_its_settings(wheel):
     readable = {path.relative_to(data_folder()).as_posix() for kind in kinds for path in data_folder().glob(kind)}
     assert {Path(name).parent.as_posix() for name in readable} == {"controlled", "experiments", "papers"}
     assert {f"core_models/_data/{name}" for name in readable} <= names
-    assert {"workbench/app.py", "workbench/.streamlit/config.toml"} <= names
+    assert {"workbench/_launcher/app.py", "workbench/_launcher/.streamlit/config.toml"} <= names
     code = {
         path.relative_to(ROOT).as_posix()
         for room in ("core_models", "analyses", "workbench")

@@ -83,11 +83,15 @@ def is_loopback(host: str) -> bool:
 class Guard:
     """An ASGI application that lets the right requests through to another: HTTP and WebSocket alike."""
 
-    def __init__(self, app: ASGIApp, origins: Iterable[Origin], token: str = "", read_only: bool = False) -> None:
+    def __init__(
+        self, app: ASGIApp, origins: Iterable[Origin], token: str = "", read_only: bool = False, local: bool = False
+    ) -> None:
+        """local: it answers at loopback addresses alone, wherever the server listens."""
         self._app = app
         self._origins = tuple(origins)
         self._token = token
         self._read_only = read_only
+        self._local = local
         self._cookie = f"workbench-token-{self._origins[0].port}"  # a browser's cookies are of a host, not of a port
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -104,7 +108,9 @@ class Guard:
         asked = self._asked(headers, scope["type"] == "websocket")
         if not asked:
             own = ", ".join(map(str, self._origins))
-            return _refused(f"This server answers at {own} alone; others are named when it starts: --allow NAME[:PORT]")
+            return _refused(f"This server answers at {own} alone; name others: workbench app --allow NAME[:PORT]")
+        if self._local and not is_loopback((scope.get("server") or [""])[0]):
+            return _refused("This server is for its own machine alone; start it by: workbench app --host ADDRESS")
         if self._read_only and scope["type"] == "http" and scope["method"] not in _READING:
             return _refused("This server takes nothing in: it was started with --read-only.")
         if not self._token or self._same(cookie_parser(headers.get("cookie", "")).get(self._cookie, "")):

@@ -1,4 +1,4 @@
-"""Whom pages let in themselves: who has passed Streamlit's own login and, without a guard, this machine alone."""
+"""Whom pages let in themselves: who came through the guard and, where it is asked for, Streamlit's own login."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 
 import streamlit as st
 
-from workbench.app.access import is_loopback
 from workbench.store import read_only
 from workbench.store.runs import runs_folder
 
@@ -19,10 +18,9 @@ def admit() -> None:
     if read_only.active():
         read_only.protect(runs_folder())
     guarded = os.environ.get(GUARDED) == str(os.getpid())
-    asked_from = st.context.ip_address
-    if not guarded and isinstance(asked_from, str) and not is_loopback(asked_from):
-        st.error("`streamlit run` asks nobody for a token and shows this machine alone. Start it so that others may:")
-        st.code("workbench app --host ADDRESS --allow NAME", language="bash")
+    if not guarded and st.context.headers:  # those of a browser; a test of pages has none
+        st.error("Nothing guards this server. Start the workbench by one of:")
+        st.code("workbench app\nstreamlit run app.py", language="bash")
         st.stop()
     if guarded and os.environ.get(LOGIN) and not st.user.is_logged_in:
         st.title("NMT workbench")

@@ -1,6 +1,7 @@
 """The app's server: Streamlit, behind a guard, in a process that has loaded what every page needs.
 
-Streamlit would load it when the first browser asks, which then waits. Knows no page.
+Streamlit would load it when the first browser asks, which then waits. `workbench app` starts it with settings of its
+own, `streamlit run app.py` with what Streamlit was told. Knows no page.
 """
 
 from __future__ import annotations
@@ -17,15 +18,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from starlette.types import Receive, Scope, Send
+import streamlit as st
+from starlette.middleware import Middleware
 from streamlit.runtime.secrets import secrets_singleton
-from streamlit.starlette import App
 
+# Loaded ahead, so that the first browser need not wait.
+import workbench.app.components.empty_states
+import workbench.app.health
+import workbench.app.sidebar
+import workbench.evaluation.run_table
+import workbench.experiments.demo  # noqa: F401
 from workbench.app.access import QUERY, AccessError, Guard, Origin, is_loopback, origin_of
 from workbench.app.admission import GUARDED, LOGIN
 from workbench.store import read_only
 
 TOKEN = "WORKBENCH_TOKEN"  # in the environment: a token of one's own choice, asked for at the loopback address too
+SCRIPT = Path(__file__).resolve().parent / "script" / "router.py"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,128}")
 _EVERYWHERE = ("0.0.0.0", "::")  # addresses to listen at, under which nobody is asked
 
@@ -87,20 +95,27 @@ def settings(here: Server) -> dict[str, Any]:
     }
 
 
-class _Guarded(App):
-    """The app behind its guard, errors of the server itself included."""
+def configured() -> Server:
+    """Where `streamlit run` serves by its own settings. Ends the process where the token in the environment is none."""
+    try:
+        return server(st.get_option("server.address") or "0.0.0.0", st.get_option("server.port"))
+    except AccessError as error:
+        raise SystemExit(f"workbench: {error}") from None
 
-    def __init__(self, script: Path, here: Server, browser: bool) -> None:
-        super().__init__(script, lifespan=_announced(here, browser))
-        self._guard = Guard(super().__call__, here.origins, here.token, read_only.active())
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._guard(scope, receive, send)
+def guarded(here: Server, browser: bool = False, login: bool = False) -> dict[str, Any]:
+    """What `st.App` needs besides the script, so that nobody gets past the guard; `browser`: open one."""
+    os.environ[GUARDED] = str(os.getpid())
+    os.environ[LOGIN] = "1" if login else ""
+    guard = Middleware(
+        Guard, origins=here.origins, token=here.token, read_only=read_only.active(), local=is_loopback(here.host)
+    )
+    return {"middleware": [guard], "lifespan": _announced(here, browser)}
 
 
 def _announced(here: Server, browser: bool) -> Any:
     @asynccontextmanager
-    async def lifespan(app: App) -> AsyncIterator[None]:
+    async def lifespan(app: st.App) -> AsyncIterator[None]:
         print(f"The workbench is at {here.url}", flush=True)
         if not is_loopback(here.host):
             own = ", ".join(map(str, here.origins))
@@ -112,9 +127,7 @@ def _announced(here: Server, browser: bool) -> Any:
     return lifespan
 
 
-def serve(script: Path, here: Server, browser: bool, login: bool = False) -> None:
-    """Serve the app until the process is told to end; `browser`: open one."""
-    os.environ[GUARDED] = str(os.getpid())
-    os.environ[LOGIN] = "1" if login else ""
-    sys.argv = [str(script)]  # Streamlit puts the folder of what was started before all others in sys.path
-    _Guarded(script, here, browser).run(config=settings(here))
+def serve(launcher: Path, here: Server, browser: bool, login: bool = False) -> None:
+    """Serve the app until the process is told to end. Beside the launcher, app.py, lie Streamlit's other settings."""
+    sys.argv = [str(launcher)]  # Streamlit puts the folder of what was started before all others in sys.path
+    st.App(SCRIPT, **guarded(here, browser, login)).run(config=settings(here))

@@ -82,7 +82,7 @@ def _has_display() -> bool:
 
 
 def app_file() -> Path:
-    """app.py: beside this package in the wheel, at the top of a checkout."""
-    package = Path(__file__).resolve().parent.parent
-    inside = package / "app.py"
-    return inside if inside.is_file() else package.parent / "app.py"
+    """app.py, with Streamlit's settings beside it: in a folder of the wheel, at the top of a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "_launcher" / "app.py"
+    return installed if installed.is_file() else package.parent / "app.py"

@@ -1,4 +1,4 @@
-"""`workbench app` in a process of its own, for tests that ask it over HTTP."""
+"""`workbench app` or `streamlit run` in a process of its own, for tests that ask it over HTTP."""
 
 import http.client
 import os
@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import psutil
 
+from tests.paths import ROOT
 from workbench.jobs import safe_path
 
 UPGRADE = {
@@ -69,18 +70,29 @@ def free_port() -> int:
 def serving(folder: Path, *options: str, token: str = "") -> Iterator[Server]:
     """The app on the runs below `folder`, started from there; `token` is one of our own choice."""
     port = free_port()
+    words = [*safe_path.module("workbench.cli", "app"), "--runs", folder / "runs", "--port", str(port), *options]
+    with _started(words, folder, port, token) as server:
+        yield server
+
+
+@contextmanager
+def streamlit_serving(folder: Path, *options: str, token: str = "", script: Path = ROOT / "app.py") -> Iterator[Server]:
+    """The same by Streamlit's own command."""
+    port = free_port()
+    words = [*safe_path.module("streamlit", "run"), script, "--server.port", str(port), *options]
+    with _started(words, folder, port, token) as server:
+        yield server
+
+
+@contextmanager
+def _started(words: Sequence[str | Path], folder: Path, port: int, token: str) -> Iterator[Server]:
     (folder / "runs").mkdir(exist_ok=True)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("STREAMLIT_", "WORKBENCH_"))}
+    environment["WORKBENCH_RUNS"] = str(folder / "runs")
     if token:
         environment["WORKBENCH_TOKEN"] = token
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [*safe_path.module("workbench.cli", "app"), "--runs", folder / "runs", "--port", str(port), *options],
-            cwd=folder,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-        )
+        process = subprocess.Popen(words, cwd=folder, stdout=log, stderr=subprocess.STDOUT, env=environment)
     started = Server(psutil.Process(process.pid), port, folder / "log")
     try:
         until = time.monotonic() + 120

@@ -1,5 +1,4 @@
 """Two walks through the app in a real browser: pages, the state in the URL, keys, a PDF that a paper can take; and
-from tests.paths import ROOT
 from a table of sentences through the inside of one to a bundle of figures."""
 
 import os
@@ -17,8 +16,6 @@ from tests.paths import ROOT
 from tests.workbench.app.app_server import serving
 from tests.workbench.app.browsing import follow, query, ready
 from workbench.store.runs import list_runs
-
-APP = ROOT / "app.py"
 
 
 class Place(NamedTuple):
@@ -60,7 +57,7 @@ def real(tmp_path_factory):
     folder = tmp_path_factory.mktemp("real")
     recorded = [
         (run, test)
-        for grid in sorted((APP.parent / "runs").glob("multi30k*"))
+        for grid in sorted((ROOT / "runs").glob("multi30k*"))
         for run in list_runs(grid)
         if run.trained
         for test in run.tests()

@@ -10,7 +10,8 @@ from urllib.parse import urlparse
 
 import pytest
 
-from tests.workbench.app.app_server import Server, serving
+from tests.paths import ROOT
+from tests.workbench.app.app_server import Server, serving, streamlit_serving
 from tests.workbench.app.browsing import query, ready
 
 
@@ -104,3 +105,16 @@ def test_a_page_elsewhere_on_this_machine_neither_frames_it_nor_opens_its_stream
     assert page.title() == "refused"
     (frame,) = page.frames[1:]
     assert urlparse(frame.url).scheme == "chrome-error", "the browser shows its own page in place of ours"
+
+
+@pytest.mark.parametrize(
+    ("script", "shown", "menus"),
+    [("app.py", "Build the demo", 6), ("workbench/script/router.py", "Nothing guards this server", 0)],
+)
+def test_streamlit_run_opens_the_app_and_shows_nothing_of_the_script_alone(browser, tmp_path, script, shown, menus):
+    with streamlit_serving(tmp_path, script=ROOT / script) as here:
+        page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        page.goto(here.address)
+        page.get_by_text(shown).first.wait_for()
+        assert page.get_by_test_id("stTopNavSection").count() == menus
+        page.close()

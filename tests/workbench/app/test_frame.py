@@ -11,7 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core_models.translator import Translation
-from tests.workbench.views.app_pages import APP, charts, codes, open_page, read_as_markdown, runs_of, texts
+from tests.paths import ROOT
+from tests.workbench.views.app_pages import charts, codes, open_page, read_as_markdown, runs_of, texts
 from workbench.app.frame import as_typed
 from workbench.store.runs import open_run
 from workbench.store.translation_writer import write_translations
@@ -229,7 +230,7 @@ def test_only_pages_that_ask_a_model_load_torch(with_demo):
         "    open_page(page)\n"
         "assert 'torch' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=APP.parent)
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
 
 
 @pytest.mark.parametrize(

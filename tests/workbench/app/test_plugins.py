@@ -96,7 +96,7 @@ from typer.testing import CliRunner
 import core_models
 from core_models.system_catalogue import catalogue
 from tests.core_models.laws import assert_stepping_is_forcing, random_system
-from tests.workbench.views.app_pages import APP, charts, open_page, switch, texts
+from tests.workbench.views.app_pages import SCRIPT, charts, open_page, switch, texts
 from workbench import cli
 from workbench.store.runs import open_run
 from workbench.experiments.train import new_run, train
@@ -140,7 +140,7 @@ del os.environ["WORKBENCH_DEBUG"]
 at = open_page("start")
 said["start"] = {"tables": [table.value.to_dict("list") for table in at.dataframe],
                  "warnings": [warning.value.replace(chr(92), "") for warning in at.warning]}
-at = switch(AppTest.from_file(str(APP), default_timeout=60), "output_words").run()
+at = switch(AppTest.from_file(str(SCRIPT), default_timeout=60), "output_words").run()
 said["page"] = {"exceptions": [error.message for error in at.exception], "title": at.title[0].value,
                 "texts": texts(at), "charts": len(charts(at))}
 (out / "said.json").write_text(json.dumps(said, default=str))

@@ -1,21 +1,24 @@
-"""What `workbench app` serves: on the loopback address alone, to its own hosts alone, and without telemetry."""
+"""What both doors of the app serve: on the loopback address alone, to its own hosts alone, and without telemetry."""
 
+import asyncio
+import re
 import socket
 from collections.abc import Iterator
 
 import psutil
 import pytest
+from starlette.responses import PlainTextResponse
 from typer.testing import CliRunner
 
-from tests.workbench.app.app_server import UPGRADE, Server, serving
+from tests.workbench.app.app_server import UPGRADE, Server, serving, streamlit_serving
 from workbench import cli
 from workbench.app import access
 from workbench.app import server as serving_module
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("app")) as started:
+@pytest.fixture(scope="module", params=[serving, streamlit_serving], ids=["workbench app", "streamlit run app.py"])
+def server(request, tmp_path_factory) -> Iterator[Server]:
+    with request.param(tmp_path_factory.mktemp("app")) as started:
         yield started
 
 
@@ -105,19 +108,56 @@ def test_a_name_that_is_none_is_refused_at_the_start(tmp_path, name):
     assert "names no host" in str(told.exception)
 
 
-def test_a_configuration_in_the_current_folder_does_not_open_it(tmp_path):
+def _listening(server: Server) -> list[str]:
+    return [one.laddr.ip for one in server.process.net_connections("inet") if one.status == psutil.CONN_LISTEN]
+
+
+@pytest.mark.parametrize("start", [serving, streamlit_serving])
+def test_a_configuration_in_the_current_folder_does_not_open_it(tmp_path, start):
     (tmp_path / ".streamlit").mkdir()
     (tmp_path / ".streamlit" / "config.toml").write_text(
         '[server]\naddress = "0.0.0.0"\nenableCORS = false\nenableXsrfProtection = false\nallowedHosts = ["*"]\n'
         'corsAllowedOrigins = ["http://evil.example"]\n[browser]\ngatherUsageStats = true\n'
     )
-    with serving(tmp_path) as here:
+    with start(tmp_path) as here:
         answer = here.ask("/", {"Host": "evil.example"})
         assert answer.status == 403
         assert "Access-Control-Allow-Origin" not in here.ask("/_stcore/health").headers
-        listening = [one.laddr.ip for one in here.process.net_connections("inet") if one.status == psutil.CONN_LISTEN]
-        assert listening == ["127.0.0.1"]
+        assert _listening(here) == ["127.0.0.1"]
         assert "usage statistics" not in here.log.read_text()
+
+
+def test_streamlit_run_that_is_told_to_be_open_is_guarded_all_the_same(tmp_path):
+    """Others reach it, and need the token that it printed; a foreign page is refused with it too."""
+    told = ["--server.address=0.0.0.0", "--server.enableCORS=false", "--server.allowedHosts=*"]
+    with streamlit_serving(tmp_path, *told, "--server.enableXsrfProtection=false") as here:
+        assert _listening(here) == ["0.0.0.0"]
+        assert here.status("/") == here.status("/_stcore/stream", here.own) == 403
+        (token,) = re.findall(r"\?token=(\S+)", here.log.read_text())
+        cookie = {"Cookie": here.ask(f"/?token={token}").headers["set-cookie"].partition(";")[0]}
+        assert here.status("/_stcore/stream", {**here.own, **cookie}) == 101
+        for foreign in ({"Origin": "http://evil.example"}, {"Host": f"evil.example:{here.port}"}):
+            assert here.status("/_stcore/stream", {**here.own, **cookie, **foreign}) == 403
+            assert here.status("/", {**cookie, **foreign}) == 403
+
+
+def test_a_token_that_is_none_ends_streamlit_run(tmp_path):
+    with pytest.raises(AssertionError, match="a token has 16"), streamlit_serving(tmp_path, token="short"):
+        pass
+
+
+@pytest.mark.parametrize(("address", "status"), [("127.0.0.1", 200), ("::1", 200), ("192.0.2.7", 403), ("::", 403)])
+def test_an_app_for_this_machine_alone_answers_at_no_other_address(address, status):
+    """Another ASGI server may listen where Streamlit's settings do not say."""
+    told = []
+
+    async def send(message):
+        told.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [(b"host", b"localhost:1")]}
+    guard = access.Guard(PlainTextResponse(""), [access.origin_of("localhost", 1)], local=True)
+    asyncio.run(guard({**scope, "server": (address, 1)}, None, send))
+    assert told[0]["status"] == status
 
 
 def test_it_is_started_without_telemetry():
@@ -128,7 +168,7 @@ def test_the_configuration_beside_the_app_says_the_same():
     """For `streamlit run app.py`, which passes no arguments."""
     import tomllib
 
-    from workbench.cli.app import app_file
+    from workbench.cli.serve_app import app_file
 
     settings = tomllib.loads((app_file().parent / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
     assert settings["browser"]["gatherUsageStats"] is False

@@ -8,10 +8,9 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from workbench.app.pages import VIEWS
+from workbench.app.server import SCRIPT
 from workbench.store.runs import Run, list_runs
 
-APP = VIEWS.parents[1] / "app.py"
 # Elements whose text Streamlit reads as Markdown, which must not meet the text of a corpus unescaped.
 MARKDOWN = ("markdown", "caption", "title", "header", "subheader", "error", "warning", "info", "success", "toast")
 WIDGETS = (
@@ -30,7 +29,7 @@ WIDGETS = (
 
 def open_page(name: str = "start", **query: str | list[str]) -> AppTest:
     """A page at a query string; fails where it raises."""
-    at = AppTest.from_file(str(APP), default_timeout=60)
+    at = AppTest.from_file(str(SCRIPT), default_timeout=60)
     if name != "start":
         switch(at, name)
     for key, value in query.items():

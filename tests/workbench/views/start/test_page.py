@@ -5,7 +5,8 @@ import sys
 import time
 from importlib.metadata import version
 
-from tests.workbench.views.app_pages import APP, codes, open_page, texts
+from tests.paths import ROOT
+from tests.workbench.views.app_pages import codes, open_page, texts
 from workbench.experiments import demo
 from workbench.jobs import queue
 
@@ -85,5 +86,5 @@ def test_the_first_page_waits_for_no_library_that_it_does_not_show(with_demo):
         "open_page('start', runs=['demo/transformer'])\n"
         "print(*({'pandas', 'pyarrow', 'matplotlib', 'sacrebleu', 'scipy', 'torch'} & set(sys.modules)))"
     )
-    told = subprocess.run([sys.executable, "-c", script], check=True, cwd=APP.parent, stdout=subprocess.PIPE, text=True)
+    told = subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert told.stdout.strip() == ""

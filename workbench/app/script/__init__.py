@@ -1,0 +1,1 @@
+"""What Streamlit runs at every view: by itself, because Streamlit puts its folder before all others in sys.path."""
