@@ -15,7 +15,8 @@ import pytest
 from tests.paths import ROOT
 from tests.workbench.app.app_server import serving
 from tests.workbench.app.browsing import follow, query, ready
-from workbench.store.runs import list_runs
+from workbench.store import rating_studies
+from workbench.store.runs import list_runs, open_run
 
 
 class Place(NamedTuple):
@@ -223,16 +224,55 @@ def test_a_narrow_page_has_whole_legends_and_does_not_move_sideways(address, bro
     page.close()
 
 
-def test_eight_fast_clicks_on_next_are_eight_sentences(address, browser):
+@pytest.fixture(scope="module")
+def study(demo) -> rating.Study:
+    """A study of all sentences, for the page Human rating."""
+    root = demo.log.parent / "runs"
+    return rating_studies.create(root, "study", [open_run(root / name) for name in demo.runs], demo.test, sentences=30)
+
+
+def _chosen_sentence(page) -> int:
+    number = page.get_by_label("Sentence (").input_value()
+    assert query(page).get("sentence", ["0"]) == [number]
+    return int(number)
+
+
+def _sentence_to_rate(page) -> int:
+    (number,) = re.findall(r"Sentence (\d+) of 30", page.get_by_test_id("stMain").inner_text())
+    return int(number) - 1
+
+
+@pytest.mark.parametrize(
+    ("path", "heading", "back", "forward", "shown"),
+    [
+        ("attention?runs=demo/transformer&runs=demo/future-cost-1", "Attention", "Previous", "Next", _chosen_sentence),
+        ("documents?runs=demo/transformer", "Documents", "Previous", "Next", _chosen_sentence),
+        ("rating?rater=ann", "Human rating", "Back", "Forward", _sentence_to_rate),
+    ],
+    ids=["Attention", "Documents", "Human rating"],
+)
+def test_eight_fast_clicks_are_eight_sentences(address, study, browser, path, heading, back, forward, shown):
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.set_default_timeout(60_000)
+    page.goto(f"{address}/{path}")
+    ready(page, heading)
+    place = 0
+    for clicked, by in ((forward, 8), (forward, 8), (back, -8)):
+        button = page.get_by_role("button", name=clicked, exact=True)
+        for _ in range(8):
+            button.click()
+        ready(page, heading)
+        place += by
+        assert shown(page) == place
+    page.close()
+
+
+def test_clicks_keys_and_typed_numbers_go_to_the_same_sentence(address, browser):
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
     page.set_default_timeout(60_000)
     page.goto(f"{address}/attention?runs=demo/transformer&runs=demo/future-cost-1")
     ready(page, "Attention")
     number, after = page.get_by_label("Sentence ("), page.get_by_role("button", name="Next")
-    for _ in range(8):
-        after.click()
-    ready(page, "Attention")
-    assert (number.input_value(), query(page)["sentence"]) == ("8", ["8"])
     number.fill("20")  # the box tells the server when it is left, which is when the button is clicked
     after.click()
     ready(page, "Attention")
