@@ -7,12 +7,16 @@ one that was trained on both sides' lines.
 from __future__ import annotations
 
 import hashlib
-import io
+import os
+import pickle
 import random
 import re
-from collections.abc import Iterable, Sequence
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -20,6 +24,7 @@ import sentencepiece
 from core_models.files.atomic_files import replacing
 from core_models.files.run_files import VOCABULARY, read_bytes
 
+from . import vocabulary_training
 from .parallel import TextError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -29,6 +34,8 @@ _UNKNOWN_PENALTY = 10.0
 # Lines that training looks at; more change little and cost hours and tens of gigabytes.
 _TRAINING_LINES = 2_000_000
 _TRAINING_LINE_BYTES = 65_536  # SentencePiece would silently skip what is longer than 4,192 bytes
+_KILLED = -9  # as Linux does with the largest process where memory runs out
+_NO_MEMORY = ("bad_alloc", "memoryerror", "cannot allocate memory", "failed to map segment")
 _SPACE = "▁"
 
 
@@ -57,31 +64,25 @@ class Vocabulary:
         """Learn `size` pieces (the four control pieces among them); the same lines, in order, give the same model.
 
         seed: draws the lines that are looked at where there are more than two million. Raises TextError if the text
-        does not hold so many pieces, or not so few.
+        does not hold so many pieces, or not so few, and MemoryError where there is no memory to learn them.
         """
         if kind not in KINDS:
             raise TextError(f"vocabulary kind {kind!r}: choose one of {', '.join(KINDS)}.")
         if size <= EOS + 1:
             raise TextError(f"{size} pieces were asked for: {EOS + 1} are control pieces, so ask for more.")
-        model = io.BytesIO()
-        try:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(_reservoir(lines, _TRAINING_LINES, seed)),
-                model_writer=model,
-                vocab_size=size,
-                model_type=kind,
-                character_coverage=character_coverage,
-                pad_id=PAD,
-                unk_id=UNK,
-                bos_id=BOS,
-                eos_id=EOS,
-                num_threads=1,  # expectations summed in another order give another model
-                max_sentence_length=_TRAINING_LINE_BYTES,
-                minloglevel=2,
-            )
-        except RuntimeError as error:
-            raise TextError(_explain_training(str(error), size, kind)) from error
-        return cls(model.getvalue())
+        settings = {
+            "vocab_size": size,
+            "model_type": kind,
+            "character_coverage": character_coverage,
+            "pad_id": PAD,
+            "unk_id": UNK,
+            "bos_id": BOS,
+            "eos_id": EOS,
+            "num_threads": 1,  # expectations summed in another order give another model
+            "max_sentence_length": _TRAINING_LINE_BYTES,
+            "minloglevel": 2,
+        }
+        return cls(_trained(_reservoir(lines, _TRAINING_LINES, seed), settings))
 
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:
@@ -223,6 +224,26 @@ def _reservoir(lines: Iterable[str], most: int, seed: int) -> list[str]:
     if not kept:
         raise TextError("there is no text to learn a vocabulary from: every line is empty.")
     return kept
+
+
+def _trained(lines: list[str], settings: Mapping[str, Any]) -> bytes:
+    """The model that SentencePiece learns, in a process of its own, which finds modules where this one does."""
+    done = subprocess.run(
+        [sys.executable, "-P", vocabulary_training.__file__],
+        input=pickle.dumps((lines, settings)),
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))},
+    )
+    if done.returncode == 0:
+        return done.stdout
+    size, kind = settings["vocab_size"], settings["model_type"]
+    if done.returncode == vocabulary_training.REFUSED:
+        raise TextError(_explain_training(done.stdout.decode(), size, kind))
+    said = done.stderr.decode(errors="replace")
+    if done.returncode == _KILLED or any(sign in said.lower() for sign in _NO_MEMORY):
+        raise MemoryError(f"SentencePiece was learning {size} pieces from {len(lines)} lines; give it fewer lines")
+    last = said.strip().rpartition("\n")[2]
+    raise TextError(f"SentencePiece could not learn {size} pieces ({kind}): exit code {done.returncode}. {last}")
 
 
 def _explain_training(message: str, size: int, kind: str) -> str:

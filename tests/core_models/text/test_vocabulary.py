@@ -1,9 +1,14 @@
 """Laws of the vocabulary: deterministic, reversible, and draws that are a function of the generator alone."""
 
+import io
 import pickle
 import random
+import subprocess
+import sys
+import time
 
 import numpy as np
+import psutil
 import pytest
 import sentencepiece
 
@@ -22,6 +27,14 @@ def _sentences(seed: int, number: int) -> list[str]:
 
 
 LINES = _sentences(1, 600)
+# Words that share nothing take SentencePiece minutes.
+SLOW = """
+import random
+from core_models.text.vocabulary import Vocabulary
+
+generator = random.Random(1)
+Vocabulary.train(["".join(generator.choices("abcdefgh ", k=200)) for _ in range(5000)], 100)
+"""
 VOCABULARIES = {kind: Vocabulary.train(LINES, 120, kind) for kind in ("unigram", "bpe")}
 
 
@@ -34,6 +47,35 @@ def test_the_same_lines_make_the_same_model(vocabulary):
     assert Vocabulary.train(LINES, 120, vocabulary.kind).digest == vocabulary.digest
     assert len(vocabulary) == 120
     assert vocabulary.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+
+
+@pytest.mark.parametrize(
+    "lines", [LINES, [f" {line}\r\n" for line in LINES], [line.replace(" ", "\n") for line in LINES]]
+)
+def test_it_is_what_sentencepiece_learns_in_one_process(vocabulary, lines):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_writer=model, vocab_size=120, model_type=vocabulary.kind, pad_id=PAD,
+        unk_id=UNK, bos_id=BOS, eos_id=EOS, character_coverage=1.0, num_threads=1, max_sentence_length=65_536,
+        minloglevel=2,
+    )  # fmt: skip
+    assert Vocabulary.train(lines, 120, vocabulary.kind).digest == Vocabulary(model.getvalue()).digest
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it goes on until it would hand the model over")
+def test_training_ends_with_the_process_that_waits_for_it():
+    waiting = subprocess.Popen([sys.executable, "-c", SLOW])
+    until = time.monotonic() + 100
+    while not (training := [one for one in psutil.Process(waiting.pid).children() if one.cpu_times().user > 1]):
+        assert waiting.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    waiting.kill()
+    waiting.wait()
+    _, going_on = psutil.wait_procs(training, timeout=10)
+    for one in going_on:
+        one.kill()
+    assert going_on == []
 
 
 def test_the_kind_is_read_from_the_model():

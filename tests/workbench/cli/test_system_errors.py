@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import errno
 import os
+import random
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from filelock import FileLock, Timeout
 
+from core_models.text.parallel import write_lines
 from workbench.cli.sentences import of_the_system
+
+# The address space is bounded once everything is imported: to the text and its copies, not to what is learnt from it.
+LITTLE_MEMORY = """
+import resource, sys
+from pathlib import Path
+import core_models.text.binary
+from workbench.cli import main
+
+taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + (220 << 20),) * 2)
+main()
+"""
 
 
 def raised(function) -> BaseException:
@@ -49,6 +66,26 @@ def held(path) -> None:
 )
 def test_too_little_memory_is_a_sentence(function):
     assert of_the_system(raised(function)).startswith("not enough memory")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").is_file(), reason="this system does not bound the address space")
+def test_too_little_memory_for_a_vocabulary_is_a_sentence(tmp_path):
+    """SentencePiece itself aborts the process in which it finds none."""
+    generator = random.Random(1)
+    lines = [" ".join(generator.choices(["baku", "mino", "reto", "bakumi", "nore"], k=40)) for _ in range(60_000)]
+    write_lines(tmp_path / "x.txt", lines)
+    text = f"{tmp_path / 'x.txt'},{tmp_path / 'x.txt'}"
+    words = ["data", "prepare", "--train", text, "--dev", text, "--pieces", "20", "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-c", LITTLE_MEMORY, *words],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2, done.stderr
+    (said,) = [line for line in done.stderr.splitlines() if not line.startswith("preparing ")]
+    assert said.startswith("workbench: not enough memory (SentencePiece was learning 20 pieces from 120000 lines; ")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.txt"]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
