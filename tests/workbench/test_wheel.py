@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 import yaml
 import workbench
-from workbench import demo
+from workbench.experiments import demo
 assert Path(workbench.__file__).is_relative_to(sys.argv[1]), workbench.__file__
 assert demo.grid_file().is_relative_to(sys.argv[1]), demo.grid_file()
 grid = yaml.safe_load(demo.grid_file().read_text())

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from analyses import meteor
 from workbench.evaluation import bleu_cache
 from workbench.store.runs import Run, RunError

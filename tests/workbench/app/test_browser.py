@@ -225,7 +225,7 @@ def test_a_narrow_page_has_whole_legends_and_does_not_move_sideways(address, bro
 
 
 @pytest.fixture(scope="module")
-def study(demo) -> rating.Study:
+def study(demo) -> rating_studies.Study:
     """A study of all sentences, for the page Human rating."""
     root = demo.log.parent / "runs"
     return rating_studies.create(root, "study", [open_run(root / name) for name in demo.runs], demo.test, sentences=30)

@@ -156,7 +156,7 @@ def test_the_baseline_is_the_first_run_where_no_test_set_is_translated_yet(with_
     ],
 )
 def test_only_a_command_is_taken_out_of_an_error(said, command):
-    at = AppTest.from_string(f"from workbench import frame\nframe.show_error(ValueError({said!r}))").run()
+    at = AppTest.from_string(f"from workbench.app import frame\nframe.show_error(ValueError({said!r}))").run()
     assert codes(at) == ([f"workbench {command}"] if command else [])
     assert at.error[0].value == as_typed(said.removesuffix(f" workbench {command}"))
 

@@ -25,7 +25,7 @@ SMALL = {
 SCRIPT = """
 import sys
 from pathlib import Path
-from workbench import demo
+from workbench.experiments import demo
 demo.build(Path(sys.argv[1]), file=Path(sys.argv[2]))
 """
 
