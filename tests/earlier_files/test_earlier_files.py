@@ -1,0 +1,130 @@
+"""Files that earlier releases wrote still open: runs, an unfinished training, exported figures, a collection, links.
+
+`format-2.tar.xz` says in .figures/README.txt which releases made it. It is never made again.
+"""
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import core_models
+from core_models.training.events import read_events
+from tests.paths import ROOT
+from tests.workbench.views.app_pages import open_page
+from workbench.app.pages import PAGES
+from workbench.experiments.train import train
+from workbench.export import collection
+from workbench.export.redraw import draw_again
+from workbench.figures.from_spec import draw
+from workbench.store.rating_studies import open_study
+from workbench.store.runs import list_runs, open_run
+
+SAMPLE = ROOT / "tests" / "earlier_files" / "format-2.tar.xz"
+# What the release that began the training of `unfinished` logged when it went on with it: (step, loss), dev loss at 12.
+LOSSES = {
+    4: 5.467149522569445,
+    6: 5.251174413465214,
+    8: 5.307920883641098,
+    10: 5.1445620284121265,
+    12: 5.139431011350684,
+}
+DEV_LOSS = 5.051059227658992
+# Every place of a page in the URL, and queries as links of that release have them.
+LINKS = {
+    "start": {}, "runs": {}, "testsets": {}, "documents": {}, "adequacy": {}, "contrast": {}, "rating": {},
+    "tokens": {}, "attribution": {}, "beam_sizes": {}, "rescoring": {}, "future_cost": {}, "past_future": {},
+    "content_states": {}, "context": {}, "gallery": {}, "basket": {}, "jobs": {}, "help": {}, "curves": {}, "words": {},
+    "scores": {"baseline": "earlier/em-routing", "test": "test"},
+    "lengths": {"metric": "chrf", "measure": "source"},
+    "sentences": {"sentence": "3"},
+    "translate": {"beam": "3", "sentence": "1"},
+    "attention": {"sentence": "1"},
+    "beam_trees": {"sentence": "2"},
+    "what_if": {"prefix": "die", "beam": "2"},
+    "routing": {"sentence": "1"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory) -> Path:
+    """The runs folder of the sample; tests only read it, but for what pages keep beside runs."""
+    root = tmp_path_factory.mktemp("earlier")
+    with tarfile.open(SAMPLE) as archive:
+        archive.extractall(root, filter="data")
+    return root
+
+
+def test_runs_are_listed_without_a_problem(earlier):
+    assert {run.name: run.problem for run in list_runs(earlier)} == dict.fromkeys(
+        ["earlier/em-routing", "earlier/transformer", "format-1", "outside/elsewhere", "unfinished"]
+    )
+
+
+@pytest.mark.parametrize("name", ["earlier/transformer", "earlier/em-routing", "format-1"])
+def test_weights_give_each_token_the_probability_that_it_had(earlier, name):
+    run = open_run(name, earlier)
+    translations = run.translations("test")
+    tokens = [detail["tokens"] for detail in translations.details]
+    traces = core_models.load(run.folder).trace(translations.test_set.sources, tokens, ["log_prob"])
+    assert run.config.format == 2
+    for detail, trace in zip(translations.details, traces, strict=True):
+        found = trace["log_prob"].values[: len(detail["token_log_probs"])]
+        assert found.tolist() == pytest.approx(detail["token_log_probs"], abs=1e-4)
+
+
+def test_a_training_goes_on_where_it_stopped(earlier, tmp_path):
+    for part in ("unfinished", "earlier/data"):
+        _copy(earlier / part, tmp_path / part)
+    run = open_run("unfinished", tmp_path)
+    train(run, device="cpu")
+    logged = list(read_events(run.log))
+    losses = {event["step"]: event["main_loss"] for event in logged if event["event"] == "train"}
+    assert {step: losses[step] for step in LOSSES} == pytest.approx(LOSSES, rel=1e-4)
+    assert [event["main_loss"] for event in logged if event["event"] == "valid"][-1] == pytest.approx(
+        DEV_LOSS, rel=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    "file", ["scores.pdf", "beam-tree.json", "routing-maps.svg", "routing-curves.png", "length-scores.json"]
+)
+def test_an_exported_figure_is_drawn_again_the_same(earlier, file):
+    again = draw_again(earlier / ".figures" / file, earlier)
+    assert again.same, again.changes
+
+
+def test_every_figure_of_a_collection_and_of_a_bundle_is_drawn(earlier):
+    kept = collection.read(collection.file_of(earlier))
+    assert [one.drawing for one in kept] == ["scores", "beam-tree", "routing-maps", "length-scores", "training-curves"]
+    assert [one.drawing for one in collection.read(earlier / ".figures" / "manifest.json")] == [
+        one.drawing for one in kept
+    ]
+    for one in kept:
+        assert draw(one, earlier).figure.panels
+
+
+def test_a_study_of_human_ratings_opens(earlier):
+    study = open_study(earlier, "study")
+    assert len(study.items) == 4
+
+
+def test_every_place_of_a_page_is_kept():
+    assert set(LINKS) <= set(PAGES)
+
+
+@pytest.mark.parametrize("page", sorted(LINKS))
+def test_a_link_opens_its_page_on_what_it_names(earlier, page, monkeypatch):
+    monkeypatch.setenv("WORKBENCH_RUNS", str(earlier))
+    at = open_page(page, runs=["earlier/transformer", "earlier/em-routing"], **LINKS[page])
+    if page != "rating":  # which names no run while it is blind
+        chosen = next(widget for widget in at.multiselect if widget.key == "runs").value
+        assert sorted(chosen) == ["earlier/em-routing", "earlier/transformer"]
+    assert not [warning.value for warning in at.warning if "There is no" in warning.value]
+
+
+def _copy(source: Path, target: Path) -> None:
+    for path in source.rglob("*"):
+        if path.is_file():
+            (target / path.relative_to(source)).parent.mkdir(parents=True, exist_ok=True)
+            (target / path.relative_to(source)).write_bytes(path.read_bytes())
