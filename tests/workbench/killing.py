@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ WARM = (
     "workbench.experiments.train",
     "workbench.store.external",
     "workbench.experiments.runner",
+    "workbench.experiments.results",
+    "analyses.calibration",
     "core_models.training.fit",
     "core_models.text.controlled",
     "analyses.adequacy",
@@ -45,6 +47,7 @@ WARM = (
     "matplotlib.backends.backend_pdf",
     "matplotlib.backends.backend_svg",
 )
+EXTRA = ("datasets",)
 _EVENTS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "os.link", "os.symlink")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -114,6 +117,9 @@ def serve() -> None:
     """Fork a child for each order that comes in, and say how it ended."""
     for module in WARM:
         importlib.import_module(module)
+    for module in EXTRA:
+        with suppress(ImportError):
+            importlib.import_module(module)
     for line in sys.stdin:
         order = Order(**json.loads(line))
         told, tell = os.pipe()  # what is said is no file, which a limit would cut

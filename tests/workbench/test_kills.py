@@ -6,6 +6,7 @@ WORKBENCH_ALL_KILLS=1 all of them are.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -29,6 +30,8 @@ from core_models.text.parallel import write_lines
 from tests.bad_input.conftest import SOURCES, TARGETS
 from tests.core_models.conftest import lay_out_run
 from tests.workbench.killing import Ended, Server, server
+from workbench.experiments.train import finished
+from workbench.store.rating_studies import marks, open_study
 from workbench.store.runs import open_run
 
 ALL = bool(os.environ.get("WORKBENCH_ALL_KILLS"))
@@ -44,7 +47,18 @@ SCORES = ("figure", "scores", "--run", "runs/one", "--set")
 BUNDLE = ("--basket", "basket.json", "--runs", "runs", "--venue")
 TRAIN = ("train", "transformer:preset=tiny", "--data", "data", "--out", "runs/new", "--set", "max_steps=2")
 KEEP = ("--set", "keep_last=2", "--set", "validate_every=1", "--set", "precision=float32", "--set", "batch_tokens=256")
+PAUSED = (*TRAIN, *KEEP, "--minutes", 0.00001)
 TRACE = ("trace", "runs/one", "--test", "test")
+TRANSLATE_FILE = ("translate", "runs/one", "--output", "t.txt", "--input")
+STUDY = ("rating", "new", "mine", "--run", "runs/one", "--sentences", 15, "--runs", "runs")
+RATED = ("rating", "import", "mine", "ratings.csv", "--runs", "runs")
+RATINGS = ("rating", "export", "mine", "--runs", "runs", "--out", "r.csv")
+IMPORT = ("data", "import", "saved", "--pair", "en-de", "--out", "text", "--split")
+RUN_GRID = ("experiment", "run", "grid.yaml", "--runs", "runs", "--device", "cpu")
+TABLE = ("experiment", "table", "grid.yaml", "--runs", "runs", "--csv", "tables", "--samples", 40, "--metrics")
+TABLES = ("tables/grid.cells.csv", "tables/grid.scores.csv", "tables/grid.comparisons.csv")
+RATES = ("scale", "null-rates", "x.de", "x.en", "x.de", "--segments", 4, "--samples", 40, "--csv", "r.csv", "--trials")
+SEEDS = ("scale", "seed-intervals", "--deviations", "0", "--csv", "s.csv", "--trials")
 GRID = {
     "name": "grid",
     "data": {"pieces": 100, "kind": "bpe", "controlled": {"sentences": 60, "dev": 4, "test": 4}},
@@ -88,6 +102,26 @@ def paths(*names: str) -> Callable[[Path], dict[str, Any]]:
     return lambda root: {name: read(root / name) for name in names}
 
 
+def together(*names: str) -> Callable[[Path], dict[str, Any]]:
+    """Files of which none is new while another is old."""
+    return lambda root: {"all": tuple(read(root / name) for name in names)}
+
+
+def trained(root: Path) -> dict[str, Any]:
+    """The weights of a training that has ended: however often it was killed, they are the same."""
+    run = root / "runs" / "new"
+    return {
+        "config": read(run / "config.yaml"),
+        "weights": read(run / "weights.safetensors") if finished(run) else None,
+    }
+
+
+def rated(root: Path) -> dict[str, Any]:
+    """The ratings of each rater."""
+    study = open_study(root / "runs", "mine")
+    return {rater: marks(study, rater) for rater in ("anna", "ben")}
+
+
 @dataclass(frozen=True)
 class Case:
     """A command, what is run before it, what it may leave in its two states, and how it is gone on with."""
@@ -115,11 +149,19 @@ def listed(result: str) -> Callable[[Path], tuple[object, ...] | None]:
 CASES = {
     "data controlled": Case((*CONTROLLED, "--seed", 2), paths("corpus"), ((*CONTROLLED, "--long", 3),)),
     "data prepare": Case((*PREPARE, "--max-length", 99), paths("text"), (PREPARE,)),
-    "train": Case(TRAIN + KEEP, paths("runs/new/config.yaml"), again=resumed),
+    "data import": Case(
+        (*IMPORT, "b"),
+        together("text.en", "text.de", "text.docids"),
+        ((*IMPORT, "a", "--documents", "talk"),),
+        needs="datasets",
+    ),
+    "train": Case(TRAIN + KEEP, trained, again=resumed),
+    "resume": Case(("resume", "runs/new"), trained, (PAUSED,)),
     "average": Case(
         ("average", "runs/new", "--last", 2, "--use"), paths("runs/new/weights.safetensors"), (TRAIN + KEEP,)
     ),
     "translate": Case(("translate", "runs/one", "--test", "test", "--beam", 1, "--trees"), translated, (TRACE,)),
+    "translate a file": Case((*TRANSLATE_FILE, "x.en"), paths("t.txt"), ((*TRANSLATE_FILE, "items.tsv"),)),
     "evaluate": Case(
         ("evaluate", "runs/one", "--test", "dev", "--metrics", "bleu"), paths("runs/one/translations/dev")
     ),
@@ -150,11 +192,12 @@ CASES = {
         (("beam-sizes", "runs/one", "--sizes", "1", "--most-short", 1),),
     ),
     "contrast": Case(("contrast", "items.tsv", "--run", "runs/one"), paths("runs/one/contrast/items.json")),
-    "rating": Case(
-        ("rating", "new", "mine", "--run", "runs/one", "--sentences", 2, "--runs", "runs"),
-        paths("runs/.ratings/mine/study.json"),
-        again=listed("runs/.ratings/mine/study.json"),
+    "rating new": Case(
+        STUDY, paths("runs/.ratings/mine/study.json"), again=listed("runs/.ratings/mine/study.json")
     ),
+    "rating import": Case(RATED, rated, (STUDY,)),
+    "rating export": Case(RATINGS, paths("r.csv"), (STUDY, RATINGS, RATED)),
+    "rating export a form": Case((*RATINGS, "--form", "anna"), paths("r.csv"), (STUDY, RATINGS)),
     "export ctranslate2": Case(
         ("export", "ctranslate2", "runs/plain", "--out", "exported"),
         paths("exported"),
@@ -162,9 +205,12 @@ CASES = {
         needs="ctranslate2",
     ),
     "experiment run": Case(
-        ("experiment", "run", "grid.yaml", "--runs", "runs", "--device", "cpu"),
+        RUN_GRID,
         paths("runs/grid/corpus", "runs/grid/data", "runs/grid/plain/translations/test", "runs/grid/plain/traces/test"),
     ),
+    "experiment table": Case((*TABLE, "chrf"), together(*TABLES), (RUN_GRID, (*TABLE, "bleu"))),
+    "scale null-rates": Case((*RATES, 3), paths("r.csv"), ((*RATES, 2),)),
+    "scale seed-intervals": Case((*SEEDS, 3), paths("s.csv"), ((*SEEDS, 2),)),
 }  # fmt: skip
 
 
@@ -192,6 +238,14 @@ def world(prepared, tmp_path_factory, warm) -> Path:
         )
     recipe = {"drawing": "scores", "runs": ["one"], "options": {"metrics": "bleu"}}
     (root / "basket.json").write_text(json.dumps({"version": 1, "figures": [{"recipe": recipe}]}))
+    ratings = [f"{rater},{sentence},one,3,0," for rater in ("anna", "ben") for sentence in (0, 1)]
+    write_lines(root / "ratings.csv", ["rater,sentence,system,quality,over,under", *ratings])
+    if importlib.util.find_spec("datasets"):
+        import datasets
+
+        columns = {"en": SOURCES, "de": TARGETS, "talk": [0] * len(SOURCES)}
+        every = datasets.Dataset.from_dict(columns)
+        datasets.DatasetDict({"a": every, "b": every.select(range(3))}).save_to_disk(str(root / "saved"))
     (root / "grid.yaml").write_text(yaml.safe_dump(GRID, sort_keys=False))
     ended = warm.run(root, ("evaluate", "runs/one", "--test", "test"))
     assert ended.code == 0, ended.said
@@ -217,8 +271,8 @@ def chosen(operations: tuple[str, ...]) -> list[int]:
 @pytest.mark.parametrize("name", CASES)
 def test_a_command_that_is_killed_leaves_the_old_or_the_new_result(world, warm, tmp_path, name):
     case = CASES[name]
-    if case.needs == "ctranslate2":
-        pytest.importorskip("ctranslate2")
+    if case.needs:
+        pytest.importorskip(case.needs)
     before = tmp_path / "before"
     shutil.copytree(world, before, symlinks=True)
     for command in case.before:
@@ -254,8 +308,8 @@ def test_a_command_that_is_killed_leaves_the_old_or_the_new_result(world, warm, 
 def test_a_command_that_finds_no_room_says_so_and_leaves_the_old_result(world, warm, tmp_path, name):
     """No file may be larger than so many bytes, as with a quota: the kernel itself refuses the write."""
     case = CASES[name]
-    if case.needs == "ctranslate2":
-        pytest.importorskip("ctranslate2")
+    if case.needs:
+        pytest.importorskip(case.needs)
     root = tmp_path / "before"
     shutil.copytree(world, root, symlinks=True)
     for command in case.before:

@@ -108,8 +108,10 @@ def scale_null_rates(
     import pandas as pd
 
     from analyses import calibration, scores
+    from core_models.files.atomic_files import write_whole
     from core_models.text.parallel import read_lines
     from workbench.cli.evaluate import known_metrics
+    from workbench.store.csv_cells import csv_text
 
     if len(outputs) < 2:
         raise typer.BadParameter(f"{outputs[0]} alone: two outputs are exchanged; name another one")
@@ -123,7 +125,7 @@ def scale_null_rates(
         tables.append(calibration.null_rates(pairs, trials, segments, samples))
         print_table(tables[-1])
     if csv is not None:
-        pd.concat(tables).to_csv(csv, index=False, float_format="%.4f")
+        write_whole(csv, csv_text(pd.concat(tables), "%.4f"))
 
 
 @scale_app.command("seed-intervals")
@@ -140,13 +142,15 @@ def scale_seed_intervals(
     import pandas as pd
 
     from analyses.calibration import seed_coverage
+    from workbench.export.csv_cells import csv_text
+    from workbench.whole_files import write_whole
 
     need_folder(csv, "--csv")
     numbers = [float(one) for one in deviations.split(",")]
     table = pd.DataFrame([seed_coverage(one, sentence_error, seeds, trials) for one in numbers])
     print_table(table)
     if csv is not None:
-        table.to_csv(csv, index=False, float_format="%.4f")
+        write_whole(csv, csv_text(table, "%.4f"))
 
 
 @scale_app.command("runs")

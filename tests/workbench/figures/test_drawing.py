@@ -18,7 +18,6 @@ from workbench.figures.registry import OPTIONS, load
 from workbench.figures.request import Request, looks, styles
 from workbench.plotting import theme
 from workbench.store.runs import Run, RunError, open_run, short_names, training_table
-from workbench.views.future_cost import figures as future_cost
 from workbench.views.future_cost import measure
 
 SHORT = ("transformer", "future-cost-1", "future-cost-2")
@@ -98,7 +97,7 @@ def _check_overlay(figure, request):
     run = request.runs[0]
     trace, detail = run.traces(request.test)[request.sentence], run.translations(request.test).details[request.sentence]
     lines = figure.table[figure.table.mark == "line"]
-    for column, name in (("log_prob", "log_prob"), ("estimated", measure.FUTURE), ("gate", future_cost.GATE)):
+    for column, name in (("log_prob", "log_prob"), ("estimated", measure.FUTURE), ("gate", measure.GATE)):
         found = lines[lines[column].notna()].groupby("series", sort=False)[column].apply(list)
         np.testing.assert_allclose(found.iloc[0], trace[name].values)
     assert figure.panels[0].x.texts == tuple(detail["tokens"])

@@ -136,8 +136,8 @@ def test_a_job_goes_on_when_the_app_that_started_it_is_stopped(root, demo_runs):
     """As by Ctrl-C in its terminal, then by force: the job is in no group of the app's, and another app finds it."""
     arguments = ["resume", str(_endless(root, demo_runs))]
     script = (
-        "import sys, time; from pathlib import Path; from workbench import jobs\n"
-        "jobs.start(Path(sys.argv[1]), sys.argv[2:]); print('started', flush=True); time.sleep(600)"
+        "import sys, time; from pathlib import Path; from workbench.jobs import queue\n"
+        "queue.start(Path(sys.argv[1]), sys.argv[2:]); print('started', flush=True); time.sleep(600)"
     )
     app = subprocess.Popen(
         [sys.executable, "-c", script, str(root), *arguments],
