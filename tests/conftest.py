@@ -5,12 +5,14 @@ import os
 import random
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
 from core_models.text.parallel import ParallelText
 from core_models.text.prepared import Prepared, prepare
+from tests.trained import shared
 
 torch.set_num_threads(1)  # two processes with two threads each are slower than two with one
 
@@ -71,9 +73,18 @@ def _text(name: str, sentences: int, seed: int) -> ParallelText:
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory) -> Prepared:
+def own(tmp_path_factory) -> Path:
+    """Where this worker has its links to what is trained once for all: as deep as copies of runs in its other folders,
+    which find their data by the same relative path."""
+    return tmp_path_factory.getbasetemp()
+
+
+@pytest.fixture(scope="session")
+def prepared(own) -> Prepared:
     """Two hundred sentence pairs of a small grammar, translated word by word, with one joint BPE vocabulary."""
-    folder = tmp_path_factory.mktemp("prepared")
-    return prepare(
-        folder, _text("train", 200, 1), _text("dev", 20, 2), {"test": _text("test", 15, 3)}, pieces=100, kind="bpe"
-    )
+
+    def build(folder: Path, beside: Path) -> None:
+        texts = _text("train", 200, 1), _text("dev", 20, 2), {"test": _text("test", 15, 3)}
+        prepare(folder, *texts, pieces=100, kind="bpe")
+
+    return Prepared.open(shared(own, "prepared", build))

@@ -8,8 +8,10 @@ from core_models import system_catalogue
 from core_models.checkpoint import begin_run
 from core_models.config import RunConfig
 from core_models.system_spec import describe
+from core_models.text.prepared import Prepared
 from core_models.training.fit import fit
 from tests.core_models.toy_mechanism import Toy
+from tests.trained import shared
 
 
 @pytest.fixture
@@ -54,17 +56,12 @@ def lay_out_run(folder: Path, prepared, system: str, search: dict | None = None,
 
 
 @pytest.fixture(scope="session")
-def trained_run(prepared, tmp_path_factory) -> Path:
+def trained_run(prepared, own) -> Path:
     """Model II of future cost after a few dozen steps: it knows the words and mostly ends its sentences."""
-    folder = lay_out_run(
-        tmp_path_factory.mktemp("runs") / "future-cost-2",
-        prepared,
-        "future-cost-2",
-        precision="float32",
-        max_steps=120,
-        batch_tokens=500,
-        validate_every=120,
-        log_every=40,
-    )
-    fit(folder, device="cpu")
-    return folder
+    training = {"max_steps": 120, "batch_tokens": 500, "validate_every": 120, "log_every": 40}
+
+    def build(folder: Path, beside: Path) -> None:
+        text = Prepared.open(beside / "prepared")
+        fit(lay_out_run(folder / "future-cost-2", text, "future-cost-2", precision="float32", **training), device="cpu")
+
+    return shared(own, "trained", build) / "future-cost-2"

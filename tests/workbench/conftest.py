@@ -12,6 +12,7 @@ import yaml
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that tests start; our own is held by tests/conftest
 
 from core_models.text.prepared import Prepared
+from tests.trained import shared
 from tests.workbench.app.browsing import BROWSER, FLAGS
 from tests.workbench.papers.written_runs import written_run
 from workbench.evaluation import scoring, translate
@@ -35,9 +36,8 @@ def demo_grid(path: Path, changes: dict[str, dict], systems: tuple[str, ...] = S
 
 
 @pytest.fixture(scope="session")
-def demo_runs(tmp_path_factory) -> Path:
+def demo_runs(own) -> Path:
     """A runs folder with the whole demo: three systems, a test set of 30 sentences with trees and traces."""
-    root = tmp_path_factory.mktemp("demo-runs")
     # Hardly trained, the systems babble, but at length: that is what trees, traces and pages have to show.
     training = {"max_steps": 6, "warmup": 1, "validate_every": 2, "log_every": 1, "batch_tokens": 256}
     small = {
@@ -45,10 +45,13 @@ def demo_runs(tmp_path_factory) -> Path:
         "training": {**training, "learning_rate": 3e-4},
         "search": {"beam": 3, "max_length": 16},
     }
-    grid = demo_grid(root.with_name(f"{root.name}.yaml"), small)
-    run_experiment(read_experiment(grid), root, None, lambda message: None, device="cpu")  # no process to wait for
-    demo.build(root, say=lambda message: None, file=grid)  # what is left: the scores
-    return root
+
+    def build(root: Path, beside: Path) -> None:
+        grid = demo_grid(beside / "demo-runs.yaml", small)
+        run_experiment(read_experiment(grid), root, None, lambda message: None, device="cpu")  # no process to wait for
+        demo.build(root, say=lambda message: None, file=grid)  # what is left: the scores
+
+    return shared(own, "demo-runs", build)
 
 
 @pytest.fixture
@@ -74,79 +77,74 @@ def graded_runs(copied_runs) -> list[Run]:
 
 
 @pytest.fixture(scope="session")
-def taught_run(prepared, tmp_path_factory) -> Run:
+def taught_run(prepared, own) -> Run:
     """A tiny Transformer that knows the words of `prepared` and mostly ends its sentences; never written to."""
     training = {"max_steps": 120, "warmup": 5, "learning_rate": 3e-3, "batch_tokens": 500, "log_every": 40}
     search = {"beam": 5, "penalty": "power", "max_length": 30}
-    folder = tmp_path_factory.mktemp("taught") / "transformer"
-    run = new_run(folder, "transformer:preset=tiny", prepared.folder, training, search)
-    train(run, device="cpu")
-    return run
+
+    def build(folder: Path, beside: Path) -> None:
+        train(
+            new_run(folder / "transformer", "transformer:preset=tiny", prepared.folder, training, search), device="cpu"
+        )
+
+    return open_run(shared(own, "taught", build) / "transformer")
+
+
+def run_on_demo(
+    own: Path, name: str, system: str, training: dict, search: dict, tests: tuple[str, ...] = ("test",), **changes: int
+) -> Run:
+    """A run demo/NAME on the data of `demo_runs`, which was asked for before, and its translations of test sets."""
+
+    def build(folder: Path, beside: Path) -> None:
+        run = new_run(folder / "demo" / name, system, beside / "demo-runs" / "demo" / "data", training, search)
+        train(run, device="cpu")
+        for test in tests:
+            translate.translate_test(run, *translate.test_set(run, test), **changes)
+
+    return open_run(shared(own, name, build) / "demo" / name)
 
 
 @pytest.fixture(scope="session")
-def routed_run(demo_runs, tmp_path_factory) -> Run:
+def routed_run(demo_runs, own) -> Run:
     """A hardly trained run of em-routing on the demo's data, two checkpoints kept, its test set translated."""
-    folder = tmp_path_factory.mktemp("routed") / "demo" / "em-routing"
     system = "em-routing:preset=tiny,encoder_layers=3,decoder_layers=2,capsules=8,iterations=3"
     training = {"max_steps": 2, "warmup": 1, "batch_tokens": 256, "keep_every": 1, "learning_rate": 0.01}
-    run = new_run(folder, system, demo_runs / "demo" / "data", training, {"max_length": 12})
-    train(run, device="cpu")
-    translate.translate_test(run, *translate.test_set(run, "test"))
-    return open_run(folder)
+    return run_on_demo(own, "em-routing", system, training, {"max_length": 12})
 
 
 @pytest.fixture(scope="session")
-def guided_run(demo_runs, tmp_path_factory) -> Run:
+def guided_run(demo_runs, own) -> Run:
     """A hardly trained run of gdr-bow-bca on the demo's data, its test set translated."""
-    folder = tmp_path_factory.mktemp("guided") / "demo" / "gdr-bow-bca"
     training = {"max_steps": 2, "warmup": 1, "batch_tokens": 256, "learning_rate": 0.01}
-    run = new_run(folder, "gdr-bow-bca:preset=tiny", demo_runs / "demo" / "data", training, {"max_length": 12})
-    train(run, device="cpu")
-    translate.translate_test(run, *translate.test_set(run, "test"))
-    return open_run(folder)
+    return run_on_demo(own, "gdr-bow-bca", "gdr-bow-bca:preset=tiny", training, {"max_length": 12})
 
 
 @pytest.fixture(scope="session")
-def context_runs(demo_runs, tmp_path_factory) -> list[Run]:
+def context_runs(demo_runs, own) -> list[Run]:
     """Hardly trained runs of qcn-reg, han and document-transformer on the demo's data, its test set translated."""
-    folder = tmp_path_factory.mktemp("context") / "demo"
     training = {"max_steps": 2, "warmup": 1, "batch_tokens": 400, "learning_rate": 0.01}
-    runs = []
-    for system in ("qcn-reg", "han", "document-transformer"):
-        run = new_run(
-            folder / system, f"{system}:preset=tiny", demo_runs / "demo" / "data", training, {"max_length": 12}
-        )
-        train(run, device="cpu")
-        translate.translate_test(run, *translate.test_set(run, "test"))
-        runs.append(open_run(folder / system))
-    return runs
+    return [
+        run_on_demo(own, system, f"{system}:preset=tiny", training, {"max_length": 12})
+        for system in ("qcn-reg", "han", "document-transformer")
+    ]
 
 
 @pytest.fixture(scope="session")
-def offline_run(demo_runs, tmp_path_factory) -> Run:
+def offline_run(demo_runs, own) -> Run:
     """A hardly trained run of san-encoder that reads two sentences before one and two after, on the demo's data, its
     test set translated."""
-    folder = tmp_path_factory.mktemp("offline") / "demo" / "san"
     system = "san-encoder:preset=tiny,memory=offline,context_sentences=2"
     training = {"max_steps": 2, "warmup": 1, "batch_tokens": 400, "learning_rate": 0.01}
-    run = new_run(folder, system, demo_runs / "demo" / "data", training, {"max_length": 12})
-    train(run, device="cpu")
-    translate.translate_test(run, *translate.test_set(run, "test"))
-    return open_run(folder)
+    return run_on_demo(own, "san", system, training, {"max_length": 12})
 
 
 @pytest.fixture(scope="session")
-def layered_run(demo_runs, tmp_path_factory) -> Run:
+def layered_run(demo_runs, own) -> Run:
     """A run of pfrnn-loss that has learned to end its sentences, on the demo's data; its test set and dev set
     translated, with n-best lists."""
-    folder = tmp_path_factory.mktemp("layered") / "demo" / "pfrnn-loss"
     training = {"max_steps": 60, "warmup": 5, "batch_tokens": 500, "learning_rate": 5e-3, "log_every": 20}
-    run = new_run(folder, "pfrnn-loss:preset=tiny", demo_runs / "demo" / "data", training, {"max_length": 30})
-    train(run, device="cpu")
-    for name in ("test", "dev"):
-        translate.translate_test(run, *translate.test_set(run, name), beam=4, n_best=4)
-    return open_run(folder)
+    system, tests = "pfrnn-loss:preset=tiny", ("test", "dev")
+    return run_on_demo(own, "pfrnn-loss", system, training, {"max_length": 30}, tests, beam=4, n_best=4)
 
 
 @pytest.fixture(scope="module")

@@ -142,8 +142,8 @@ def scale_seed_intervals(
     import pandas as pd
 
     from analyses.calibration import seed_coverage
-    from workbench.store.csv_cells import csv_text
     from core_models.files.atomic_files import write_whole
+    from workbench.store.csv_cells import csv_text
 
     need_folder(csv, "--csv")
     numbers = [float(one) for one in deviations.split(",")]

@@ -117,7 +117,9 @@ def test_many_who_ask_and_look_at_the_same_moment_begin_one(root):
         queue.go_on(root)
         return asked
 
-    script = "import pathlib, sys; from workbench.jobs import queue; queue.start(pathlib.Path(sys.argv[1]), sys.argv[2:-1])"
+    script = (
+        "import pathlib, sys; from workbench.jobs import queue; queue.start(pathlib.Path(sys.argv[1]), sys.argv[2:-1])"
+    )
     with ThreadPoolExecutor(4) as tabs:
         other_app = subprocess.Popen([sys.executable, "-c", script, str(root), *commands[3], "asked"])
         asked = list(tabs.map(ask, [*commands[:3], *commands[:3]]))
