@@ -12,6 +12,7 @@ import torch
 
 from core_models.text.parallel import ParallelText
 from core_models.text.prepared import Prepared, prepare
+from tests.kinds import MARKS, kinds_of
 from tests.trained import shared
 
 torch.set_num_threads(1)  # two processes with two threads each are slower than two with one
@@ -30,6 +31,30 @@ _WORDS = {
     "here": "hier",
     "and": "und",
 }
+
+
+def pytest_addoption(parser) -> None:
+    parser.addoption(
+        "--fast", action="store_true", help="only files without trained runs, processes, pages or browsers"
+    )
+
+
+def pytest_configure(config) -> None:
+    for name, meaning in MARKS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+
+
+def pytest_ignore_collect(collection_path: Path, config) -> bool | None:
+    """With --fast a file of another kind is not even imported. None leaves the decision to others."""
+    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    return True if config.getoption("--fast") and is_test and kinds_of(collection_path) else None
+
+
+def pytest_collection_modifyitems(items) -> None:
+    kinds = {path: kinds_of(path) for path in {item.path for item in items}}
+    for item in items:
+        for kind in kinds[item.path]:
+            item.add_marker(kind)
 
 
 @pytest.fixture(scope="session", autouse=True)

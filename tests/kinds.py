@@ -1,0 +1,33 @@
+"""What the tests of a file need: `make check` leaves out files that take a trained run, a process, the app or a browser.
+
+A file's kinds are read from its text, before it is imported: to import all of them takes long.
+Two marks are written at single tests: `exhaustive` (many cases of a law, of which others are a sample) and `timing`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+MARKS = {
+    "train": "takes a trained run, or trains one",
+    "process": "starts processes",
+    "app": "opens pages of the app",
+    "browser": "drives a browser",
+    "exhaustive": "one of the many cases of a law of which a sample is tested without it",
+    "timing": "measures time, so that a busy machine may fail it",
+}
+_RUNS = "demo_runs|graded_runs|copied_runs|context_runs"
+_RUN = "taught_run|trained_run|routed_run|guided_run|layered_run|offline_run|whole_run|spoiled_run|new_run|pristine"
+_SIGNS = {
+    "train": rf"\b({_RUNS}|{_RUN}|run_experiment)\b|(?<![.\w])(fit|train)\(",
+    "process": r"\bsubprocess\b|\bmultiprocessing\b|ProcessPoolExecutor|\bserving\(|killing import",
+    "app": r"AppTest|open_page",
+    "browser": r"\bbrowser\b",
+}
+
+
+def kinds_of(path: Path) -> set[str]:
+    """The kinds of a file of tests, by what its text names."""
+    text = path.read_text(encoding="utf-8")
+    return {kind for kind, signs in _SIGNS.items() if re.search(signs, text)}
