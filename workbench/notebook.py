@@ -149,7 +149,7 @@ def analyse(
     baseline: str | None = None,
     **options: Any,
 ) -> pd.DataFrame:
-    """Any analysis that `workbench analyse list` names, with the options that its `--set` takes. Raises RunError."""
+    """Any analysis that `workbench analyze list` names, with the options that its `--set` takes. Raises RunError."""
     return table_registry.analyse(name, Request(tuple(runs), test, sentence, baseline, options))
 
 

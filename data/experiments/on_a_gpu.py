@@ -95,7 +95,7 @@ def steps(asked: argparse.Namespace) -> list[Part]:
 
 
 def benchmarks(asked: argparse.Namespace) -> list[Part]:
-    """`workbench bench` of the families, in rounds; the other engines where their interpreter is named."""
+    """`workbench benchmark speed` of the families, in rounds; the other engines where their interpreter is named."""
     rounds = ["--rounds", "1", "--steps", "1"] if asked.tiny else ["--rounds", "3", "--steps", "50"]
     found = []
     for preset in ("small",) if asked.tiny else ("base", "small"):
@@ -104,8 +104,9 @@ def benchmarks(asked: argparse.Namespace) -> list[Part]:
             precisions = [] if asked.tiny else ["--precision", "float32", "--precision", "bfloat16"]
             peers = ["--peers", asked.peers] if asked.peers and family == "mechanisms" else []
             csv = ["--csv", str(asked.results / f"speed-{family}-{preset}.csv"), "--device", asked.device]
-            command = [*_workbench(), "bench", *chosen, "--preset", preset, *precisions, *rounds, *csv, *peers]
-            found.append(Part(f"bench-{family}-{preset}", f"workbench bench, {family}, preset {preset}", [command], 25))
+            speed = [*_workbench(), "benchmark", "speed", *chosen, "--preset", preset]
+            what = f"workbench benchmark speed, {family}, preset {preset}"
+            found.append(Part(f"bench-{family}-{preset}", what, [[*speed, *precisions, *rounds, *csv, *peers]], 25))
     return found
 
 

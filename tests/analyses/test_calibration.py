@@ -1,6 +1,6 @@
 """Tests keep their level where nothing differs; intervals over few seeds hold the truth and are not needlessly wide.
 
-The rates on real systems' outputs (WMT22) stand in the documentation, by `workbench scale null-rates`.
+The rates on real systems' outputs (WMT22) stand in the documentation, by `workbench benchmark scale-null-rates`.
 """
 
 from functools import cache

@@ -41,19 +41,19 @@ COMMANDS = {
         "in.txt: a file is in the place of the folder",
     ),
     "an unknown system to measure": (
-        ("bench", "transfomer"),
+        ("benchmark", "speed", "transfomer"),
         "there is no system 'transfomer'; did you mean 'transformer'?",
     ),
     "a precision of no name": (
-        ("bench", "--precision", "float7"),
+        ("benchmark", "speed", "--precision", "float7"),
         "--precision float7: choose float32, bfloat16 or int8",
     ),
     "records in rounds": (
-        ("bench", "--json", "--rounds", 2),
+        ("benchmark", "speed", "--json", "--rounds", 2),
         "--json measures once, in this process, and prints; leave out --peers, --csv and --rounds",
     ),
     "a device that is not there": (
-        ("bench", "--device", "cuda:99"),
+        ("benchmark", "speed", "--device", "cuda:99"),
         "device 'cuda:99': PyTorch finds no such device here",
     ),
     "an experiment of no text": (("experiment", "status", "runs"), "runs: cannot be read (Is a directory)"),

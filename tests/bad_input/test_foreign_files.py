@@ -12,7 +12,8 @@ from core_models.files.file_marks import MARK
 from tests.bad_input.test_text import PREPARE
 from workbench.store.translations import Translations
 
-OUTSIDE = ("outside", "--test", "news", "--source", "in.txt", "--reference", "in.txt", "mine=in.txt")
+IMPORT = ("runs", "import-translations")
+OUTSIDE = (*IMPORT, "--test", "news", "--source", "in.txt", "--reference", "in.txt", "mine=in.txt")
 CONTROLLED = ("data", "controlled", "--sentences", 9, "--dev", 3, "--test", 3)
 FIGURE = ("figure", "scores", "--set", "metrics=bleu", "--run", "runs/one", "--out", "figures")
 
@@ -96,7 +97,7 @@ def test_figures_are_drawn_into_one_folder_also_into_one_without_a_mark(run, don
 def test_a_bundle_takes_the_place_of_another_and_of_nothing_else(run, done, refused):
     recipe = {"drawing": "scores", "runs": ["one"], "options": {"metrics": "bleu"}}
     Path("basket.json").write_text(json.dumps({"version": 1, "figures": [{"recipe": recipe}]}))
-    bundle = ("bundle", "paper", "--basket", "basket.json", "--runs", "runs")
+    bundle = ("export", "bundle", "paper", "--basket", "basket.json", "--runs", "runs")
     done(*bundle)
     made = {path.name for path in Path("paper").iterdir()}
     Path("paper", MARK).unlink()
@@ -105,7 +106,7 @@ def test_a_bundle_takes_the_place_of_another_and_of_nothing_else(run, done, refu
     _lay_down(["paper/paper.tex"])
     assert "paper: holds paper.tex, which `workbench bundle` did not make" in refused(*bundle)
     done(*FIGURE)
-    assert "figures: holds scores.csv" in refused("bundle", "figures", *bundle[2:])
+    assert "figures: holds scores.csv" in refused("export", "bundle", "figures", *bundle[2:])
 
 
 def test_translations_made_before_are_replaced(run, done):

@@ -16,8 +16,8 @@ COMMANDS = {
     "translate": ("translate", "runs/one", "--search", "beam=1"),
     "trace": ("trace", "runs/one", "--sentences", "0-1"),
     "resume": ("resume", "runs/one", "--device", "cpu"),
-    "average": ("average", "runs/one", "--last", "1", "--use"),
-    "beam-sizes": ("beam-sizes", "runs/one", "--beams", "1"),
+    "average": ("runs", "average", "runs/one", "--last", "1", "--use"),
+    "beam-sweep": ("beam-sweep", "runs/one", "--beams", "1"),
 }
 
 

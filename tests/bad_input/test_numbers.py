@@ -122,7 +122,7 @@ def test_a_vocabulary_beyond_all_is_refused(texts, refused, pieces):
 def test_a_bench_of_a_run_without_the_other_engine_is_a_sentence(run, refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)  # as where the extra is not installed
     monkeypatch.setitem(sys.modules, "ctranslate2.specs.model_spec", None)
-    said = refused("bench-run", run, "--test", "test")
+    said = refused("benchmark", "end-to-end", run, "--test", "test")
     assert (
         said == "workbench: the package ctranslate2 is not installed; install it: pip install 'nmt-workbench[export]'"
     )

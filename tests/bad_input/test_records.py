@@ -73,10 +73,10 @@ def test_what_meta_says_has_a_schema(spoiled_run, refused, change):
 
 
 def test_an_average_is_of_checkpoints_of_steps_alone(spoiled_run, done):
-    expected = done("average", "runs/one", "--last", "2")
+    expected = done("runs", "average", "runs/one", "--last", "2")
     for name in ("step-abc", "step-²", "step-", "step-1e3"):
         (spoiled_run / "checkpoints" / f"{name}.safetensors").write_bytes(b"x")
-    assert done("average", "runs/one", "--last", "2") == expected
+    assert done("runs", "average", "runs/one", "--last", "2") == expected
 
 
 @pytest.mark.parametrize("data", ["a\0b", "\0"])
@@ -127,15 +127,15 @@ def with_truth(spoiled_run) -> Path:
 
 def test_truth_of_the_texts_is_read(with_truth, done):
     assert len(truths(open_run(with_truth.parents[1]), "test")) == 6
-    assert "pronoun" in done("true-choices", "runs/one")
+    assert "pronoun" in done("controlled", "pronouns", "runs/one")
 
 
 @pytest.mark.parametrize("name", ["references.txt", "sources.txt"])
 def test_texts_that_were_edited_beside_their_truth_are_refused(with_truth, refused, name):
     path = with_truth / name
     path.write_text("".join(["er\n", *path.read_text().splitlines(keepends=True)[1:]]))
-    for command in ("true-choices", "true-adequacy"):
-        assert "truth.jsonl:1: it knows word" in refused(command, "runs/one")
+    for command in ("pronouns", "coverage"):
+        assert "truth.jsonl:1: it knows word" in refused("controlled", command, "runs/one")
     with pytest.raises(RunError, match=r"truth\.jsonl:1: it knows word"):
         truths(open_run(with_truth.parents[1]), "test")
 
@@ -143,7 +143,7 @@ def test_texts_that_were_edited_beside_their_truth_are_refused(with_truth, refus
 def test_words_that_were_edited_beside_their_truth_are_refused(with_truth, refused):
     path = with_truth / "references.txt"
     path.write_text("sie sieht Baum\n" + "er sieht Baum\n" * 5)
-    assert "truth and references must come from the same corpus" in refused("true-choices", "runs/one")
+    assert "truth and references must come from the same corpus" in refused("controlled", "pronouns", "runs/one")
 
 
 @pytest.mark.parametrize(
@@ -160,4 +160,4 @@ def test_truth_that_no_corpus_wrote_is_refused(with_truth, refused, change):
     lines = path.read_text().splitlines()
     lines[2] = json.dumps({**json.loads(lines[2]), **change})
     path.write_text("\n".join(lines) + "\n")
-    assert "truth.jsonl:3: " in refused("true-choices", "runs/one")
+    assert "truth.jsonl:3: " in refused("controlled", "pronouns", "runs/one")

@@ -43,7 +43,7 @@ COMMANDS = {
     "translations/test/details.jsonl": (TRACE, COST),
     "translations/test/hypotheses.txt": (RUNS, EVALUATE),
     "translations/test/sources.txt": (EVALUATE, TRACE),
-    "translations/test/documents.txt": (EVALUATE, ("analyse", "documents", "--run", "runs/one", "--out", "table.csv")),
+    "translations/test/documents.txt": (EVALUATE, ("analyze", "documents", "--run", "runs/one", "--out", "table.csv")),
     "translations/test/trees.jsonl": (("figure", "beam-tree", *FIGURE),),
     "translations/test/trees.npy": (("figure", "beam-tree", *FIGURE, "--sentence", "3"),),
     "traces/test/index.json": (COST, ("figure", "future-cost-calibration", *FIGURE)),

@@ -42,7 +42,7 @@ pytestmark = [
 
 PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "x.en,x.de", "--out", "text", "--pieces", 38)
 CONTROLLED = ("data", "controlled", "--out", "corpus", "--sentences", 12, "--dev", 4, "--test", 4)
-OUTSIDE = ("outside", "--test", "news", "--source", "x.en", "--reference", "x.de", "--out", "out")
+OUTSIDE = ("runs", "import-translations", "--test", "news", "--source", "x.en", "--reference", "x.de", "--out", "out")
 SCORES = ("figure", "scores", "--run", "runs/one", "--set")
 BUNDLE = ("--basket", "basket.json", "--runs", "runs", "--venue")
 TRAIN = ("train", "transformer:preset=tiny", "--data", "data", "--out", "runs/new", "--set", "max_steps=2")
@@ -158,7 +158,7 @@ CASES = {
     "train": Case(TRAIN + KEEP, trained, again=resumed),
     "resume": Case(("resume", "runs/new"), trained, (PAUSED,)),
     "average": Case(
-        ("average", "runs/new", "--last", 2, "--use"), paths("runs/new/weights.safetensors"), (TRAIN + KEEP,)
+        ("runs", "average", "runs/new", "--last", 2, "--use"), paths("runs/new/weights.safetensors"), (TRAIN + KEEP,)
     ),
     "translate": Case(("translate", "runs/one", "--test", "test", "--beam", 1, "--trees"), translated, (TRACE,)),
     "translate a file": Case((*TRANSLATE_FILE, "x.en"), paths("t.txt"), ((*TRANSLATE_FILE, "items.tsv"),)),
@@ -174,24 +174,28 @@ CASES = {
     "a file of a figure": Case(
         (*SCORES, "metrics=ter", "--out", "f.pdf"), paths("f.pdf"), ((*SCORES, "metrics=bleu", "--out", "f.pdf"),)
     ),
-    "bundle": Case(("bundle", "paper", *BUNDLE, "AAAI"), paths("paper"), (("bundle", "paper", *BUNDLE, "ACL"),)),
-    "a bundle in a zip": Case(("bundle", "paper.zip", *BUNDLE, "AAAI"), paths("paper.zip")),
-    "report": Case(("report", "r.html", "--run", "runs/one", "--title", "new"), paths("r.html")),
-    "analyse": Case(
-        ("analyse", "sentences", "--run", "runs/one", "--out", "a.csv"), paths("a.csv")
+    "bundle": Case(
+        ("export", "bundle", "paper", *BUNDLE, "AAAI"),
+        paths("paper"),
+        (("export", "bundle", "paper", *BUNDLE, "ACL"),),
+    ),
+    "a bundle in a zip": Case(("export", "bundle", "paper.zip", *BUNDLE, "AAAI"), paths("paper.zip")),
+    "report": Case(("export", "report", "r.html", "--run", "runs/one", "--title", "new"), paths("r.html")),
+    "analyze": Case(
+        ("analyze", "sentences", "--run", "runs/one", "--out", "a.csv"), paths("a.csv")
     ),
     "aligner": Case(
-        ("aligner", "--source", "x.en", "--target", "x.de", "--out", "a.npz", "--iterations", 2),
+        ("data", "train-aligner", "--source", "x.en", "--target", "x.de", "--out", "a.npz", "--iterations", 2),
         paths("a.npz"),
-        (("aligner", "--source", "x.en", "--target", "x.de", "--out", "a.npz", "--iterations", 1),),
+        (("data", "train-aligner", "--source", "x.en", "--target", "x.de", "--out", "a.npz", "--iterations", 1),),
     ),
     "adequacy": Case(("adequacy", "runs/one", "--test", "test"), paths("runs/one/adequacy/test.json")),
-    "beam-sizes": Case(
-        ("beam-sizes", "runs/one", "--sizes", "1,2", "--most-short", 1),
+    "beam-sweep": Case(
+        ("beam-sweep", "runs/one", "--sizes", "1,2", "--most-short", 1),
         paths("runs/one/beam_sizes/test.json"),
-        (("beam-sizes", "runs/one", "--sizes", "1", "--most-short", 1),),
+        (("beam-sweep", "runs/one", "--sizes", "1", "--most-short", 1),),
     ),
-    "contrast": Case(("contrast", "items.tsv", "--run", "runs/one"), paths("runs/one/contrast/items.json")),
+    "contrast": Case(("contrastive-eval", "items.tsv", "--run", "runs/one"), paths("runs/one/contrast/items.json")),
     "rating new": Case(
         STUDY, paths("runs/.ratings/mine/study.json"), again=listed("runs/.ratings/mine/study.json")
     ),
@@ -328,7 +332,7 @@ def check_refusal(ended: Ended, message: str) -> None:
     assert message in sentence.lower(), ended.said
 
 
-@pytest.mark.parametrize("name", ["translate", "beam-sizes", "figure", "report", "contrast"])
+@pytest.mark.parametrize("name", ["translate", "beam-sweep", "figure", "report", "contrast"])
 def test_a_command_that_finds_no_memory_says_so_and_leaves_the_old_result(world, warm, tmp_path, name):
     """As little more as this than what is taken when it begins."""
     case = CASES[name]

@@ -48,7 +48,7 @@ def ours(system: str, precision: str, device: str, threads: int, steps: int, gue
 
     def measure(length: int | None) -> Record:
         lengths = [] if length is None else ["--lengths", str(length)]
-        command = safe_path.module("workbench.cli", "bench", system, *options, *lengths)
+        command = safe_path.module("workbench.cli", "benchmark", "speed", system, *options, *lengths)
         return {"engine": name, **_spoken(command, threads)}
 
     return Engine(name, measure, guessed_seconds)

@@ -33,7 +33,7 @@ def guessed_seconds(model: ModelConfig, shape: Shape, precision: str, rate: floa
 
 
 def seconds_of(system: str, steps: int, precision: str, rate: float) -> float:
-    """`guessed_seconds` of a system of the catalogue on the shape of `workbench bench`."""
+    """`guessed_seconds` of a system of the catalogue on the shape of `workbench benchmark speed`."""
     from core_models.system_spec import describe
 
     return guessed_seconds(describe(system), Shape(steps=steps), precision, rate)

@@ -12,15 +12,18 @@ from workbench.cli import (
     beam_search,
     benchmark,
     contrastive,
+    controlled,
     data,
     evaluate,
     experiments,
     export,
+    figure,
     human_eval,
     import_translations,
     papers,
     report,
     rerank,
+    runs,
     scale,
     serve_app,
     train,
@@ -37,16 +40,19 @@ __all__ = [
     "beam_search",
     "benchmark",
     "contrastive",
+    "controlled",
     "data",
     "evaluate",
     "experiments",
     "export",
+    "figure",
     "human_eval",
     "import_translations",
     "main",
     "papers",
     "report",
     "rerank",
+    "runs",
     "scale",
     "serve_app",
     "train",
@@ -69,7 +75,7 @@ SENTENCES = {
     "AccessError",
     "ReadOnlyError",
 }
-ALLOCATING = {"train", "resume", "demo", "experiment", "bench", "bench-run", "translate", "evaluate"}
+ALLOCATING = {"train", "resume", "demo", "experiment", "benchmark", "translate", "evaluate"}
 
 
 def _leave_group() -> None:
@@ -82,12 +88,12 @@ def _leave_group() -> None:
 def main() -> None:
     """The `workbench` command."""
     from core_models.resources import allocator_settings
-    from workbench.jobs import safe_path
+    from workbench.jobs import renamed_commands, safe_path
 
     safe_path.leave_current_folder()
     if (
         sys.platform == "linux"
-        and ALLOCATING.intersection(sys.argv[1:2])
+        and ALLOCATING.intersection(renamed_commands.current(sys.argv[1:])[0][:1])
         and "--help" not in sys.argv
         and "MALLOC_TRIM_THRESHOLD_" not in os.environ
     ):

@@ -1,4 +1,4 @@
-"""workbench analyse: an analysis of runs as a table, ours or one that another package brings."""
+"""workbench analyze: an analysis of runs as a table, ours or one that another package brings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from workbench.cli.terminal import say
 
 
 @app.command()
-def analyse(
-    name: Annotated[str, typer.Argument(help="What to compute; `workbench analyse list` names all")],
+def analyze(
+    name: Annotated[str, typer.Argument(help="What to compute; `workbench analyze list` names all")],
     run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
     out: Annotated[Path | None, typer.Option(help="A .csv file; without it the table is printed")] = None,
     test: TestName = "test",

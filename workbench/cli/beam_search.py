@@ -1,4 +1,4 @@
-"""workbench beam-sizes: what a run's translations become as the beam widens."""
+"""workbench beam-sweep: what a run's translations become as the beam widens."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from workbench.cli.terminal import say
 from workbench.evaluation.distributed import rank
 
 
-@app.command("beam-sizes")
-def beam_sizes(
+@app.command()
+def beam_sweep(
     runs: RunPaths,
     test: TestName = "test",
     sizes: Annotated[str, typer.Option(help="With commas between")] = "1,2,4,8,16,32,64",

@@ -1,4 +1,4 @@
-"""workbench bench, bench-run: speed, beside other engines and what multiply-adds allow."""
+"""workbench benchmark speed, profile, end-to-end: speed, beside other engines and what multiply-adds allow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from core_models.files.atomic_files import write_whole
-from workbench.cli.shared import Device, RunPath, app, need_folder, print_table, refuse
+from workbench.cli.shared import Device, RunPath, benchmark_app, need_folder, print_table, refuse
 from workbench.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ _FIGURES = (
 )
 
 
-@app.command()
-def bench(
+@benchmark_app.command("speed")
+def benchmark_speed(
     systems: Annotated[
         list[str] | None, typer.Argument(help="Systems of the catalogue, or NAME+NAME, the baseline first")
     ] = None,
@@ -199,14 +199,14 @@ def _in_preset(name: str, preset: str) -> str:
     return name if "preset=" in name else f"{name}{',' if ':' in name else ':'}preset={preset}"
 
 
-@app.command("bench-profile")
-def bench_profile(
+@benchmark_app.command("profile")
+def benchmark_profile(
     system: Annotated[str, typer.Argument(help="A system of the catalogue")] = "transformer",
     precision: Annotated[str, typer.Option(help="float32 or bfloat16")] = "float32",
     device: Device = "cpu",
     threads: Threads = 0,
 ) -> None:
-    """Which operators the time of training steps and of beam search goes to, on the shape of `workbench bench`."""
+    """Profile the operators of training steps and of beam search, on the shape of `workbench benchmark speed`."""
     import pandas as pd
 
     from core_models.devices import check_device
@@ -223,8 +223,8 @@ def bench_profile(
         say(f"recurrence, forward and backward: {100 * found.recurrence:.0f} % of training")
 
 
-@app.command("bench-run")
-def bench_run(
+@benchmark_app.command("end-to-end")
+def benchmark_end_to_end(
     run: RunPath,
     test: Annotated[str, typer.Option(help="A test set of the run's text")],
     threads: Threads = 1,

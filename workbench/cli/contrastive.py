@@ -1,4 +1,4 @@
-"""workbench contrast: how often runs find the right translation more probable than wrong ones."""
+"""workbench contrastive-eval: how often runs find the right translation more probable than wrong ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.evaluation.distributed import rank
 
 
 @app.command()
-def contrast(
+def contrastive_eval(
     file: Annotated[
         Path | None, typer.Argument(help="Items: TSV or JSON lines (source, right, wrong, tags), or ContraPro's JSON")
     ] = None,

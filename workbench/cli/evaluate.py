@@ -1,8 +1,7 @@
-"""workbench evaluate, compare, runs, systems and figure."""
+"""workbench evaluate and compare."""
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,14 +10,8 @@ import typer
 from workbench.cli.shared import (
     Device,
     RunPaths,
-    RunsRoot,
-    Settings,
-    TestName,
     TestNames,
     app,
-    need_folder,
-    pairs,
-    print_aligned,
     print_table,
     refuse,
 )
@@ -30,11 +23,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from workbench.evaluation.scoring import Counting
-    from workbench.plotting.grammar import Figure
     from workbench.store.runs import Run
 
 TEST = "test"  # the test set of which nobody says another
-MOST_INCHES = 100  # of a figure's width
 
 
 def known_preset(name: str) -> str:
@@ -162,144 +153,3 @@ def _latex(
     scores = _of(tests, with_means(score_table(runs, tests, metrics, counting=counting)))
     shown, tested = (one.assign(metric=one["metric"].replace(METRIC_NAMES)) for one in (scores, compared))
     return score_table_latex(shown, tested, baseline)
-
-
-@app.command("runs")
-def runs_command(root: RunsRoot = Path("runs")) -> None:
-    """List the runs below a folder, broken ones with their reason."""
-    from workbench.store.runs import list_runs
-
-    found = list_runs(root)
-    if not found:
-        say(
-            f"there is no run below {root}; make one (workbench demo --runs {shlex.quote(str(root))}), or name another "
-            "folder",
-            err=True,
-        )
-    rows = []
-    for run in found:
-        if run.problem:
-            rows.append([run.name, f"broken: {run.problem}"])
-        else:
-            state = "outside" if run.outside else "trained" if run.trained else "not trained"
-            rows.append([run.name, run.system, state, f"tests: {', '.join(run.tests()) or 'none'}"])
-    print_aligned(rows)
-
-
-@app.command()
-def systems(
-    sizes: Annotated[bool, typer.Option(help="Also count parameters (a vocabulary of 8,000 pieces)")] = False,
-) -> None:
-    """List the catalogue; change any of them as NAME:key=value,key=value, join their mechanisms as NAME+NAME."""
-    from core_models.system_builder import build, parameters
-    from core_models.system_catalogue import SYSTEMS, catalogue
-
-    rows = []
-    for name in catalogue():
-        counts = parameters(build(name)) if sizes else {}
-        counted = [f"{key.replace('_', ' ')} {value:,}" for key, value in counts.items()]
-        rows.append([name, SYSTEMS[name].title, SYSTEMS[name].paper, *counted])
-    print_aligned(rows)
-
-
-@app.command()
-def figure(
-    name: Annotated[str, typer.Argument(help="What to draw; `workbench figure list` names all. With --rerun: a file")],
-    run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
-    among: Annotated[
-        list[Path] | None,
-        typer.Option(help="All runs of the choice that these are of: a run looks as in the other figures of it"),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="figure.pdf, .svg, .png, .csv or .json; a folder gets all of them and a .tex"),
-    ] = None,
-    test: TestName = "test",
-    sentence: Annotated[int, typer.Option(help="Counting from 0", min=0)] = 0,
-    baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
-    settings: Settings = None,
-    width: Annotated[str | None, typer.Option(help="column, page, or inches")] = None,
-    rerun: Annotated[
-        bool, typer.Option("--rerun", help="Draw an exported PDF, SVG, PNG or JSON again from what it says of itself")
-    ] = False,
-    root: RunsRoot = Path("runs"),
-) -> None:
-    """Draw what a page shows, into a file; or an exported file again (--rerun), and say if it is still the same."""
-    from workbench.figures.drawing import draw
-    from workbench.figures.registry import load
-    from workbench.figures.request import Request
-
-    if name == "list":
-        say("\n".join(load()))
-        return
-    if rerun:
-        if run or among or baseline or (test, sentence) != ("test", 0):
-            refuse(
-                "--rerun takes runs and options from the file; beside it give --out, --width, --runs only, and --set "
-                "for files that it names"
-            )
-        _draw_again(Path(name), root, out, width, pairs(settings))
-        return
-    opened, chosen = _opened(run or [], among or [])
-    out = out or Path("figure.pdf")
-    _check_target(out)
-    size = paper_width(width)
-    base = _run_named(baseline, [one.name for one in opened]) if baseline else None
-    _write_figure(draw(name, Request(opened, test, sentence, base, pairs(settings), chosen)), out, size)
-
-
-def _opened(runs: list[Path], among: list[Path]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
-    """The runs that are drawn and those that they are chosen among, opened together: names tell all of them apart."""
-    from workbench.store.runs import open_runs
-
-    further = [path for path in among if path not in runs]
-    opened = open_runs([*runs, *further])
-    places = {path: number for number, path in enumerate([*runs, *further])}
-    return tuple(opened[: len(runs)]), tuple(opened[places[path]] for path in dict.fromkeys(among))
-
-
-def paper_width(text: str | None) -> str | float | None:
-    """A width of paper as the command line says it."""
-    from workbench.plotting.theme import PAPER_WIDTHS
-
-    size = float(text) if text and text.replace(".", "", 1).isdecimal() else text
-    if size is not None and size not in PAPER_WIDTHS and not (isinstance(size, float) and 0 < size <= MOST_INCHES):
-        refuse(f"--width {text}: write {', '.join(PAPER_WIDTHS)}, or inches up to {MOST_INCHES}")
-    return size
-
-
-def _draw_again(file: Path, root: Path, out: Path | None, width: str | None, files: dict[str, object]) -> None:
-    from workbench.export.redraw import draw_again
-
-    if out is not None:
-        _check_target(out)
-    size = paper_width(width)
-    again = draw_again(file, root, files)
-    out = out or file.with_name(f"{file.stem}-again{file.suffix}")
-    paper = again.made.paper
-    _write_figure(again.drawn.figure, out, paper.width if size is None else size, paper.grey)
-    say(f"{file}: {again.said}")
-
-
-def _check_target(out: Path) -> None:
-    from workbench.export.files import DRAWN, WRITTEN, check_folder
-
-    if out.suffix and out.suffix.lower() not in (*DRAWN, *WRITTEN):
-        refuse(f"--out {out}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}, or into a folder; choose one")
-    if out.suffix:
-        need_folder(out, "--out")
-    else:
-        check_folder(out)
-
-
-def _run_named(wanted: str, names: list[str]) -> str:
-    """The name among those of the runs that is meant: a page knows a run by more of its path than a command does."""
-    found = [name for name in names if name == wanted or wanted.endswith(f"/{name}")]
-    return found[0] if found else refuse(f"--baseline {wanted}: it is not among the runs: {', '.join(names)}")
-
-
-def _write_figure(drawn: Figure, out: Path, size: str | float | None, grey: bool = False) -> None:
-    from workbench.export.files import bundle, save
-
-    written = [save(drawn, out, size, grey)] if out.suffix else bundle(drawn, out, size, grey)
-    say("\n".join(map(str, written)))

@@ -1,4 +1,4 @@
-"""workbench experiment run, status and table."""
+"""workbench experiment run, status, table and systems."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from workbench.cli.shared import (
     bar,
     experiment_app,
     pairs,
+    print_aligned,
     print_table,
     refuse,
 )
@@ -112,3 +113,19 @@ def experiment_table(
             experiment, root, csv, (results.cell_table(experiment, root, wanted), scores, comparisons)
         )
         say("\n".join(map(str, written)))
+
+
+@experiment_app.command("systems")
+def experiment_systems(
+    sizes: Annotated[bool, typer.Option(help="Also count parameters (a vocabulary of 8,000 pieces)")] = False,
+) -> None:
+    """List the catalogue; change any of them as NAME:key=value,key=value, join their mechanisms as NAME+NAME."""
+    from core_models.system_builder import build, parameters
+    from core_models.system_catalogue import SYSTEMS, catalogue
+
+    rows = []
+    for name in catalogue():
+        counts = parameters(build(name)) if sizes else {}
+        counted = [f"{key.replace('_', ' ')} {value:,}" for key, value in counts.items()]
+        rows.append([name, SYSTEMS[name].title, SYSTEMS[name].paper, *counted])
+    print_aligned(rows)

@@ -1,4 +1,4 @@
-"""workbench export: a run for other engines."""
+"""workbench export ctranslate2: a run for another engine."""
 
 from __future__ import annotations
 
@@ -9,12 +9,6 @@ import typer
 
 from workbench.cli.shared import RunPath, export_app
 from workbench.cli.terminal import say
-
-
-# Typer folds an app with a single command into that command; a callback keeps `export` a group.
-@export_app.callback()
-def export() -> None:
-    """Write a run in the format of another engine."""
 
 
 @export_app.command("ctranslate2")

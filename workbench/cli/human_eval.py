@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.numbers import App, Seed
+from workbench.cli.groups import App
+from workbench.cli.numbers import Seed
 from workbench.cli.shared import RunsRoot, TestName, app, need_folder, print_table
 from workbench.cli.terminal import say
 
-rating_app = App(help="Blind human ratings of translations.", no_args_is_help=True)
+rating_app = App(help="Blind human ratings of translations.")
 app.add_typer(rating_app, name="rating")
 
 StudyName = Annotated[str, typer.Argument(help="Name of the study; `workbench rating list` names all")]

@@ -1,4 +1,4 @@
-"""workbench outside: translations made elsewhere, beside the runs."""
+"""workbench runs import-translations: translations made elsewhere, beside the runs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.shared import app, refuse
+from workbench.cli.shared import refuse, runs_app
 from workbench.cli.terminal import say
 
 
-@app.command()
-def outside(
+@runs_app.command("import-translations")
+def runs_import_translations(
     systems: Annotated[list[str], typer.Argument(help="SYSTEM=FILE, a translation a line, plain or .gz")],
     test: Annotated[str, typer.Option(help="Name of the test set")],
     source: Annotated[Path, typer.Option(help="Its sources, a sentence a line")],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -34,10 +33,3 @@ def _wrong(value: object, largest: float) -> str:
     if isinstance(value, int | float) and abs(value) > largest:
         return f"is out of range: at most {largest}."
     return ""
-
-
-class App(typer.Typer):
-    """Commands of the kind above."""
-
-    def command(self, *names: Any, **options: Any) -> Callable[[Any], Any]:
-        return super().command(*names, **{"cls": Command, **options})

@@ -1,4 +1,4 @@
-"""workbench papers: what the papers print, and what their own numbers give."""
+"""workbench experiment papers: what the papers print, and what their own numbers give."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.shared import app, print_table
+from workbench.cli.shared import experiment_app, print_table
 from workbench.cli.terminal import say
 
 
-@app.command()
-def papers(
+@experiment_app.command("papers")
+def experiment_papers(
     paper: Annotated[str | None, typer.Argument(help="A paper by its name in the list; its tables are printed")] = None,
     checks: Annotated[bool, typer.Option("--checks", help="What is printed beside what can be recomputed")] = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""workbench bundle and report."""
+"""workbench export bundle and report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workbench.cli.shared import RunsRoot, TestName, app, need_folder, pairs, refuse
+from workbench.cli.shared import Files, RunsRoot, TestName, export_app, need_folder, pairs, refuse
 from workbench.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -17,13 +17,9 @@ BasketFile = Annotated[
     Path | None, typer.Option(help="A basket, or the manifest.json of a bundle; that of the runs folder by default")
 ]
 
-Files = Annotated[
-    list[str] | None, typer.Option("--set", "-s", help="A file that figures were drawn with, by option: links=FILE")
-]
 
-
-@app.command()
-def bundle(
+@export_app.command("bundle")
+def export_bundle(
     out: Annotated[Path, typer.Argument(help="A folder, or a .zip")],
     basket: BasketFile = None,
     root: RunsRoot = Path("runs"),
@@ -42,8 +38,8 @@ def bundle(
     say("\n".join(map(str, written)))
 
 
-@app.command()
-def report(
+@export_app.command("report")
+def export_report(
     out: Annotated[Path, typer.Argument(help="The .html file to write")],
     run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
     test: TestName = "test",

@@ -1,4 +1,4 @@
-"""workbench rescore: stored n-best lists, scored by every head of a run and chosen from anew."""
+"""workbench rerank: stored n-best lists, scored by every head of a run and chosen from anew."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workbench.evaluation.distributed import rank
 
 
 @app.command()
-def rescore(
+def rerank(
     runs: RunPaths,
     test: TestName = "test",
     dev: Annotated[str | None, typer.Option(help="Another test set, whose lists the weights are tuned on")] = None,

@@ -1,4 +1,4 @@
-"""workbench scale: what large data costs in time and memory."""
+"""workbench benchmark scale-...: what large data costs in time and memory."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.numbers import App
-from workbench.cli.shared import app, need_folder, print_table
-
-scale_app = App(help="Measure what large data costs in time and memory.", no_args_is_help=True)
-app.add_typer(scale_app, name="scale")
+from workbench.cli.shared import benchmark_app, need_folder, print_table
 
 Threads = Annotated[int, typer.Option(help="Threads for matrices", min=1, max=1024)]
 
 
-@scale_app.command("corpus")
+@benchmark_app.command("scale-corpus")
 def scale_corpus(
     pairs: Annotated[
         int, typer.Option(help="Sentence pairs; WMT14 English-French has 36 million", min=1000)
@@ -36,7 +32,7 @@ def scale_corpus(
     print_table(pd.DataFrame(measure_corpus(pairs, token_budget, batches, folder, threads)))
 
 
-@scale_app.command("testset")
+@benchmark_app.command("scale-testset")
 def scale_testset(
     segments: Annotated[int, typer.Option(min=10)] = 100_000,
     systems: Annotated[int, typer.Option(min=2)] = 10,
@@ -56,7 +52,7 @@ def scale_testset(
     print_table(pd.DataFrame(measure_testset(segments, systems, known_metrics(metrics), samples, processes, threads)))
 
 
-@scale_app.command("significance")
+@benchmark_app.command("scale-significance")
 def scale_significance(
     segments: Annotated[str, typer.Option(help="Sizes of test sets, with commas between")] = "3003,20000,100000",
     samples: Annotated[int, typer.Option(help="Bootstrap resamples", min=1, max=1_000_000)] = 1000,
@@ -74,7 +70,7 @@ def scale_significance(
     print_table(pd.DataFrame(measure_significance([int(size) for size in sizes], samples, trials, threads)))
 
 
-@scale_app.command("app")
+@benchmark_app.command("scale-app")
 def scale_app_command(
     segments: Annotated[int, typer.Option(min=10)] = 100_000,
     systems: Annotated[int, typer.Option(help="On disk; the app shows six of them", min=2)] = 10,
@@ -92,7 +88,7 @@ def scale_app_command(
     print_table(pd.DataFrame(measure_app(segments, systems, rounds, processes, threads)))
 
 
-@scale_app.command("null-rates")
+@benchmark_app.command("scale-null-rates")
 def scale_null_rates(
     reference: Annotated[Path, typer.Argument(help="Reference translations, a line a segment, plain or .gz")],
     outputs: Annotated[list[Path], typer.Argument(help="Outputs of two systems or more on the same segments")],
@@ -128,7 +124,7 @@ def scale_null_rates(
         write_whole(csv, csv_text(pd.concat(tables), "%.4f"))
 
 
-@scale_app.command("seed-intervals")
+@benchmark_app.command("scale-seed-intervals")
 def scale_seed_intervals(
     seeds: Annotated[int, typer.Option(help="Trainings of a system", min=2)] = 3,
     deviations: Annotated[str, typer.Option(help="Of a training's true score, in points, with commas between")] = (
@@ -153,7 +149,7 @@ def scale_seed_intervals(
         write_whole(csv, csv_text(table, "%.4f"))
 
 
-@scale_app.command("runs")
+@benchmark_app.command("scale-runs")
 def scale_runs(
     runs: Annotated[int, typer.Option(help="That are made, for as long as it takes: 50 kB each", min=1)] = 10_000,
 ) -> None:

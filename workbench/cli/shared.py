@@ -10,22 +10,30 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from workbench.cli.numbers import App
+from workbench.cli.groups import App, Group
 from workbench.cli.terminal import printable_cell, say
 from workbench.evaluation.distributed import rank
 
+
+class RunsGroup(Group):
+    default = "list"
+
+
 app = App(
     help="Look inside neural machine translation: train, translate, compare, draw.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = App(help="Make, import and prepare parallel text.", no_args_is_help=True)
-experiment_app = App(help="Run grids of systems and seeds from a YAML file.", no_args_is_help=True)
-export_app = App(no_args_is_help=True)
+benchmark_app = App(help="Measure speed and memory: of systems, of a trained run, and of the workbench on large data.")
+data_app = App(help="Make, import and prepare parallel text; train a word aligner on it.")
+experiment_app = App(help="Run grids of systems and seeds; list the systems, and the papers with their numbers.")
+export_app = App(help="Write figures for a paper, an HTML report, or a run in the format of another engine.")
+runs_app = App(RunsGroup, help="List the runs (without a command); average their checkpoints; import translations.")
+app.add_typer(benchmark_app, name="benchmark")
 app.add_typer(data_app, name="data")
 app.add_typer(experiment_app, name="experiment")
 app.add_typer(export_app, name="export")
+app.add_typer(runs_app, name="runs")
 
 RunPath = Annotated[Path, typer.Argument(help="A run folder")]
 RunPaths = Annotated[list[Path], typer.Argument(help="Run folders")]
@@ -42,6 +50,9 @@ TestNames = Annotated[
 RunsRoot = Annotated[Path, typer.Option("--runs", envvar="WORKBENCH_RUNS", help="The folder that holds the runs")]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", "-s", help="key=value, e.g. max_epochs=10 or early_stopping.metric=bleu")
+]
+Files = Annotated[
+    list[str] | None, typer.Option("--set", "-s", help="A file that figures were drawn with, by option: links=FILE")
 ]
 NUMBER_WIDTH = 9  # characters: cells of this length are never broken, longer ones never to less
 

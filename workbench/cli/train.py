@@ -1,4 +1,4 @@
-"""workbench train, resume and average."""
+"""workbench train and resume."""
 
 from __future__ import annotations
 
@@ -117,29 +117,3 @@ def _say_end(progress: Any, run: Path) -> None:
 
 def _resuming(run: Path) -> str:
     return shlex.join(["workbench", "resume", str(run)])
-
-
-@app.command()
-def average(
-    run: RunPath,
-    last: Annotated[int, typer.Option(help="How many of the latest checkpoints")] = 5,
-    use: Annotated[bool, typer.Option(help="Make the average the run's weights")] = False,
-) -> None:
-    """Average the last checkpoints of a run into RUN@average-N."""
-    import shutil
-
-    from core_models.checkpoint import average as average_checkpoints
-    from core_models.config import WEIGHTS
-    from core_models.files.atomic_files import replacing
-    from core_models.training.progress import is_step
-
-    if last < 1:
-        refuse(f"--last {last}: at least one checkpoint makes an average")
-    steps = {path: path.stem.removeprefix("step-") for path in (run / "checkpoints").glob("step-*.safetensors")}
-    found = sorted((path for path in steps if is_step(steps[path])), key=lambda path: int(steps[path]))[-last:]
-    path = run / "checkpoints" / f"average-{len(found)}.safetensors"
-    average_checkpoints(found, path)
-    if use:
-        with replacing(run / WEIGHTS) as unfinished:
-            shutil.copyfile(path, unfinished)
-    say(f"{path}: mean of {', '.join(one.stem for one in found)}")

@@ -45,7 +45,7 @@ def aligner_of(runs: Sequence[Run], test: str, file: str | Path | None = None) -
 
     if file is not None:
         if not Path(file).is_file():
-            raise RunError(f"{file}: there is no such file; train an aligner: workbench aligner --out {file}")
+            raise RunError(f"{file}: no such file; train an aligner: workbench data train-aligner --out {file}")
         try:
             return aligner.load(file), f"read from {Path(file).name}"
         except ValueError as error:

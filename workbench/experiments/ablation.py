@@ -1,6 +1,6 @@
 """What one option does to scores and speed: systems that differ in nothing else, beside those that do not have it.
 
-From runs, from the result files of an experiment, or from a table of `workbench bench` (both in data/experiments). Any
+From runs, from the result files of an experiment, or from a table of `workbench benchmark speed`. Any
 option of a mechanism, of the model or of training will do. Knows settings and scores, no figure.
 """
 
@@ -242,7 +242,7 @@ def _placed(table: pd.DataFrame, placed: Mapping[str, tuple[str, Any]]) -> pd.Da
 
 
 def benches(folder: Path | None = None) -> list[str]:
-    """The tables of `workbench bench` that are at hand, but for those by length (`length_costs`)."""
+    """The tables of `workbench benchmark speed` that are at hand, but for those by length (`length_costs`)."""
     import pandas as pd
 
     found = sorted(((folder or _folder()) / "results").glob("*.csv"))
@@ -256,7 +256,7 @@ def benches_of(option: str, folder: Path | None = None) -> list[str]:
 
 
 def _benched(name: str, folder: Path | None) -> tuple[pd.DataFrame, dict[str, Settings]]:
-    """A table of `workbench bench`, its systems in the precision that it begins with, and their settings."""
+    """A table of `workbench benchmark speed`, its systems in the precision that it begins with, and their settings."""
     import pandas as pd
 
     table = pd.read_csv((folder or _folder()) / "results" / f"{name}.csv").dropna(subset=["system"])
@@ -272,7 +272,7 @@ def cost_points(name: str, option: str, folder: Path | None = None) -> tuple[pd.
     """
     known = benches(folder)
     if name not in known:
-        raise RunError(f"there is no table {name!r} of workbench bench with ratios; {nearest(name, known)}")
+        raise RunError(f"there is no table {name!r} of workbench benchmark speed with ratios; {nearest(name, known)}")
     table, settings = _benched(name, folder)
     table = table.rename(columns=_RATIOS)
     if _MEMORY in table:

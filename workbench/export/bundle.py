@@ -136,6 +136,6 @@ def _readme(drawn: Sequence[Drawn], venue: str) -> str:
         f"{indent(setting, '  ')}\n"
         f"{_MANIFEST} says from which runs, options, versions and seeds each was made.\n\n"
         "Draw one again, or all of them:\n"
-        f"  workbench figure {drawn[0].figure.name if drawn else 'NAME'}.pdf --rerun --runs RUNS\n"
-        f"  workbench bundle OUT --basket {_MANIFEST} --venue {venue} --runs RUNS\n"
+        f"  workbench figure redraw {drawn[0].figure.name if drawn else 'NAME'}.pdf --runs RUNS\n"
+        f"  workbench export bundle OUT --basket {_MANIFEST} --venue {venue} --runs RUNS\n"
     )

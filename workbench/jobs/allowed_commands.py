@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core_models.config import split_reference
+from workbench.jobs import renamed_commands
 
 Check = Callable[[str, Path], bool]  # (a word, the runs folder) -> may it stand there?
 
@@ -55,15 +56,16 @@ FORMS = {
     ),
     "trace": Form(options={"--test": _is_name, "--names": _is_name}),
     "evaluate": Form(options={"--test": _is_name}),
-    "beam-sizes": Form(options={"--test": _is_name}),
-    "rescore": Form(options={"--test": _is_name}),
+    "beam-sweep": Form(options={"--test": _is_name}),
+    "rerank": Form(options={"--test": _is_name}),
     "adequacy": Form(options={"--test": _is_name}),
-    "contrast": Form(None, {"--controlled": _is_name, "--contexts": _is_name, "--run": _is_run}),
+    "contrastive-eval": Form(None, {"--controlled": _is_name, "--contexts": _is_name, "--run": _is_run}),
 }  # fmt: skip
 
 
 def may_start(arguments: Sequence[str], root: Path) -> bool:
-    """May a page start `workbench ARGUMENTS` on the runs folder `root`?"""
+    """May a page start `workbench ARGUMENTS` on the runs folder `root`? Names of the last release count as today's."""
+    arguments, _ = renamed_commands.current(arguments)
     form = FORMS.get(arguments[0]) if arguments else None
     if form is None or LEFT_TO_THE_READER & {Path(word).name for word in arguments[1:]}:
         return False

@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from core_models.files.atomic_files import write_whole
 from core_models.resources import allocator_settings
-from workbench.jobs import allowed_commands, processes, safe_path, state_folder
+from workbench.jobs import allowed_commands, processes, renamed_commands, safe_path, state_folder
 from workbench.jobs.processes import Shell
 from workbench.store import read_only
 
@@ -214,7 +214,8 @@ def start(root: Path, arguments: Sequence[str], title: str = "") -> Job:
 
 def again(job: Job) -> Job:
     """Start the command of a job once more."""
-    return start(job.root, job.arguments, job.title)
+    arguments, _ = renamed_commands.current(job.arguments)
+    return start(job.root, arguments, job.title)
 
 
 def waiting(root: Path) -> list[Job]:

@@ -1,7 +1,7 @@
 """What of ours can stand beside printed numbers that are no scores: sizes, speeds, alignment error, adequacy, routing.
 
 Nothing is trained, translated or timed here: a run's log, its traces and what was kept beside it say it, and the tables
-of `workbench bench`. A measurement is a record of `FIELDS`. It knows runs and result files, and no printed number.
+of `workbench benchmark speed`. A measurement is a record of `FIELDS`. It knows runs and result files alone.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _mean(values: tuple[np.ndarray, ...]) -> tuple[float, float, float]:
 
 
 def benches(results: Path) -> list[Record]:
-    """Every engine of the tables that `workbench bench` wrote into a folder, with its `conditions` and its `where`."""
+    """Every engine in a folder's tables of `workbench benchmark speed`, with its `conditions` and its `where`."""
     import pandas as pd
 
     found = []
@@ -191,7 +191,7 @@ def benches(results: Path) -> list[Record]:
                               "conditions": conditions, "where": where})  # fmt: skip
         except (KeyError, TypeError, ValueError) as error:
             raise RunError(
-                f"{path}: no table of speeds ({error}); write it again: workbench bench --csv FILE"
+                f"{path}: no table of speeds ({error}); write it again: workbench benchmark speed --csv FILE"
             ) from None
     return found
 

@@ -222,7 +222,7 @@ class Run:
             place = ["--out", str(self.folder.parent), f"{self.folder.name}=FILE"]
             raise RunError(
                 f"{self.name} was translated elsewhere and has no {test!r}, only: {known}; bring it in: "
-                + shlex.join(["workbench", "outside", "--test", test, "--source", "FILE", *place])
+                + shlex.join(["workbench", "runs", "import-translations", "--test", test, "--source", "FILE", *place])
             )
         raise RunError(f"{self.name} has not translated {test!r}; do it: {self._translating(test)}")
 

@@ -117,8 +117,8 @@ def command(*words):
     return [found.exit_code, found.output]
 
 runs = [word for name in ("transformer", "future-cost-1") for word in ("--run", root / "demo" / name)]
-said["listed"] = command("analyse", "list")
-said["analysed"] = command("analyse", "output-words", *runs)
+said["listed"] = command("analyze", "list")
+said["analysed"] = command("analyze", "output-words", *runs)
 said["drawn"] = command("figure", "output-words", *runs, "--out", out / "words.csv")
 
 def ended(*words):
@@ -130,7 +130,7 @@ def ended(*words):
         except BaseException as error:
             return [error.code if isinstance(error, SystemExit) else repr(error), heard.getvalue()]
 
-failing = {name: ("analyse", name, *runs) for name in ("falls", "empty", "leaves")}
+failing = {name: ("analyze", name, *runs) for name in ("falls", "empty", "leaves")}
 failing |= {f"figure {name}": ("figure", name, *runs, "--out", out / "f.pdf") for name in ("falls", "empty")}
 said["failing"] = {name: ended(*words) for name, words in failing.items()}
 os.environ["WORKBENCH_DEBUG"] = "1"
@@ -196,7 +196,7 @@ def test_what_cannot_join_is_named_on_start_with_its_reason(used):
     joined = dict(zip(zip(table["kind"], table["name"], strict=True), table["joined"], strict=True))
     assert joined == {
         ("mechanisms", "output_scale"): True,
-        ("systems", "transformer-scaled"): True,
+        ("experiment", "systems", "transformer-scaled"): True,
         ("analyses", "output-words"): True,
         ("figures", "output-words"): True,
         ("pages", "output_words"): True,

@@ -95,7 +95,7 @@ def test_every_system_is_guessed_and_more_work_takes_longer():
 
 
 def _kept(table: Path, **settings: object) -> Measurements:
-    """Measurements of two systems in two rounds, as `workbench bench` keeps them here."""
+    """Measurements of two systems in two rounds, as `workbench benchmark speed` keeps them here."""
     own = {"device": "cpu", "threads": 0, "steps": 12, "preset": "small", "machine": time_estimate.machine("cpu")}
     found = Measurements(table, own | settings)
     for number in (1, 2):
@@ -106,7 +106,7 @@ def _kept(table: Path, **settings: object) -> Measurements:
 
 
 def _bench(*arguments: object) -> tuple[int, str, str]:
-    done = CliRunner().invoke(cli.app, ["bench", *map(str, arguments)])
+    done = CliRunner().invoke(cli.app, ["benchmark", "speed", *map(str, arguments)])
     error = done.exception
     said = f"workbench: {error}" if type(error).__name__ in cli.SENTENCES else done.stderr
     return (2 if type(error).__name__ in cli.SENTENCES else done.exit_code), done.stdout, said

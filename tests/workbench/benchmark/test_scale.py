@@ -22,7 +22,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from 
 
 def _table(*arguments: object) -> pd.DataFrame:
     """What `workbench scale` prints."""
-    found = CliRunner().invoke(cli.app, ["scale", *map(str, arguments)])
+    found = CliRunner().invoke(cli.app, ["benchmark", f"scale-{arguments[0]}", *map(str, arguments[1:])])
     assert found.exit_code == 0, f"{found.output}\n{found.exception!r}"
     return pd.read_csv(io.StringIO(found.stdout), sep="\t")
 

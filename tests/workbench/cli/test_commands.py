@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import core_models
@@ -21,33 +22,11 @@ from workbench.evaluation import scoring
 from workbench.store import segment_annotations
 from workbench.store.runs import open_run
 
-COMMANDS = (
-    "data",
-    "train",
-    "resume",
-    "average",
-    "translate",
-    "outside",
-    "papers",
-    "analyse",
-    "rating",
-    "aligner",
-    "adequacy",
-    "contrast",
-    "score",
-    "evaluate",
-    "compare",
-    "trace",
-    "runs",
-    "systems",
-    "figure",
-    "bundle",
-    "report",
-    "experiment",
-    "export",
-    "demo",
-    "app",
-)
+COMMANDS = {
+    *("train", "resume", "translate", "score", "trace", "rerank", "beam-sweep"),
+    *("evaluate", "compare", "adequacy", "controlled", "contrastive-eval", "rating"),
+    *("analyze", "figure", "export", "experiment", "benchmark", "data", "runs", "demo", "app"),
+}
 
 
 def invoke(*arguments: object, input: str | None = None) -> str:
@@ -90,6 +69,11 @@ def test_help_is_quick_and_imports_no_torch(command):
     assert min(seconds) < 1.0, "CPU time from the start of the interpreter, the best of three"
     if not command:
         assert all(f" {name} " in help_text for name in COMMANDS)
+
+
+def test_one_group_a_topic():
+    assert set(typer.main.get_command(cli.app).commands) == COMMANDS
+    assert len(COMMANDS) <= 22
 
 
 def test_controlled_text_can_be_prepared_from_files_archives_tables_and_documents(tmp_path):
@@ -236,7 +220,7 @@ def test_runs_are_listed_the_broken_with_their_reason(copied_runs):
 
 
 def test_systems_are_those_of_the_catalogue_with_their_sizes():
-    lines = invoke("systems", "--sizes").splitlines()
+    lines = invoke("experiment", "systems", "--sizes").splitlines()
     assert [line.split()[0] for line in lines] == catalogue()
     told = dict(zip(catalogue(), lines, strict=True))
     assert f"{parameters(build('rnnsearch'))['parameters']:,}" in told["rnnsearch"]
@@ -269,7 +253,7 @@ def test_ways_of_counting_are_listed_without_a_run():
 def test_an_analysis_of_sentences_has_the_labels_that_the_page_keeps(folders):
     segment_annotations.save(folders[0].parents[1], "test", "domain.txt", b"news\nchat\n" * 15, 30)
     header, *rows = csv.reader(
-        io.StringIO(invoke("analyse", "sentences", "--run", folders[0], "--set", "metrics=[ter]"))
+        io.StringIO(invoke("analyze", "sentences", "--run", folders[0], "--set", "metrics=[ter]"))
     )
     assert [row[header.index("domain")] for row in rows] == ["news", "chat"] * 15
     assert any("TER" in name for name in header)

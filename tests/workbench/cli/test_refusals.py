@@ -26,7 +26,7 @@ def test_an_analysis_of_sentences_names_annotations_that_do_not_fit(copied_runs,
     file = copied_runs / "annotations" / "test" / "domain.txt"
     file.parent.mkdir(parents=True)
     file.write_text("news\n" * 29, encoding="utf-8")
-    said = refused(capsys, monkeypatch, "analyse", "sentences", "--run", copied_runs / "demo" / "transformer")
+    said = refused(capsys, monkeypatch, "analyze", "sentences", "--run", copied_runs / "demo" / "transformer")
     assert "domain" in said
     assert "29" in said
     assert said.endswith("; mend or remove it")
@@ -41,7 +41,7 @@ WRONG = [
     (("train", "transformer", "--data", "DATA", "--out", "RUN"), "a run is here already"),
     (("resume", "NOWHERE"), "no run here"),
     (("average", "NOWHERE"), "no checkpoints to average"),
-    (("average", "RUN", "--last", "0"), "at least one"),
+    (("runs", "average", "RUN", "--last", "0"), "at least one"),
     (("translate", "RUN"), "either --test NAME or --input FILE"),
     (("translate", "RUN", "--test", "wmt"), "no test set 'wmt'; there is dev, test"),
     (("translate", "RUN", "--input", "NOWHERE"), "no such file"),
@@ -60,11 +60,14 @@ WRONG = [
         "--beam, --n-best would change nothing beside --samples",
     ),
     (("adequacy", "RUN", "--aligner", "FILE"), "in.txt: no aligner can be read here"),
-    (("aligner", "--source", "BLANK", "--target", "FILE", "--out", "a.npz"), "no sentence has words on both sides"),
-    (("analyse", "sentences", "--run", "RUN", "--set", "metric=ter"), "there is no option 'metric'; there is metrics"),
-    (("analyse", "sentences", "--run", "RUN", "--set", "metrics=bleau"), "Did you mean 'bleu'?"),
-    (("bench", "--csv", "no/x.csv"), "--csv no/x.csv: there is no folder no"),
-    (("bench-run", "RUN", "--test", "test", "--csv", "no/x.csv"), "--csv no/x.csv: there is no folder no"),
+    (
+        ("data", "train-aligner", "--source", "BLANK", "--target", "FILE", "--out", "a.npz"),
+        "no sentence has words on both sides",
+    ),
+    (("analyze", "sentences", "--run", "RUN", "--set", "metric=ter"), "there is no option 'metric'; there is metrics"),
+    (("analyze", "sentences", "--run", "RUN", "--set", "metrics=bleau"), "Did you mean 'bleu'?"),
+    (("benchmark", "speed", "--csv", "no/x.csv"), "--csv no/x.csv: there is no folder no"),
+    (("benchmark", "end-to-end", "RUN", "--test", "test", "--csv", "no/x.csv"), "no/x.csv: there is no folder no"),
     (("trace", "RUN", "--test", "wmt"), "workbench translate"),
     (("trace", "RUN", "--sentences", "a-b"), "write numbers from 0"),
     (("trace", "RUN", "--sentences", "999"), "has sentences 0 to"),
@@ -73,7 +76,7 @@ WRONG = [
     (("figure", "length-scores", "--run", "RUN", "--set", "scheme=gdp"), "Unknown bucket preset 'gdp'"),
     (("figure", "beam-tree", "--run", "RUN", "--set", "colour=red"), "colour"),
     (("figure", "scores"), "no run is chosen"),
-    (("figure", "f.pdf", "--rerun", "--sentence", "3"), "beside it give --out, --width"),
+    (("figure", "redraw", "f.pdf", "--sentence", "3"), "No such option: --sentence"),
     (("data", "prepare", "--train", "FILE", "--dev", "FILE", "--out", "OUT"), "write SOURCE,TARGET or FILE.tsv"),
     (("experiment", "run", "NOWHERE"), "there is no such file"),
     (("experiment", "run", "FILE", "--launcher", "submitit", "--processes", "2"), "are for this machine"),

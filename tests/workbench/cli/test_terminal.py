@@ -61,7 +61,7 @@ COMMANDS = {
     "a table": ("evaluate", f"demo/{EVIL}[red]transformer", f"demo/{EVIL}[red]future-cost-1", "--metrics", "bleu"),
     "a refusal": ("evaluate", f"demo/{EVIL}none"),
     "a progress bar": ("translate", f"demo/{EVIL}[red]transformer", "--test", "test", "--beam", 1),
-    "an analysis": ("analyse", "outputs", "--run", f"demo/{EVIL}[red]transformer"),
+    "an analysis": ("analyze", "outputs", "--run", f"demo/{EVIL}[red]transformer"),
 }
 
 
@@ -78,7 +78,7 @@ def test_translations_are_escaped_for_a_terminal_and_exact_in_a_pipe(evil_runs):
     run = evil_runs / "demo" / f"{EVIL}[red]transformer"
     text = run / "translations" / "test" / "hypotheses.txt"
     write_lines(text, [EVIL.replace("\u2066", "") for _ in text.read_text(encoding="utf-8").splitlines()])
-    arguments = ["analyse", "sentences", "--run", str(run)]
+    arguments = ["analyze", "sentences", "--run", str(run)]
     assert "\x1b]" not in _at_a_terminal(*arguments, cwd=evil_runs)
     command = [sys.executable, "-m", "workbench.cli", *arguments]
     piped = subprocess.run(command, capture_output=True, check=True, cwd=ROOT)

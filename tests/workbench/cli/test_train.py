@@ -57,7 +57,7 @@ def test_an_average_is_the_mean_of_the_latest_checkpoints(prepared, tmp_path):
         (run / "checkpoints" / "step-000002.safetensors").read_bytes()
     )
     before = (run / "weights.safetensors").read_bytes()
-    said = invoke("average", run, "--last", 2)
+    said = invoke("runs", "average", run, "--last", 2)
     assert "step-000004, step-1000000" in said, "by step, not by name"
     two, four, mean = (
         read_tensors(run / "checkpoints" / f"{name}.safetensors")
@@ -65,7 +65,7 @@ def test_an_average_is_the_mean_of_the_latest_checkpoints(prepared, tmp_path):
     )
     assert all((mean[name] - (two[name] + four[name]) / 2).abs().max() < 1e-6 for name in mean)
     assert (run / "weights.safetensors").read_bytes() == before
-    invoke("average", run, "--last", 2, "--use")
+    invoke("runs", "average", run, "--last", 2, "--use")
     assert (run / "weights.safetensors").read_bytes() == (run / "checkpoints" / "average-2.safetensors").read_bytes()
     assert core_models.load(f"{run}@average-2").systems
 

@@ -133,7 +133,14 @@ def test_a_bundle_holds_every_format_of_every_figure_and_can_be_drawn_again(draw
     (tmp_path / "manifest.json").write_bytes(content["manifest.json"])
     told = CliRunner().invoke(
         cli.app,
-        ["bundle", str(tmp_path / "again"), "--basket", str(tmp_path / "manifest.json"), "--runs", str(demo_runs)],
+        [
+            "export",
+            "bundle",
+            str(tmp_path / "again"),
+            "--basket",
+            str(tmp_path / "manifest.json"),
+            *("--runs", str(demo_runs)),
+        ],
     )
     assert told.exit_code == 0, told.output
     written = [path for path in (tmp_path / "again").iterdir() if path.name != MARK]
@@ -168,9 +175,9 @@ def _refused(*arguments: object) -> str:
 
 
 def test_what_cannot_be_bundled_is_one_sentence(tmp_path):
-    assert "there is no figure in it; add figures" in _refused("bundle", tmp_path / "out", "--runs", tmp_path)
+    assert "there is no figure in it; add figures" in _refused("export", "bundle", tmp_path / "out", "--runs", tmp_path)
     assert "--venue ACK: there is none of this name; did you mean 'ACL'" in _refused(
         "bundle", tmp_path / "out", "--venue", "ACK"
     )
-    assert "there is no folder" in _refused("bundle", tmp_path / "no" / "out.zip", "--runs", tmp_path)
+    assert "there is no folder" in _refused("export", "bundle", tmp_path / "no" / "out.zip", "--runs", tmp_path)
     assert not Path(tmp_path / "out").exists()

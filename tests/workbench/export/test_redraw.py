@@ -178,8 +178,8 @@ def test_commands_take_the_file_by_its_option(labelled, demo_runs, tmp_path):
     write_bundle([one], tmp_path / "paper")
     manifest = tmp_path / "paper" / "manifest.json"
     assert "home-of-alice" not in manifest.read_text() + report("Report", request.runs, "test", [one])
-    rerun = ["figure", str(file), "--rerun", "--runs", str(demo_runs)]
-    bundle = ["bundle", str(tmp_path / "again"), "--basket", str(manifest), "--runs", str(demo_runs)]
+    rerun = ["figure", "redraw", str(file), "--runs", str(demo_runs)]
+    bundle = ["export", "bundle", str(tmp_path / "again"), "--basket", str(manifest), "--runs", str(demo_runs)]
     for words in (rerun, bundle):
         assert isinstance(CliRunner().invoke(cli.app, words).exception, RunError)
         told = CliRunner().invoke(cli.app, [*words, "--set", f"labels={path}"])
@@ -212,7 +212,7 @@ def test_a_file_that_carries_nothing_says_so(tmp_path, ending):
 
 def test_the_command_writes_the_same_kind_of_file_and_says_what_it_found(drawn, demo_runs, tmp_path):
     old = save(drawn, tmp_path / "old.pdf", grey=True)
-    told = CliRunner().invoke(cli.app, ["figure", str(old), "--rerun", "--runs", str(demo_runs)])
+    told = CliRunner().invoke(cli.app, ["figure", "redraw", str(old), "--runs", str(demo_runs)])
     assert told.exit_code == 0, told.output
     assert "the table drawn is the same as then" in told.stdout
     assert (tmp_path / "old-again.pdf").read_bytes() == old.read_bytes()
@@ -232,9 +232,9 @@ def test_a_file_that_cannot_be_drawn_again_ends_the_command_with_one_sentence(tm
         ((plain,), "carries nothing that it could be drawn again from"),
         ((tmp_path / "gone.pdf",), "no such file"),
         ((tmp_path / "notes.txt",), "a figure is drawn again from .pdf, .svg, .png, .json, not from .txt"),
-        ((plain, "--run", tmp_path), "--rerun takes runs and options from the file"),
+        ((plain, "--run", tmp_path), "No such option: --run"),
     ):
-        monkeypatch.setattr(sys, "argv", ["workbench", "figure", "--rerun", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["workbench", "figure", "redraw", *map(str, words)])
         with pytest.raises(SystemExit) as stopped:
             cli.main()
         assert stopped.value.code == 2

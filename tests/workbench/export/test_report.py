@@ -122,7 +122,7 @@ def test_what_runs_cannot_have_is_said(copied_runs, tmp_path):
     (folder / "translations" / "test" / "trees.npy").unlink()
     (folder / "translations" / "test" / "references.txt").unlink()
     out = tmp_path / "report.html"
-    told = CliRunner().invoke(cli.app, ["report", str(out), "--run", str(folder), "--title", NASTY])
+    told = CliRunner().invoke(cli.app, ["export", "report", str(out), "--run", str(folder), "--title", NASTY])
     assert told.exit_code == 0, told.output
     text = "".join(_Read(out.read_text(encoding="utf-8")).texts)
     for said in ("the test set test has no references; scores need them", "has no beam trees for test; record them"):
@@ -135,7 +135,7 @@ def test_the_figures_can_be_those_of_a_basket(demo_runs, tmp_path):
     wanted = Recipe(drawing="beam-tree", runs=("demo/future-cost-1",), sentence=2)
     path.write_text(json.dumps(collection.content([wanted])))
     out = tmp_path / "report.html"
-    told = CliRunner().invoke(cli.app, ["report", str(out), "--basket", str(path), "--runs", str(demo_runs)])
+    told = CliRunner().invoke(cli.app, ["export", "report", str(out), "--basket", str(path), "--runs", str(demo_runs)])
     assert told.exit_code == 0, told.output
     html = out.read_text(encoding="utf-8")
     assert html.count("<figure ") == 1
@@ -150,7 +150,7 @@ def test_what_cannot_be_reported_is_one_sentence(demo_runs, tmp_path):
         ((tmp_path / "no" / "report.html", "--run", run), "there is no folder"),
         ((tmp_path / "report.html", "--basket", tmp_path / "gone.json"), "there is no figure in it"),
     ):
-        told = CliRunner().invoke(cli.app, ["report", *map(str, arguments)])
+        told = CliRunner().invoke(cli.app, ["export", "report", *map(str, arguments)])
         assert told.exit_code == 2
         assert said in told.stderr
     assert list(tmp_path.iterdir()) == []

@@ -35,14 +35,14 @@ def test_command_and_notebook_give_one_table(name, runs):
     assert len(found) or name == "lines"  # nothing is odd about the demo
     folders = [word for run in runs for word in ("--run", str(run.folder))]
     settings = [word for option, value in options.items() for word in ("--set", f"{option}={value}")]
-    words = ["analyse", name, *folders, "--sentence", "3", *settings]
+    words = ["analyze", name, *folders, "--sentence", "3", *settings]
     printed = CliRunner().invoke(cli.app, words, catch_exceptions=False).stdout
     same = pd.read_csv(io.StringIO(found.to_csv(index=False)), keep_default_na=False)
     pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(printed), keep_default_na=False), same)
 
 
 def test_every_analysis_is_listed_with_what_it_is():
-    listed = CliRunner().invoke(cli.app, ["analyse", "list"], catch_exceptions=False).stdout.splitlines()
+    listed = CliRunner().invoke(cli.app, ["analyze", "list"], catch_exceptions=False).stdout.splitlines()
     assert {line.split()[0] for line in listed} >= set(analyses())
     assert all(len(line.split()) > 3 for line in listed)
 

@@ -35,7 +35,7 @@ def _until(condition) -> None:
         "workbench demo --runs ROOT",
         "workbench demo 'pfrnn-loss+future-cost-2:cell=lstm' --runs ROOT",
         "workbench translate ROOT/group/a@1250 ROOT/b --test test --trees --beam 4 --n-best 4",
-        "workbench contrast --controlled test --contexts none --run ROOT/a",
+        "workbench contrastive-eval --controlled test --contexts none --run ROOT/a",
         "workbench resume ROOT/a",
         "workbench resume --help",
     ],
@@ -51,16 +51,16 @@ def test_a_page_may_start_our_own_commands_on_runs_of_its_folder(root, line):
     "line",
     [
         "workbench train future-cost-2 --data DATA --out ROOT/NAME",  # words left to the reader
-        "workbench contrast FILE --run ROOT/a",
-        "workbench bench transformer --peers ROOT/evil.sh",  # commands that no page needs
-        "workbench aligner --source ROOT/a --target ROOT/b --out ROOT/c",
+        "workbench contrastive-eval FILE --run ROOT/a",
+        "workbench benchmark speed transformer --peers ROOT/evil.sh",  # commands that no page needs
+        "workbench data train-aligner --source ROOT/a --target ROOT/b --out ROOT/c",
         "workbench app",
         "workbench trace ROOT/a --device cuda",  # options that no page needs
         "workbench translate ROOT/a --input ROOT/b --output /tmp/c",
         "workbench translate ROOT/a -o/tmp/c --test test",
         "workbench translate ROOT/a --output=/tmp/c",
         "workbench adequacy ROOT/a --aligner ROOT/b.npz",
-        "workbench contrast ROOT/items.tsv --run ROOT/a",
+        "workbench contrastive-eval ROOT/items.tsv --run ROOT/a",
         "workbench trace ROOT/a --test ../../elsewhere",  # values that are none
         "workbench trace ROOT/a --test ..",
         "workbench trace ROOT/a --test --names",
@@ -103,12 +103,23 @@ def test_every_startable_command_and_option_is_one_of_the_command_line():
         assert set(form.options) <= known, name
 
 
+def test_a_job_that_was_kept_under_an_old_name_begins_again_under_todays(root):
+    run = str(root / "a")
+    folder = lay_down(root, "old", arguments=["contrast", "--controlled", "test", "--run", run])
+    (old,) = jobs.list_jobs(root)
+    assert (old.folder, old.arguments[0]) == (folder, "contrast")
+    again = jobs.again(old)
+    assert again.arguments == ("contrastive-eval", "--controlled", "test", "--run", run)
+    _until(lambda: again.state not in jobs.ACTIVE)
+    assert "is now" not in again.log
+
+
 def _evil(root: Path, mark: Path) -> tuple[str, ...]:
     """A command that would run a program that lies among the runs."""
     program = root / "evil.sh"
     program.write_text(f"#!/bin/sh\ntouch {mark}\n")
     program.chmod(0o700)
-    return ("bench", "transformer", "--peers", str(program))
+    return ("benchmark", "speed", "transformer", "--peers", str(program))
 
 
 @pytest.mark.parametrize("process", [0, 1])

@@ -1,4 +1,4 @@
-"""`workbench papers`: the list, a paper's tables as printed, the checks, and a paper that is not there."""
+"""`workbench experiment papers`: the list, a paper's tables as printed, the checks, and a paper that is not there."""
 
 import sys
 
@@ -11,7 +11,7 @@ from workbench.papers.load import library
 
 
 def _printed(*arguments: str) -> list[str]:
-    found = CliRunner().invoke(cli.app, ["papers", *arguments])
+    found = CliRunner().invoke(cli.app, ["experiment", "papers", *arguments])
     assert found.exit_code == 0, f"{found.output}\n{found.exception!r}"
     return found.stdout.splitlines()
 

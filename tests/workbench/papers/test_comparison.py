@@ -155,7 +155,7 @@ def test_sizes_and_speeds_of_benches_are_relative_to_the_baseline_of_the_same_si
     ]  # there no row is big
     assert set(ours(_table("dou-2019"), [], "", results)["row"]) == {"transformer"}
     (results / "speed-cpu.csv").write_text("engine\na\n", encoding="utf-8")
-    with pytest.raises(RunError, match=r"speed-cpu\.csv: no table of speeds .*; write it again: workbench bench"):
+    with pytest.raises(RunError, match=r"speed-cpu\.csv: no table of speeds .*; write it again: workbench benchmark"):
         ours(table, [], "", results)
 
 

@@ -60,7 +60,7 @@ def hostile(copied_runs):
 
 
 def test_what_commands_write_has_no_formulas(hostile, done, tmp_path):
-    said = [done("analyse", "sentences", "--run", hostile.folder)]
+    said = [done("analyze", "sentences", "--run", hostile.folder)]
     done("figure", "scores", "--run", hostile.folder, "--out", tmp_path / "scores.csv")
     said.append((tmp_path / "scores.csv").read_text(encoding="utf-8"))
     cells = [cell for text in said for row in _cells(text) for cell in row]

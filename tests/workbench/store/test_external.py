@@ -36,8 +36,9 @@ def files(tmp_path):
 
 
 def _bring(files, out, *systems, options=()):
-    words = ["outside", "--test", "small", "--source", files / "src.de", "--reference", files / "ref.1.en"]
-    words += ["--reference", files / "ref.2.en.gz", "--docids", files / "docids", "--out", out, *options]
+    words = ["runs", "import-translations", "--test", "small", "--source", files / "src.de"]
+    words += ["--reference", files / "ref.1.en", "--reference", files / "ref.2.en.gz"]
+    words += ["--docids", files / "docids", "--out", out, *options]
     return CliRunner().invoke(app, [*map(str, words), *systems], catch_exceptions=True)
 
 
@@ -128,7 +129,7 @@ def test_what_needs_a_model_says_that_there_is_none(runs):
     ):
         with pytest.raises(RunError, match="elsewhere"):
             ask()
-    with pytest.raises(RunError, match="workbench outside --test news --source FILE"):
+    with pytest.raises(RunError, match="workbench runs import-translations --test news --source FILE"):
         run.translations("news")
 
 

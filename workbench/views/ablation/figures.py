@@ -86,7 +86,7 @@ def _of_seeds(counts: list[int]) -> str:
 
 @drawing("ablation-cost", without_runs=True, options=("option", "bench"))
 def _ablation_cost(request: Request) -> Figure:
-    """Options besides: bench, a table of `workbench bench` by name."""
+    """Options besides: bench, a table of `workbench benchmark speed` by name."""
     from workbench.papers.reported_ablations import printed_costs
     from workbench.views.ablation.length_cost import without_preset
     from workbench.views.ablation.plots import ablation_cost
@@ -106,7 +106,7 @@ def _ablation_cost(request: Request) -> Figure:
 
 @drawing("length-cost", without_runs=True, options=("bench",))
 def _length_cost(request: Request) -> Figure:
-    """Options besides: bench, a table of `workbench bench --lengths` by name."""
+    """Options besides: bench, a table of `workbench benchmark speed --lengths` by name."""
     from workbench.views.ablation.length_cost import length_costs
     from workbench.views.ablation.length_cost_plots import length_cost
 

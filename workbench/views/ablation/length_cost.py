@@ -1,4 +1,4 @@
-"""What systems cost by the length of sentences: tables of `workbench bench --lengths` in data/experiments/results.
+"""Cost of systems by sentence length: tables of `workbench benchmark speed --lengths` in data/experiments/results.
 
 A row of such a table is a system at one length; speeds are relative to the first system, at the same length. Knows
 tables, no figure.
@@ -23,7 +23,7 @@ _WORKS = {"train": "training", "decode": "decoding"}
 
 
 def length_benches(folder: Path | None = None) -> list[str]:
-    """The tables of `workbench bench --lengths` that are at hand."""
+    """The tables of `workbench benchmark speed --lengths` that are at hand."""
     import pandas as pd
 
     found = sorted((folder or data_folder() / "experiments" / "results").glob("*.csv"))
@@ -47,10 +47,10 @@ def length_costs(name: str, folder: Path | None = None) -> tuple[pd.DataFrame, s
     if name not in known:
         if not known:
             raise RunError(
-                "there is no table of speeds by length; measure one: workbench bench transformer gdr --lengths "
+                "there is no table of speeds by length; measure: workbench benchmark speed transformer gdr --lengths "
                 "10,20,50,100 --csv data/experiments/results/length-cost-cpu.csv"
             )
-        raise RunError(f"there is no table {name!r} of workbench bench --lengths; {nearest(name, known)}")
+        raise RunError(f"there is no table {name!r} of workbench benchmark speed --lengths; {nearest(name, known)}")
     table = pd.read_csv((folder or data_folder() / "experiments" / "results") / f"{name}.csv")
     seconds = {
         "train": (table["length"] + 1) / table["train_tokens_per_second"],

@@ -122,7 +122,7 @@ def _exactly(
 def read(run: Run, test: str) -> dict[str, Any]:
     """What was measured, with `sizes` as a list of rows; raises RunError with the command that measures it."""
     path = run.results / "beam_sizes" / f"{test}.json"
-    command = f"workbench beam-sizes {run.typed} --test {shlex.quote(test)}"
+    command = f"workbench beam-sweep {run.typed} --test {shlex.quote(test)}"
     if not path.is_file():
         raise RunError(f"{run.name}: no beam sizes were tried on {test!r} yet; try them: {command}")
     try:
@@ -143,7 +143,7 @@ def read_all(runs: Sequence[Run], test: str) -> dict[str, dict[str, Any]]:
         typed = " ".join(run.typed for run in runs)
         raise RunError(
             f"{', '.join(found)} tried beam sizes on different versions of {test!r}; measure all of them again: "
-            f"workbench beam-sizes {typed} --test {shlex.quote(test)}"
+            f"workbench beam-sweep {typed} --test {shlex.quote(test)}"
         )
     return found
 

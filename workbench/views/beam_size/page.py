@@ -36,7 +36,7 @@ if waiting:
     empty_states.empty_runs(
         "Beam sizes are not tried yet, which takes a while:",
         waiting,
-        f"workbench beam-sizes {{}} --test {shlex.quote(here.view.test)}",
+        f"workbench beam-sweep {{}} --test {shlex.quote(here.view.test)}",
     )
 if not measured:
     st.stop()

@@ -52,7 +52,7 @@ def show(frame: Frame) -> None:
     with above:
         _downloads([one for one in drawn if one is not None], None in drawn, venue, frame)
         with st.popover("Command"):
-            command = ["workbench", "bundle", "figures.zip", "--runs", str(frame.root), "--venue", venue]
+            command = ["workbench", "export", "bundle", "figures.zip", "--runs", str(frame.root), "--venue", venue]
             st.code(shlex.join(command), language="bash", wrap_lines=True)
         st.button("Empty the basket", on_click=_changed, args=(collection.clear, path), icon=":material/delete:",
                   disabled=read_only.active())  # fmt: skip

@@ -29,7 +29,7 @@ def contrasts(request: Request) -> dict[str, Contrast]:
 def _only(request: Request) -> str:
     known = sorted({name for run in request.runs for name in measure.names(run)})
     if len(known) != 1:
-        there = f"there are {', '.join(known)}" if known else "none was scored yet: workbench contrast FILE --run RUN"
+        there = f"there are {', '.join(known)}" if known else "score one: workbench contrastive-eval FILE --run RUN"
         raise RunError(f"name a contrastive test set: --set name=NAME; {there}")
     return known[0]
 

@@ -162,7 +162,7 @@ def names(run: Run) -> list[str]:
 def read(run: Run, name: str) -> Contrast:
     """What a run says of a contrastive test set; RunError with the command where it was not scored or is damaged."""
     path = run.results / FOLDER / f"{name}.json"
-    command = f"workbench contrast {' '.join(map(shlex.quote, words_of(name)))} --run {run.typed}"
+    command = f"workbench contrastive-eval {' '.join(map(shlex.quote, words_of(name)))} --run {run.typed}"
     if not path.is_file():
         raise RunError(f"{run.name} has not scored the contrastive test set {name!r}; do it: {command}")
     try:

@@ -24,7 +24,9 @@ if not known:
         "corpus."
     )
     empty_states.empty_runs(
-        said, here.chosen, "workbench contrast FILE --run {}\nworkbench contrast --controlled test --run {}"
+        said,
+        here.chosen,
+        "workbench contrastive-eval FILE --run {}\nworkbench contrastive-eval --controlled test --run {}",
     )
     st.stop()
 left, right = st.columns(2)

@@ -50,7 +50,8 @@ def show_accuracy(request: Request) -> None:
 def command(request: Request) -> str:
     """The command line that scores the same and prints the same table."""
     given = measure.words_of(str(request.options["name"]))
-    words = ["workbench", "contrast", *given, *(word for run in request.runs for word in ("--run", run.reference))]
+    words = ["workbench", "contrastive-eval", *given]
+    words += [word for run in request.runs for word in ("--run", run.reference)]
     return shlex.join([*words, *(["--tag", str(request.options["tag"])] if "tag" in request.options else [])])
 
 

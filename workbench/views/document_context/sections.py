@@ -175,7 +175,8 @@ def pronouns(here: frame.Frame, able: Sequence[Run]) -> None:
     waiting = [run for run in models if run not in scored]
     if waiting:
         said = f"Not scored yet: {', '.join(run.name for run in waiting)}. Score the pronouns of its test set:"
-        empty_states.empty_runs(said, waiting, f"workbench contrast --controlled {shlex.quote(test)} --run {{}}")
+        command = f"workbench contrastive-eval --controlled {shlex.quote(test)} --run {{}}"
+        empty_states.empty_runs(said, waiting, command)
 
 
 @st.fragment

@@ -118,7 +118,7 @@ def read(run: Run, test: str) -> Lists:
     from analyses.reranking import Lists
     from analyses.scores import Statistics, preset
 
-    command = f"workbench rescore {run.typed} --test {shlex.quote(test)}"
+    command = f"workbench rerank {run.typed} --test {shlex.quote(test)}"
     found = read_arrays(_path(run, test))
     if found is None:
         raise RunError(f"{run.name}: no n-best lists of {test!r} were scored yet; score them: {command}")

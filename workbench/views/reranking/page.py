@@ -52,14 +52,14 @@ if len(waiting) == len(here.tested):
 listed = [run for run in waiting if not run.outside and measure.has_lists(run, test)]
 if listed:
     empty_states.empty_runs(
-        "The n-best lists are not scored yet:", listed, f"workbench rescore {{}} --test {shlex.quote(test)}"
+        "The n-best lists are not scored yet:", listed, f"workbench rerank {{}} --test {shlex.quote(test)}"
     )
 if unlisted := [run for run in waiting if run not in listed]:
     empty_states.empty_runs(
         "No n-best lists are stored. Translate with a beam and as many hypotheses (the translations are made again), "
         "then score the lists:",
         unlisted,
-        f"{measure.to_make('{}', test)}\nworkbench rescore {{}} --test {shlex.quote(test)}",
+        f"{measure.to_make('{}', test)}\nworkbench rerank {{}} --test {shlex.quote(test)}",
     )
 able = [run for run in here.tested if run not in waiting]
 if not able:

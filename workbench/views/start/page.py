@@ -89,7 +89,7 @@ if demo.complete(here.root):
                 key="described",
                 placeholder="NAME:option=value or NAME+NAME",
                 help="Options change a system: `coverage:form=subtractive`. A plus joins the mechanisms of several, on "
-                "the backbone of the first: `pfrnn-loss+future-cost-2`. `workbench systems` lists all names.",
+                "the backbone of the first: `pfrnn-loss+future-cost-2`. `workbench experiment systems` lists them.",
             ).strip()
             if chosen := described or listed:
                 add_to_demo(chosen, there)

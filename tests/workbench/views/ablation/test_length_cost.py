@@ -109,7 +109,7 @@ def test_tables_that_are_not_there_are_named(results, tmp_path):
     with pytest.raises(RunError, match=r"no table 'length-cost'.*did you mean 'length-cost-cpu'"):
         length_costs("length-cost", results)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RunError, match="measure one: workbench bench transformer gdr --lengths"):
+    with pytest.raises(RunError, match="measure: workbench benchmark speed transformer gdr --lengths"):
         length_costs("length-cost-cpu", tmp_path / "empty")
 
 
@@ -117,7 +117,17 @@ def test_a_record_of_each_length_is_spoken(capsys, monkeypatch):
     """As the command speaks to the process that asked for it; of less work than it has."""
     monkeypatch.setattr(shape_module, "Shape", lambda steps: replace(SMALL, steps=steps))
     cli.app(
-        ["bench", "transformer:preset=tiny", "--json", "--lengths", "2,3", "--steps", "1", "--threads", "1"],
+        [
+            "benchmark",
+            "speed",
+            "transformer:preset=tiny",
+            "--json",
+            "--lengths",
+            "2,3",
+            "--steps",
+            "1",
+            *("--threads", "1"),
+        ],
         standalone_mode=False,
     )
     records = [json.loads(line) for line in capsys.readouterr().out.strip().split("\n")]
@@ -134,6 +144,6 @@ def test_a_record_of_each_length_is_spoken(capsys, monkeypatch):
 )
 def test_lengths_that_cannot_be_measured_are_refused(options, said, capsys):
     with pytest.raises(SystemExit) as ended:
-        cli.app(["bench", "transformer", *options])
+        cli.app(["benchmark", "speed", "transformer", *options])
     assert ended.value.code == 2
     assert said in " ".join(capsys.readouterr().err.split())

@@ -100,7 +100,7 @@ def test_the_page_shows_the_figure_or_the_command(measured, monkeypatch):
 
 def test_a_run_that_was_not_measured_is_asked_for(with_demo):
     at = open_page("beam_sizes", runs=["demo/transformer"])
-    assert codes(at) == [f"workbench beam-sizes {with_demo / 'demo' / 'transformer'} --test test"]
+    assert codes(at) == [f"workbench beam-sweep {with_demo / 'demo' / 'transformer'} --test test"]
     assert not charts(at)
 
 
@@ -128,12 +128,12 @@ def test_what_cannot_be_measured_or_read_is_said(measured, tmp_path):
         beam_sizes.measure(measured, TestedOn("bare", ["the dog"], ["der Hund"], None), [0])
     run = open_run(shutil.copytree(measured.folder, tmp_path / "run"))
     (run.folder / "beam_sizes" / "test.json").write_text(json.dumps({"sizes": []}), encoding="utf-8")
-    with pytest.raises(RunError, match=r"not readable \(no sizes\); measure again: workbench beam-sizes"):
+    with pytest.raises(RunError, match=r"not readable \(no sizes\); measure again: workbench beam-sweep"):
         beam_sizes.read(run, "test")
     shutil.copy(measured.folder / "beam_sizes" / "test.json", run.folder / "beam_sizes" / "test.json")
     assert beam_sizes.read(run, "test") == beam_sizes.read(measured, "test")
     run.weights.write_bytes(run.weights.read_bytes() + b"\0")
-    with pytest.raises(RunError, match=r"are of other weights than it has now; try them: workbench beam-sizes"):
+    with pytest.raises(RunError, match=r"are of other weights than it has now; try them: workbench beam-sweep"):
         beam_sizes.read(run, "test")
     with pytest.raises(RunError, match="no beam sizes were tried on 'other' yet"):
         beam_sizes.read(run, "other")

@@ -57,7 +57,7 @@ def scored(demo_runs, tmp_path_factory):
     root = tmp_path_factory.mktemp("runs")
     shutil.copytree(demo_runs / "demo", root / "demo")
     runs = [open_run(f"demo/{name}", root) for name in ("transformer", "future-cost-1")]
-    words = ["contrast", "--controlled", "test", "--tag", "distance"]
+    words = ["contrastive-eval", "--controlled", "test", "--tag", "distance"]
     found = CliRunner().invoke(cli.app, [*words, *(part for run in runs for part in ("--run", str(run.folder)))])
     assert found.exit_code == 0, found.output
     return runs, found.stdout
@@ -92,10 +92,10 @@ def test_the_first_process_alone_scores(scored, monkeypatch):
     before = file.stat().st_mtime_ns
     folder = str(run.folder)
     for words in (
-        ["contrast", "--controlled", "test", "--run", folder],
+        ["contrastive-eval", "--controlled", "test", "--run", folder],
         ["compare", folder, str(scored[0][1].folder)],
         ["score", folder, "--source", folder, "--target", folder],
-        ["beam-sizes", folder, "--sizes", "1", "--most-short", "0"],
+        ["beam-sweep", folder, "--sizes", "1", "--most-short", "0"],
     ):
         found = CliRunner().invoke(cli.app, words)
         assert (found.exit_code, found.stdout) == (0, "")
@@ -107,7 +107,7 @@ def test_scores_of_other_weights_are_none_of_the_run(scored, tmp_path):
     run = open_run(shutil.copytree(scored[0][0].folder, tmp_path / "run"))
     assert contrastive.read(run, "controlled-test").scored == contrastive.read(scored[0][0], "controlled-test").scored
     shutil.copy(scored[0][1].weights, run.weights)
-    with pytest.raises(RunError, match=r"with other weights than it has now; score it again: workbench contrast"):
+    with pytest.raises(RunError, match="with other weights than it has now; score it again: workbench contrastive"):
         contrastive.read(run, "controlled-test")
 
 
@@ -149,7 +149,7 @@ def test_figure_and_page_show_the_same_shares(scored, monkeypatch):
     listed = at.dataframe[-1].value
     margins = contrastive.items_table(contrastive.read_all(runs, "controlled-test"))[[run.name for run in runs]]
     assert len(listed) == (margins <= 0).any(axis=1).sum()
-    assert any(code.startswith("workbench contrast --controlled test") for code in codes(at))
+    assert any(code.startswith("workbench contrastive-eval --controlled test") for code in codes(at))
 
 
 def test_tags_of_a_file_may_be_called_as_the_columns_of_the_table(scored):
@@ -168,7 +168,7 @@ def test_tags_of_a_file_may_be_called_as_the_columns_of_the_table(scored):
 
 def test_without_a_scored_set_the_page_gives_the_commands(with_demo):
     at = open_page("contrast", runs=["demo/transformer"])
-    assert any("workbench contrast --controlled test --run" in code for code in codes(at))
+    assert any("workbench contrastive-eval --controlled test --run" in code for code in codes(at))
     assert any("No contrastive test set" in text for text in texts(at))
 
 
@@ -180,9 +180,11 @@ def test_different_versions_damage_and_absence_are_said(scored, tmp_path):
     with pytest.raises(RunError, match="scored different versions of 'controlled-test'"):
         contrastive.read_all(copies, "controlled-test")
     (copies[1].folder / "contrast" / "controlled-test.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(RunError, match="score it again: workbench contrast --controlled test --run"):
+    with pytest.raises(RunError, match="score it again: workbench contrastive-eval --controlled test --run"):
         contrastive.read(copies[1], "controlled-test")
-    with pytest.raises(RunError, match="has not scored the contrastive test set 'pro'; do it: workbench contrast FILE"):
+    with pytest.raises(
+        RunError, match="has not scored the contrastive test set 'pro'; do it: workbench contrastive-eval"
+    ):
         contrastive.read(copies[0], "pro")
     with pytest.raises(RunError, match="there is no item in it"):
         contrastive.measure(copies[0], [], "empty", "empty.tsv")
@@ -215,7 +217,7 @@ def test_a_command_that_lacks_something_is_refused(demo_runs, tmp_path, words, m
     file = tmp_path / "one.jsonl"
     file.write_text(json.dumps({"source": "x", "right": "y", "wrong": "z", "context": "a"}), encoding="utf-8")
     named = {"RUN": str(demo_runs / "demo" / "transformer"), "FILE": str(file)}
-    found = CliRunner().invoke(cli.app, ["contrast", *(named.get(word, word) for word in words)])
+    found = CliRunner().invoke(cli.app, ["contrastive-eval", *(named.get(word, word) for word in words)])
     assert found.exit_code == 2
     assert message in found.output
 
@@ -226,7 +228,7 @@ def test_other_sentences_around_the_items_are_a_set_of_their_own(context_runs, t
     data = given.data_folder(context_runs[0].folder).resolve()
     config.write_text(config.read_text(encoding="utf-8").replace(f"data: {given.data}", f"data: {data}"), "utf-8")
     run = open_run(tmp_path / "reader")
-    words = ["contrast", "--controlled", "test", "--run", str(run.folder)]
+    words = ["contrastive-eval", "--controlled", "test", "--run", str(run.folder)]
     for which in ("none", "another"):
         found = CliRunner().invoke(cli.app, [*words, "--contexts", which], catch_exceptions=False)
         assert found.exit_code == 0, found.output
@@ -277,7 +279,7 @@ def test_what_stands_after_the_items_alone_is_a_context_too(offline_run, tmp_pat
     run, file = open_run(shutil.copytree(offline_run.folder, tmp_path / "san")), tmp_path / "ahead.jsonl"
     item = {"source": "it sleeps .", "right": "er schläft .", "wrong": "sie schläft .", "context_after": "it eats ."}
     file.write_text(json.dumps(item), encoding="utf-8")
-    words = ["contrast", str(file), "--run", str(run.folder)]
+    words = ["contrastive-eval", str(file), "--run", str(run.folder)]
     for more in ([], ["--contexts", "none"]):
         found = CliRunner().invoke(cli.app, [*words, *more], catch_exceptions=False)
         assert found.exit_code == 0, found.output

@@ -86,7 +86,7 @@ def test_pronouns_are_told_as_written_and_as_scored(with_context, context_runs):
     names = scored["layout"]["xaxis"]["ticktext"]
     assert names == [f"{row.tag} (n = {row.n})" for row in wanted.itertuples()]
     assert "Not scored yet: demo/transformer. Score the pronouns of its test set:" in texts(at)
-    (command,) = [code for code in codes(at) if code.startswith("workbench contrast --controlled test --run ")]
+    (command,) = [code for code in codes(at) if code.startswith("workbench contrastive-eval --controlled test --run ")]
     assert command.endswith("demo/transformer")
 
 

@@ -91,14 +91,14 @@ def test_a_table_of_other_weights_or_lists_is_scored_again(scored):
     path.write_text("\n".join([json.dumps(record), *lines[1:]]) + "\n", encoding="utf-8")
     again = open_run(scored.folder)
     assert not rescoring.is_measured(again, "test")
-    with pytest.raises(RunError, match="other lists of 'test', or other weights; again: workbench rescore"):
+    with pytest.raises(RunError, match="other lists of 'test', or other weights; again: workbench rerank"):
         rescoring.read(again, "test")
     rescoring.measure(again, "test")
     assert np.diff(rescoring.read(again, "test").starts)[0] == 2
 
 
 def test_the_command_scores_and_prints(run):
-    done = CliRunner().invoke(app, ["rescore", str(run.folder), "--dev", "dev", "--weights", "past=0"])
+    done = CliRunner().invoke(app, ["rerank", str(run.folder), "--dev", "dev", "--weights", "past=0"])
     assert done.exit_code == 0, done.output
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert [row[1] for row in rows] == ["choice", SEARCH, ONES, "chosen weights", "tuned on dev"]
@@ -110,7 +110,7 @@ def test_what_cannot_be_rescored_is_said(scored, demo_runs):
     with pytest.raises(RunError, match="no n-best lists of 'test'; translate it with some: workbench translate"):
         rescoring.measure(plain, "test")
     assert not rescoring.has_lists(plain, "test")
-    with pytest.raises(RunError, match="no n-best lists of 'test' were scored yet; score them: workbench rescore"):
+    with pytest.raises(RunError, match="no n-best lists of 'test' were scored yet; score them: workbench rerank"):
         rescoring.read(plain, "test")
     for options, message in (
         ({"weights": "pasts=1"}, "none of the runs has a part 'pasts'"),

@@ -16,7 +16,7 @@ def test_without_lists_and_without_scores_the_page_says_what_makes_them(with_dem
     assert any("not scored yet" in text for text in texts(at))
     assert any("No n-best lists are stored" in text for text in texts(at))
     said = "\n".join(codes(at))
-    assert "workbench rescore" in said
+    assert "workbench rerank" in said
     assert "--beam 12 --n-best 12" in said
     assert not charts(at)
 

@@ -1,0 +1,52 @@
+"""workbench controlled: accuracy on the controlled corpus, by its known truth."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from workbench.cli.groups import App
+from workbench.cli.shared import RunPaths, TestName, app, print_table, refuse
+
+controlled_app = App(help="Evaluate translations of the controlled corpus by its known truth.")
+app.add_typer(controlled_app, name="controlled")
+
+
+@controlled_app.command("pronouns")
+def controlled_pronouns(
+    runs: RunPaths,
+    test: TestName = "test",
+    by: Annotated[str | None, typer.Option(help="Split by distance, for one")] = None,
+) -> None:
+    """Of the controlled corpus: how many pronouns are right, and how often a first word gets what it forces."""
+    from workbench.store.runs import open_runs
+    from workbench.views.adequacy.controlled_choices import choices_table
+
+    print_table(choices_table(open_runs(runs), test, by))
+
+
+@controlled_app.command("coverage")
+def controlled_coverage(
+    runs: RunPaths,
+    test: TestName = "test",
+    scheme: Annotated[str, typer.Option(help="Of the buckets of source length")] = "short",
+    baseline: Annotated[str | None, typer.Option(help="The run that differences are to; the first unless told")] = None,
+    over_seeds: Annotated[
+        bool, typer.Option(help="Runs of a system are its seeds: means and tests over them, of all lengths")
+    ] = False,
+) -> None:
+    """Of the controlled corpus: source words that translations leave out and words they repeat, by source length."""
+    from workbench.store.runs import open_runs
+    from workbench.views.adequacy.word_coverage import exact_table, over_seeds_table
+
+    opened = open_runs(runs)
+    if over_seeds:
+        if baseline is not None or scheme != "short":
+            refuse("--over-seeds takes all lengths as one and the first run's system as the baseline: give it alone")
+        print_table(over_seeds_table(opened, test))
+        return
+    names = [run.name for run in opened]
+    if baseline not in (None, *names):
+        refuse(f"--baseline {baseline}: it is none of the runs; choose one of {', '.join(names)}")
+    print_table(exact_table(opened, test, baseline or names[0], scheme))

@@ -1,0 +1,139 @@
+"""workbench figure: draw figures, list them, and draw exported files again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workbench.cli.groups import App, Group
+from workbench.cli.shared import Files, RunsRoot, Settings, TestName, app, need_folder, pairs, refuse
+from workbench.cli.terminal import say
+
+if TYPE_CHECKING:
+    from workbench.plotting.grammar import Figure
+    from workbench.store.runs import Run
+
+MOST_INCHES = 100  # of a figure's width
+
+
+class FigureGroup(Group):
+    default = "draw"
+
+
+Width = Annotated[str | None, typer.Option(help="Width on paper: column, page, or a number of inches")]
+
+figure_app = App(FigureGroup, help="Draw a figure of runs (`workbench figure NAME`), or an exported file again.")
+app.add_typer(figure_app, name="figure")
+
+
+@figure_app.command("draw")
+def figure_draw(
+    name: Annotated[str, typer.Argument(help="The figure to draw; `workbench figure list` names all")],
+    run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
+    among: Annotated[
+        list[Path] | None,
+        typer.Option(help="All runs of the choice that these are of: a run looks as in the other figures of it"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="figure.pdf, .svg, .png, .csv or .json; a folder gets all of them and a .tex"),
+    ] = None,
+    test: TestName = "test",
+    sentence: Annotated[int, typer.Option(help="Counting from 0", min=0)] = 0,
+    baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
+    settings: Settings = None,
+    width: Width = None,
+) -> None:
+    """Draw what a page shows, into a file; the word `draw` may be left out."""
+    from workbench.figures.drawing import draw
+    from workbench.figures.request import Request
+
+    opened, chosen = _opened(run or [], among or [])
+    out = out or Path("figure.pdf")
+    _check_target(out)
+    size = paper_width(width)
+    base = _run_named(baseline, [one.name for one in opened]) if baseline else None
+    _write_figure(draw(name, Request(opened, test, sentence, base, pairs(settings), chosen)), out, size)
+
+
+@figure_app.command("list")
+def figure_list() -> None:
+    """List the figures by name."""
+    from workbench.figures.registry import load
+
+    say("\n".join(load()))
+
+
+@figure_app.command("redraw")
+def figure_redraw(
+    file: Annotated[Path, typer.Argument(help="An exported PDF, SVG, PNG or JSON, which says what it was made from")],
+    out: Annotated[
+        Path | None, typer.Option(help="File or folder to write; by default FILE-again beside the file")
+    ] = None,
+    settings: Files = None,
+    width: Width = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; end with status 1 if the figure's table has changed")
+    ] = False,
+    root: RunsRoot = Path("runs"),
+) -> None:
+    """Draw an exported figure again from what it says of itself, and say whether its table is still the same."""
+    from workbench.export.redraw import draw_again
+
+    if out is not None:
+        _check_target(out)
+    size = paper_width(width)
+    again = draw_again(file, root, pairs(settings))
+    if not check:
+        paper = again.made.paper
+        out = out or file.with_name(f"{file.stem}-again{file.suffix}")
+        _write_figure(again.drawn.figure, out, paper.width if size is None else size, paper.grey)
+    say(f"{file}: {again.said}")
+    if check and not again.same:
+        raise typer.Exit(1)
+
+
+def _opened(runs: list[Path], among: list[Path]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+    """The runs that are drawn and those that they are chosen among, opened together: names tell all of them apart."""
+    from workbench.store.runs import open_runs
+
+    further = [path for path in among if path not in runs]
+    opened = open_runs([*runs, *further])
+    places = {path: number for number, path in enumerate([*runs, *further])}
+    return tuple(opened[: len(runs)]), tuple(opened[places[path]] for path in dict.fromkeys(among))
+
+
+def paper_width(text: str | None) -> str | float | None:
+    """A width of paper as the command line says it."""
+    from workbench.plotting.theme import PAPER_WIDTHS
+
+    size = float(text) if text and text.replace(".", "", 1).isdecimal() else text
+    if size is not None and size not in PAPER_WIDTHS and not (isinstance(size, float) and 0 < size <= MOST_INCHES):
+        refuse(f"--width {text}: write {', '.join(PAPER_WIDTHS)}, or inches up to {MOST_INCHES}")
+    return size
+
+
+def _check_target(out: Path) -> None:
+    from workbench.export.files import DRAWN, WRITTEN, check_folder
+
+    if out.suffix and out.suffix.lower() not in (*DRAWN, *WRITTEN):
+        refuse(f"--out {out}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}, or into a folder; choose one")
+    if out.suffix:
+        need_folder(out, "--out")
+    else:
+        check_folder(out)
+
+
+def _run_named(wanted: str, names: list[str]) -> str:
+    """The name among those of the runs that is meant: a page knows a run by more of its path than a command does."""
+    found = [name for name in names if name == wanted or wanted.endswith(f"/{name}")]
+    return found[0] if found else refuse(f"--baseline {wanted}: it is not among the runs: {', '.join(names)}")
+
+
+def _write_figure(drawn: Figure, out: Path, size: str | float | None, grey: bool = False) -> None:
+    from workbench.export.files import bundle, save
+
+    written = [save(drawn, out, size, grey)] if out.suffix else bundle(drawn, out, size, grey)
+    say("\n".join(map(str, written)))
