@@ -1,4 +1,4 @@
-"""What the tests of a file need: `make check` leaves out files that take a trained run, a process, the app or a browser.
+"""What the tests of a file need: `make check` leaves out trained runs, processes, pages of the app and the browser.
 
 A file's kinds are read from its text, before it is imported: to import all of them takes long.
 Two marks are written at single tests: `exhaustive` (many cases of a law, of which others are a sample) and `timing`.

@@ -116,7 +116,7 @@ def figure(
     among: Sequence[Run] = (),
     **options: Any,
 ) -> Shown:
-    """Any figure that `workbench figure list` names, with the options that its `--set` takes. Raises RunError.
+    """Any figure that `workbench figure list` names, with the options that its `--option` takes. Raises RunError.
 
     among: all runs of the choice that these are of, where it has others; a run looks the same in all figures of it.
     """
@@ -149,7 +149,7 @@ def analyse(
     baseline: str | None = None,
     **options: Any,
 ) -> pd.DataFrame:
-    """Any analysis that `workbench analyze list` names, with the options that its `--set` takes. Raises RunError."""
+    """Any analysis that `workbench analyze list` names, with the options that its `--option` takes. Raises RunError."""
     return table_registry.analyse(name, Request(tuple(runs), test, sentence, baseline, options))
 
 

@@ -10,9 +10,9 @@ from core_models.traces import TraceArray, write_traces
 COMMANDS = {
     "one run to compare": (("compare", "runs/one"), "runs/one alone cannot be compared; name the baseline and"),
     "a file for a run": (("evaluate", "in.txt"), "in.txt: no run here: config.yaml is missing"),
-    "no samples": (("evaluate", "runs/one", "--samples", 0), "Invalid value for '--samples'"),
+    "no samples": (("evaluate", "runs/one", "--n-resamples", 0), "Invalid value for '--n-resamples'"),
     "a trace of no name": (
-        ("trace", "runs/one", "--names", "gaet"),
+        ("trace", "runs/one", "--arrays", "gaet"),
         "one has no trace of the name gaet; '*' stands for all",
     ),
     "sentences backwards": (("trace", "runs/one", "--sentences", "1-0"), "--sentences '1-0': write numbers from 0"),
@@ -31,7 +31,7 @@ COMMANDS = {
         ("figure", "scores", "--run", "runs/one", "--width", "wide"),
         "--width wide: write column",
     ),
-    "a key of no name": (("figure", "scores", "--run", "runs/one", "--set", "=1"), "--set '=1': write key=value"),
+    "a key of no name": (("figure", "scores", "--run", "runs/one", "--option", "=1"), "--option '=1': write key=value"),
     "no sentences": (
         ("data", "controlled", "--out", "x", "--sentences", 0),
         "Invalid value for '--sentences'",

@@ -15,7 +15,7 @@ from workbench.store.translations import Translations
 IMPORT = ("runs", "import-translations")
 OUTSIDE = (*IMPORT, "--test", "news", "--source", "in.txt", "--reference", "in.txt", "mine=in.txt")
 CONTROLLED = ("data", "controlled", "--sentences", 9, "--dev", 3, "--test", 3)
-FIGURE = ("figure", "scores", "--set", "metrics=bleu", "--run", "runs/one", "--out", "figures")
+FIGURE = ("figure", "scores", "--option", "metrics=bleu", "--run", "runs/one", "--out", "figures")
 
 # The files that are there, the command, the first that it names.
 TRAIN = ("train", "transformer", "--data", "DATA", "--out", "mine")

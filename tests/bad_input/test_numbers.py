@@ -73,11 +73,11 @@ def test_a_number_is_within_what_its_option_allows_or_refused_in_its_name(name):
 
 
 REFUSED = {
-    "a temperature of nothing": (("--samples", 1, "--temperature", "1e-320"), "at a temperature from 0.0001"),
-    "a temperature that is none": (("--samples", 1, "--temperature", "nan"), "'--temperature'"),
-    "a seed beyond all": (("--samples", 3, "--seed", 1 << 70), "'--seed'"),
-    "samples beyond all": (("--samples", 1 << 40), "'--samples'"),
-    "less than no samples": (("--samples", -1), "--samples -1: draw at least one"),
+    "a temperature of nothing": (("--num-samples", 1, "--temperature", "1e-320"), "at a temperature from 0.0001"),
+    "a temperature that is none": (("--num-samples", 1, "--temperature", "nan"), "'--temperature'"),
+    "a seed beyond all": (("--num-samples", 3, "--seed", 1 << 70), "'--seed'"),
+    "samples beyond all": (("--num-samples", 1 << 40), "'--num-samples'"),
+    "less than no samples": (("--num-samples", -1), "--num-samples -1: draw at least one"),
     "a penalty beyond all": (
         ("--search", "length_penalty=1e300"),
         "length_penalty: input should be less than or equal to",
@@ -107,14 +107,14 @@ def test_the_largest_penalty_still_translates(run, done, options):
 
 @pytest.mark.parametrize("temperature", ["1e-4", "1e4"])
 def test_the_coldest_and_the_hottest_draws_are_drawn(run, done, temperature):
-    found = done("translate", run, "--input", "in.txt", "--samples", 2, "--temperature", temperature)
+    found = done("translate", run, "--input", "in.txt", "--num-samples", 2, "--temperature", temperature)
     assert len(found.splitlines()) == 4
 
 
 @pytest.mark.parametrize("pieces", [-1, 0, 1 << 30, 1 << 40])
 def test_a_vocabulary_beyond_all_is_refused(texts, refused, pieces):
     said = refused(
-        "data", "prepare", "--train", "x.en,x.de", "--dev", "dev.en,dev.de", "--out", "new", "--pieces", pieces
+        "data", "prepare", "--train", "x.en,x.de", "--dev", "dev.en,dev.de", "--out", "new", "--vocab-size", pieces
     )
     assert "pieces" in said
 

@@ -6,27 +6,33 @@ import pytest
 
 SETTINGS = {
     "an unknown key": (
-        ("--set", "learning_rte=1"),
+        ("--config", "learning_rte=1"),
         "training: unknown key 'learning_rte'; did you mean 'learning_rate'?",
     ),
-    "an unknown key within": (("--set", "early_stopping.pacience=1"), "did you mean 'patience'?"),
+    "an unknown key within": (("--config", "early_stopping.pacience=1"), "did you mean 'patience'?"),
     "below its range": (
-        ("--set", "learning_rate=-1"),
+        ("--config", "learning_rate=-1"),
         "training: learning_rate: input should be greater than 0 (given: -1)",
     ),
-    "no number": (("--set", "clip=.nan"), "training: clip: input should be a finite number (given: nan)"),
+    "no number": (("--config", "clip=.nan"), "training: clip: input should be a finite number (given: nan)"),
     "without end": (
-        ("--set", "learning_rate=.inf"),
+        ("--config", "learning_rate=.inf"),
         "training: learning_rate: input should be a finite number (given: inf)",
     ),
-    "above its range": (("--set", "betas=[0.9, 1.5]"), "training: betas: input should be less than 1 (given: 1.5)"),
-    "a seed beyond all": (("--set", f"seed={1 << 70}"), "training: seed: input should be less than"),
-    "no steps": (("--set", "max_steps=0"), "training: max_steps: input should be greater than 0 (given: 0)"),
-    "words for a number": (("--set", "batch_tokens=many"), "training: batch_tokens: input should be a valid integer"),
+    "above its range": (("--config", "betas=[0.9, 1.5]"), "training: betas: input should be less than 1 (given: 1.5)"),
+    "a seed beyond all": (("--config", f"seed={1 << 70}"), "training: seed: input should be less than"),
+    "no steps": (("--config", "max_steps=0"), "training: max_steps: input should be greater than 0 (given: 0)"),
+    "words for a number": (
+        ("--config", "batch_tokens=many"),
+        "training: batch_tokens: input should be a valid integer",
+    ),
     "a search out of range": (("--search", "beam=0"), "search: beam: input should be greater than 0 (given: 0)"),
-    "a date that is none": (("--set", "seed=2020-13-45"), "--set 'seed=2020-13-45': the value is not readable as YAML"),
+    "a date that is none": (
+        ("--config", "seed=2020-13-45"),
+        "--config 'seed=2020-13-45': the value is not readable as YAML",
+    ),
     "a value for a section": (
-        ("--set", "early_stopping=3", "--set", "early_stopping.patience=3"),
+        ("--config", "early_stopping=3", "--config", "early_stopping.patience=3"),
         "early_stopping was given a value of its own",
     ),
     "a device that is not there": (

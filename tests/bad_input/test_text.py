@@ -11,7 +11,7 @@ import pytest
 from core_models.text.prepared import Prepared
 from tests.bad_input.conftest import SOURCES, TARGETS
 
-PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "dev.en,dev.de", "--pieces", 38, "--out", "prepared")
+PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "dev.en,dev.de", "--vocab-size", 38, "--out", "prepared")
 
 
 def _joined(lines: list[str], end: str = "\n") -> bytes:
@@ -107,11 +107,11 @@ TEXTS = {
     ),
     "more pieces than there are": (
         {},
-        ("--pieces", 90_000),
+        ("--vocab-size", 90_000),
         "train: 90000 pieces were asked for, but the text holds only",
     ),
-    "no pieces": ({}, ("--pieces", 0), "train: 0 pieces were asked for: 4 are control pieces"),
-    "an unknown kind": ({}, ("--kind", "wordpiece"), "vocabulary kind 'wordpiece': choose one of unigram, bpe"),
+    "no pieces": ({}, ("--vocab-size", 0), "train: 0 pieces were asked for: 4 are control pieces"),
+    "an unknown kind": ({}, ("--model-type", "wordpiece"), "vocabulary kind 'wordpiece': choose one of unigram, bpe"),
     "all lines over the maximum": ({}, ("--max-length", 3), "train: none of its 36 pairs is left"),
     "a test set with a path for a name": (
         {},

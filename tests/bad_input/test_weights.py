@@ -86,8 +86,10 @@ def test_weights_are_read_from_any_precision_that_they_are_stored_in(run, tmp_pa
 
 
 def test_a_learning_rate_that_only_destroys_is_refused(run, prepared, refused):
-    begin = ("train", "transformer:preset=tiny", "--data", prepared.folder, "--out", "new", "-s", "max_epochs=1")
-    assert "learning_rate: input should be less than or equal to 10" in refused(*begin, "-s", "learning_rate=1.0e+30")
+    begin = ("train", "transformer:preset=tiny", "--data", prepared.folder, "--out", "new", "--config", "max_epochs=1")
+    assert "learning_rate: input should be less than or equal to 10" in refused(
+        *begin, "--config", "learning_rate=1.0e+30"
+    )
 
 
 @pytest.mark.parametrize("score", ["loss", "bleu"])

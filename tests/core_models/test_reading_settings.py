@@ -47,5 +47,5 @@ def test_commas_in_brackets_cut_nothing_and_values_are_yaml():
     assert parts == ["width=64", "losses=[bow,bca]", "norm=post"]
     values = [read_value(part.partition("=")[2], part) for part in parts]
     assert values == [64, ["bow", "bca"], "post"]
-    with pytest.raises(ConfigError, match=r"--set a: the value is not readable as YAML \(.*\); quote it"):
-        read_value("[1", "--set a")
+    with pytest.raises(ConfigError, match=r"--config a: the value is not readable as YAML \(.*\); quote it"):
+        read_value("[1", "--config a")

@@ -40,13 +40,22 @@ pytestmark = [
     pytest.mark.timeout(3600 if ALL else 300),
 ]
 
-PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "x.en,x.de", "--out", "text", "--pieces", 38)
+PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "x.en,x.de", "--out", "text", "--vocab-size", 38)
 CONTROLLED = ("data", "controlled", "--out", "corpus", "--sentences", 12, "--dev", 4, "--test", 4)
 OUTSIDE = ("runs", "import-translations", "--test", "news", "--source", "x.en", "--reference", "x.de", "--out", "out")
-SCORES = ("figure", "scores", "--run", "runs/one", "--set")
+SCORES = ("figure", "scores", "--run", "runs/one", "--option")
 BUNDLE = ("--basket", "basket.json", "--runs", "runs", "--venue")
-TRAIN = ("train", "transformer:preset=tiny", "--data", "data", "--out", "runs/new", "--set", "max_steps=2")
-KEEP = ("--set", "keep_last=2", "--set", "validate_every=1", "--set", "precision=float32", "--set", "batch_tokens=256")
+TRAIN = ("train", "transformer:preset=tiny", "--data", "data", "--out", "runs/new", "--config", "max_steps=2")
+KEEP = (
+    "--config",
+    "keep_last=2",
+    "--config",
+    "validate_every=1",
+    "--config",
+    "precision=float32",
+    "--config",
+    "batch_tokens=256",
+)
 PAUSED = (*TRAIN, *KEEP, "--minutes", 0.00001)
 TRACE = ("trace", "runs/one", "--test", "test")
 TRANSLATE_FILE = ("translate", "runs/one", "--output", "t.txt", "--input")
@@ -160,7 +169,7 @@ CASES = {
     "average": Case(
         ("runs", "average", "runs/new", "--last", 2, "--use"), paths("runs/new/weights.safetensors"), (TRAIN + KEEP,)
     ),
-    "translate": Case(("translate", "runs/one", "--test", "test", "--beam", 1, "--trees"), translated, (TRACE,)),
+    "translate": Case(("translate", "runs/one", "--test", "test", "--beam", 1, "--save-beams"), translated, (TRACE,)),
     "translate a file": Case((*TRANSLATE_FILE, "x.en"), paths("t.txt"), ((*TRANSLATE_FILE, "items.tsv"),)),
     "evaluate": Case(
         ("evaluate", "runs/one", "--test", "dev", "--metrics", "bleu"), paths("runs/one/translations/dev")
@@ -191,9 +200,9 @@ CASES = {
     ),
     "adequacy": Case(("adequacy", "runs/one", "--test", "test"), paths("runs/one/adequacy/test.json")),
     "beam-sweep": Case(
-        ("beam-sweep", "runs/one", "--sizes", "1,2", "--most-short", 1),
+        ("beam-sweep", "runs/one", "--sizes", "1,2", "--exact-max-sentences", 1),
         paths("runs/one/beam_sizes/test.json"),
-        (("beam-sweep", "runs/one", "--sizes", "1", "--most-short", 1),),
+        (("beam-sweep", "runs/one", "--sizes", "1", "--exact-max-sentences", 1),),
     ),
     "contrast": Case(("contrastive-eval", "items.tsv", "--run", "runs/one"), paths("runs/one/contrast/items.json")),
     "rating new": Case(

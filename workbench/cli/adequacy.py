@@ -7,16 +7,17 @@ from typing import Annotated
 
 import typer
 
+from workbench.cli.numbers import Resamples
 from workbench.cli.shared import RunPaths, TestName, app, data_app, print_table, refuse
 from workbench.cli.terminal import say
 
 
 @data_app.command("train-aligner")
 def data_train_aligner(
-    source: Annotated[Path, typer.Option(help="Source sentences, a line each")],
-    target: Annotated[Path, typer.Option(help="Their translations")],
-    out: Annotated[Path, typer.Option(help="The file to write, .npz")],
-    iterations: Annotated[int, typer.Option(min=1)] = 5,
+    source: Annotated[Path, typer.Option(help="File of source sentences, one per line")],
+    target: Annotated[Path, typer.Option(help="File of their translations, one per line")],
+    out: Annotated[Path, typer.Option(help="File to write, .npz")],
+    iterations: Annotated[int, typer.Option(help="EM iterations", min=1)] = 5,
 ) -> None:
     """Train a word aligner on parallel text and freeze it, for the measures of adequacy."""
     from core_models.text.parallel import read_parallel
@@ -35,18 +36,18 @@ def adequacy(
     runs: RunPaths,
     test: TestName = "test",
     aligner: Annotated[
-        Path | None, typer.Option(help="A frozen aligner; by default one is trained on the runs' training text")
+        Path | None, typer.Option(help="File of a frozen aligner; by default one is trained on the runs' training text")
     ] = None,
-    samples: Annotated[int, typer.Option(help="Of the bootstrap", min=1, max=1_000_000)] = 1000,
+    n_resamples: Resamples = 1000,
     towards: Annotated[
-        str, typer.Option(help="Of several references: the first, or union, what any of them covers")
+        str, typer.Option(help="Reference set of several references: first, or union for any of them")
     ] = "first",
 ) -> None:
-    """How much of the source translations cover (CDR), leave out and say twice, by one frozen aligner for all runs."""
+    """Measure coverage (CDR), under- and over-translation of the source, by one frozen aligner for all runs."""
     from workbench.evaluation.adequacy import adequacy_table, aligner_of
     from workbench.store.runs import open_runs
 
     opened = open_runs(runs)
     found, origin = aligner_of(opened, test, aligner)
     say(f"aligner {found.digest}, {origin}", err=True)
-    print_table(adequacy_table(opened, test, found, samples, towards))
+    print_table(adequacy_table(opened, test, found, n_resamples, towards))

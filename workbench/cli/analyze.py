@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.shared import Settings, TestName, app, need_folder, pairs
+from workbench.cli.shared import FigureOptions, TestName, app, need_folder, pairs
 from workbench.cli.terminal import say
 
 
 @app.command()
 def analyze(
-    name: Annotated[str, typer.Argument(help="What to compute; `workbench analyze list` names all")],
-    run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
-    out: Annotated[Path | None, typer.Option(help="A .csv file; without it the table is printed")] = None,
+    name: Annotated[str, typer.Argument(help="Name of the analysis; `workbench analyze list` names all")],
+    run: Annotated[list[Path] | None, typer.Option(help="Run folder, the baseline first; may be repeated")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write, .csv; by default the table is printed")] = None,
     test: TestName = "test",
-    sentence: Annotated[int, typer.Option(help="Counting from 0", min=0)] = 0,
-    settings: Settings = None,
+    sentence: Annotated[int, typer.Option(help="Number of the sentence, from 0", min=0)] = 0,
+    option: FigureOptions = None,
 ) -> None:
     """Compute an analysis of runs and write its table as CSV."""
     from core_models.files.atomic_files import write_whole
@@ -32,7 +32,7 @@ def analyze(
             say(f"{known:24} {' '.join((function.__doc__ or '').split())}".rstrip())
         return
     need_folder(out, "--out")
-    request = Request(tuple(open_runs(run or [])), test, sentence, options=pairs(settings))
+    request = Request(tuple(open_runs(run or [])), test, sentence, options=pairs(option, "--option"))
     table = csv_text(table_registry.analyse(name, request))
     if out is None:
         say(table, nl=False)

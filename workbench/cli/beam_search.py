@@ -15,12 +15,16 @@ from workbench.evaluation.distributed import rank
 def beam_sweep(
     runs: RunPaths,
     test: TestName = "test",
-    sizes: Annotated[str, typer.Option(help="With commas between")] = "1,2,4,8,16,32,64",
-    short_words: Annotated[int, typer.Option(help="Longest source that is searched exactly too", min=1)] = 8,
-    most_short: Annotated[int, typer.Option(help="So many of them, the first ones", min=0)] = 50,
-    most_nodes: Annotated[int, typer.Option(help="What one exact search may expand", min=1)] = 5000,
+    sizes: Annotated[str, typer.Option(help="Beam sizes, comma-separated")] = "1,2,4,8,16,32,64",
+    exact_max_words: Annotated[
+        int, typer.Option(help="Maximum source length for exact search as well, in words", min=1)
+    ] = 8,
+    exact_max_sentences: Annotated[
+        int, typer.Option(help="Maximum number of sentences for exact search, from the first", min=0)
+    ] = 50,
+    max_nodes: Annotated[int, typer.Option(help="Maximum number of nodes that one exact search expands", min=1)] = 5000,
     length_penalty: Annotated[
-        float | None, typer.Option(help="Of the whole test set; the run's own by default")
+        float | None, typer.Option(help="Length penalty of the beam searches; the run's own by default")
     ] = None,
     device: Device = "cpu",
 ) -> None:
@@ -41,8 +45,8 @@ def beam_sweep(
         wanted, _ = test_set(run, test)
         with bar(f"beams of {run.name}") as show:
             path = measure(
-                run, wanted, [int(part) for part in parts], short_words, most_short, most_nodes, length_penalty, device,
-                step=lambda done, total: show(done, total, ""),
+                run, wanted, [int(part) for part in parts], exact_max_words, exact_max_sentences, max_nodes,
+                length_penalty, device, step=lambda done, total: show(done, total, ""),
             )  # fmt: skip
         say(str(path), err=True)
     print_table(sizes_table(Request(tuple(opened), test)).drop(columns="signature"))

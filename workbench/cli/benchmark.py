@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Planned = Sequence[tuple[Key, Engine]]
 
-Threads = Annotated[int, typer.Option(help="Threads of PyTorch; 0 leaves its own choice", min=0, max=1024)]
+Threads = Annotated[int, typer.Option(help="Number of PyTorch threads; 0 for its own choice", min=0, max=1024)]
 _BY_LENGTH = (
     *("length", "engine", "train_tokens_per_second", "train_ratio", "train_ceiling"),
     *("decode_sentences_per_second", "decode_ratio", "decode_ceiling"),
@@ -41,27 +41,30 @@ def benchmark_speed(
         list[str] | None, typer.Argument(help="Systems of the catalogue, or NAME+NAME, the baseline first")
     ] = None,
     precision: Annotated[
-        list[str] | None, typer.Option(help="float32, bfloat16, int8 (decoding); may be repeated")
+        list[str] | None,
+        typer.Option(help="Precision: float32, bfloat16 or int8 (decoding); may be repeated  [default: float32]"),
     ] = None,
     device: Device = "cpu",
     threads: Threads = 0,
-    steps: Annotated[int, typer.Option(help="Training steps that are timed", min=1)] = 12,
-    rounds: Annotated[int, typer.Option(help="How often everything is measured; the table has medians", min=1)] = 1,
+    steps: Annotated[int, typer.Option(help="Number of timed training steps", min=1)] = 12,
+    rounds: Annotated[int, typer.Option(help="Number of rounds; the table has their medians", min=1)] = 1,
     preset: Annotated[
-        str, typer.Option(help="Of systems that name none, and of the other engines: small or base")
+        str, typer.Option(help="Size of systems that name no preset, and of the other engines: small or base")
     ] = "small",
     peers: Annotated[
-        str | None, typer.Option(help="A Python that has transformers and ctranslate2: measure these engines too")
+        str | None,
+        typer.Option(help="Path of a Python that has transformers and ctranslate2, to measure these engines too"),
     ] = None,
     lengths: Annotated[
-        str | None, typer.Option(help="Of all sentences, in words, such as 10,20,50,100: a table for each length")
+        str | None, typer.Option(help="Sentence lengths in words, comma-separated, e.g. 10,20,50,100: a table for each")
     ] = None,
     csv: Annotated[
         Path | None,
-        typer.Option(help="Write the table here after each measurement; the same command again goes on from there"),
+        typer.Option(help="File for the table, written after each measurement; the same command goes on from it"),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON record for each, measured once and in this process, without ratios")
+        bool,
+        typer.Option("--json", help="Print a JSON record for each, measured once and in this process, without ratios"),
     ] = False,
 ) -> None:
     """Measure systems on one shape: parameters, multiply-adds, speed, memory; ratios beside their ceilings.
@@ -201,8 +204,8 @@ def _in_preset(name: str, preset: str) -> str:
 
 @benchmark_app.command("profile")
 def benchmark_profile(
-    system: Annotated[str, typer.Argument(help="A system of the catalogue")] = "transformer",
-    precision: Annotated[str, typer.Option(help="float32 or bfloat16")] = "float32",
+    system: Annotated[str, typer.Argument(help="System of the catalogue")] = "transformer",
+    precision: Annotated[str, typer.Option(help="Precision: float32 or bfloat16")] = "float32",
     device: Device = "cpu",
     threads: Threads = 0,
 ) -> None:
@@ -226,11 +229,13 @@ def benchmark_profile(
 @benchmark_app.command("end-to-end")
 def benchmark_end_to_end(
     run: RunPath,
-    test: Annotated[str, typer.Option(help="A test set of the run's text")],
+    test: Annotated[str, typer.Option(help="Name of a test set of the run's prepared data")],
     threads: Threads = 1,
-    quantization: Annotated[list[str] | None, typer.Option(help="Of CTranslate2; may be repeated")] = None,
-    rounds: Annotated[int, typer.Option(help="How often everything is measured", min=1)] = 3,
-    csv: Annotated[Path | None, typer.Option(help="Write the table here too")] = None,
+    quantization: Annotated[
+        list[str] | None, typer.Option(help="Quantization of CTranslate2; may be repeated  [default: float32, int8]")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Number of rounds; the table has their medians", min=1)] = 3,
+    csv: Annotated[Path | None, typer.Option(help="File to write the table to as well")] = None,
 ) -> None:
     """Translate a test set with a trained Transformer and with the same weights in CTranslate2: time and BLEU."""
     import pandas as pd

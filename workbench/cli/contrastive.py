@@ -15,22 +15,23 @@ from workbench.evaluation.distributed import rank
 @app.command()
 def contrastive_eval(
     file: Annotated[
-        Path | None, typer.Argument(help="Items: TSV or JSON lines (source, right, wrong, tags), or ContraPro's JSON")
+        Path | None,
+        typer.Argument(help="File of items: TSV or JSON lines (source, right, wrong, tags), or ContraPro's JSON"),
     ] = None,
-    run: Annotated[list[Path] | None, typer.Option(help="Run folders")] = None,
+    run: Annotated[list[Path] | None, typer.Option(help="Run folder; may be repeated")] = None,
     tag: Annotated[
-        str | None, typer.Option(help="Split the accuracy by this tag, such as distance, or by several: distance,order")
+        str | None, typer.Option(help="Tags to split the accuracy by, comma-separated, e.g. distance,order")
     ] = None,
     controlled: Annotated[
-        str | None, typer.Option(help="Instead of a file: the pronouns of this controlled test set, such as test")
+        str | None, typer.Option(help="Controlled test set whose pronouns are the items, instead of a file, e.g. test")
     ] = None,
     contexts: Annotated[
         str | None,
-        typer.Option(help="A control, other sentences around the items: none, another (item's), words-backwards"),
+        typer.Option(help="Control context in place of the items' own: none, other-item, or reversed (word order)"),
     ] = None,
     device: Device = "cpu",
 ) -> None:
-    """Score right and wrong translations; RUN/contrast keeps the result, which the page Contrast shows."""
+    """Score right and wrong translations by forced decoding; the page Contrastive evaluation shows the result."""
     from analyses.contrastive import CONTEXTS, with_contexts
     from core_models.settings import nearest
     from workbench.store.runs import open_runs
@@ -51,14 +52,15 @@ def contrastive_eval(
         items, origin = controlled_items(opened[0], str(controlled)), f"the truth of {controlled}"
         name = f"controlled-{controlled}"
     if contexts is not None:
-        if contexts not in CONTEXTS:
-            refuse(f"--contexts {contexts}: {nearest(contexts, list(CONTEXTS))}")
+        if contexts not in contrastive.CONTROLS:
+            refuse(f"--contexts {contexts}: {nearest(contexts, list(contrastive.CONTROLS))}")
         if not any(item.context or item.context_after for item in items):
             refuse(f"--contexts {contexts}: no item has sentences around it")
-        if contexts == "another" and len(items) < 2:
-            refuse("--contexts another: one item has no other")
-        items, name = with_contexts(items, contexts), f"{name}+{contexts}"
-        origin += f"; around the items {CONTEXTS[contexts]}"
+        if contexts == "other-item" and len(items) < 2:
+            refuse("--contexts other-item: one item has no other")
+        stored = contrastive.CONTROLS[contexts]
+        items, name = with_contexts(items, stored), f"{name}+{stored}"
+        origin += f"; around the items {CONTEXTS[stored]}"
     known = dict.fromkeys(own for item in items for own in item.tags)
     if tag is not None and (unknown := [one for one in tag.split(",") if one not in known]):
         refuse(f"--tag {tag}: no item has the tag {unknown[0]!r}; there is {', '.join(known) or 'none'}")

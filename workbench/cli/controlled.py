@@ -17,9 +17,9 @@ app.add_typer(controlled_app, name="controlled")
 def controlled_pronouns(
     runs: RunPaths,
     test: TestName = "test",
-    by: Annotated[str | None, typer.Option(help="Split by distance, for one")] = None,
+    by: Annotated[str | None, typer.Option(help="Tag to split the table by, e.g. distance")] = None,
 ) -> None:
-    """Of the controlled corpus: how many pronouns are right, and how often a first word gets what it forces."""
+    """Measure pronoun accuracy, and how often a first word is followed by what it forces."""
     from workbench.store.runs import open_runs
     from workbench.views.adequacy.controlled_choices import choices_table
 
@@ -30,13 +30,13 @@ def controlled_pronouns(
 def controlled_coverage(
     runs: RunPaths,
     test: TestName = "test",
-    scheme: Annotated[str, typer.Option(help="Of the buckets of source length")] = "short",
-    baseline: Annotated[str | None, typer.Option(help="The run that differences are to; the first unless told")] = None,
+    scheme: Annotated[str, typer.Option(help="Bucket scheme of source lengths")] = "short",
+    baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
     over_seeds: Annotated[
-        bool, typer.Option(help="Runs of a system are its seeds: means and tests over them, of all lengths")
+        bool, typer.Option(help="Treat runs of a system as its seeds: means and tests over them, over all lengths")
     ] = False,
 ) -> None:
-    """Of the controlled corpus: source words that translations leave out and words they repeat, by source length."""
+    """Measure under- and over-translated words, by source length."""
     from workbench.store.runs import open_runs
     from workbench.views.adequacy.word_coverage import exact_table, over_seeds_table
 

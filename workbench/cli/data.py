@@ -18,12 +18,14 @@ from workbench.cli.terminal import say
 
 @data_app.command("controlled")
 def data_controlled(
-    out: Annotated[Path, typer.Option(help="Folder to write to")],
-    sentences: Annotated[int, typer.Option(help="Training sentences", min=1)] = 12000,
-    dev: Annotated[int, typer.Option(min=1)] = 500,
-    test: Annotated[int, typer.Option(min=1)] = 500,
+    out: Annotated[Path, typer.Option(help="Folder to write")],
+    sentences: Annotated[int, typer.Option(help="Number of training sentences", min=1)] = 12000,
+    dev: Annotated[int, typer.Option(help="Number of development sentences", min=1)] = 500,
+    test: Annotated[int, typer.Option(help="Number of test sentences", min=1)] = 500,
     seed: Seed = 1,
-    long: Annotated[int, typer.Option(help="Of a further test set, all of more than 25 words", min=0)] = 0,
+    long: Annotated[
+        int, typer.Option(help="Number of sentences in a further test set, each of more than 25 words", min=0)
+    ] = 0,
 ) -> None:
     """Write the controlled corpus: parallel documents whose truth is known, and the oracles that bound a system."""
     from core_models.text import controlled
@@ -33,7 +35,7 @@ def data_controlled(
     say(controlled.format_oracles(controlled.oracles(corpus)))
 
 
-TextFiles = Annotated[str, typer.Option(help="SOURCE,TARGET (plain or .gz), or one FILE.tsv")]
+_FILES = "SOURCE,TARGET (plain or .gz) or one FILE.tsv"
 
 
 def _read_text(files: str, name: str) -> Any:
@@ -50,18 +52,22 @@ def _read_text(files: str, name: str) -> Any:
 
 @data_app.command("prepare")
 def data_prepare(
-    train: TextFiles,
-    dev: TextFiles,
-    out: Annotated[Path, typer.Option(help="Folder to write to")],
-    test: Annotated[list[str] | None, typer.Option(help="NAME=SOURCE,TARGET or NAME=FILE.tsv; may be repeated")] = None,
-    pieces: Annotated[int, typer.Option(help="Pieces of the vocabulary (of each side's without --joint)")] = 8000,
-    kind: Annotated[str, typer.Option(help="unigram or bpe")] = "unigram",
-    joint: bool = True,
-    languages: Annotated[str, typer.Option(help="e.g. en-de")] = "",
-    max_length: Annotated[int, typer.Option(help="Longest sentence that is kept, in pieces", min=1)] = 256,
+    train: Annotated[str, typer.Option(help=f"Training text: {_FILES}")],
+    dev: Annotated[str, typer.Option(help=f"Development text: {_FILES}")],
+    out: Annotated[Path, typer.Option(help="Folder to write")],
+    test: Annotated[
+        list[str] | None, typer.Option(help="Test set as NAME=SOURCE,TARGET or NAME=FILE.tsv; may be repeated")
+    ] = None,
+    vocab_size: Annotated[int, typer.Option(help="Vocabulary size in subwords (of each side without --joint)")] = 8000,
+    model_type: Annotated[str, typer.Option(help="SentencePiece model: unigram or bpe")] = "unigram",
+    joint: Annotated[bool, typer.Option(help="Share one vocabulary between source and target")] = True,
+    languages: Annotated[str, typer.Option(help="Languages of source and target, e.g. en-de")] = "",
+    max_length: Annotated[
+        int, typer.Option(help="Maximum sentence length in subwords; longer pairs are left out", min=1)
+    ] = 256,
     seed: Seed = 1,
 ) -> None:
-    """Train a SentencePiece vocabulary and binarise parallel text; `.docids` beside a source file are taken along."""
+    """Train a SentencePiece vocabulary and binarize parallel text; `.docids` beside a source file are taken along."""
     from core_models.text.prepared import prepare
 
     tests = {}
@@ -76,8 +82,8 @@ def data_prepare(
         prepared = prepare(
             out,
             *texts,
-            pieces,
-            kind,
+            vocab_size,
+            model_type,
             joint,
             source_language,
             target_language,
@@ -98,15 +104,17 @@ def data_prepare(
 
 @data_app.command("import")
 def data_import(
-    name: Annotated[str, typer.Argument(help="sacrebleu:wmt14, or a Hugging Face data set by name or local path")],
-    pair: Annotated[str, typer.Option(help="e.g. en-de")],
+    name: Annotated[
+        str, typer.Argument(help="Test set as sacrebleu:NAME, or a Hugging Face data set by name or local path")
+    ],
+    pair: Annotated[str, typer.Option(help="Languages of source and target, e.g. en-de")],
     out: Annotated[Path, typer.Option(help="Prefix of the files to write")],
-    split: Annotated[str, typer.Option(help="Of a Hugging Face set")] = "train",
+    split: Annotated[str, typer.Option(help="Split of a Hugging Face data set")] = "train",
     configuration: Annotated[
-        str | None, typer.Option(help="Of a Hugging Face set: its own name for a variant, e.g. de-en of wmt14")
+        str | None, typer.Option(help="Configuration of a Hugging Face data set, e.g. de-en of wmt14")
     ] = None,
     documents: Annotated[
-        str | None, typer.Option(help="Of a Hugging Face set: the column that says which document a record is of")
+        str | None, typer.Option(help="Column of a Hugging Face data set that holds document ids")
     ] = None,
 ) -> None:
     """Write a test set of sacreBLEU or a translation set of Hugging Face `datasets` as plain parallel text."""

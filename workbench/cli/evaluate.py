@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.cli.numbers import Resamples
 from workbench.cli.shared import (
     Device,
+    Metrics,
     RunPaths,
     TestNames,
     app,
@@ -43,28 +45,32 @@ def known_preset(name: str) -> str:
 Preset = Annotated[
     str,
     typer.Option(
-        help="How scores are counted: case, tokeniser, a paper's way; `list` names all",
+        help="Metric settings (case, tokenizer, a paper's own); `list` names all",
         callback=known_preset,
         is_eager=True,  # so that `list` needs no runs
     ),
 ]
-Reference = Annotated[int, typer.Option(help="Score against this reference alone, from 1; 0: all together", min=0)]
+Reference = Annotated[
+    int, typer.Option(help="Number of the reference to score against, from 1; 0 for all together", min=0)
+]
 
 
 @app.command()
 def evaluate(
     runs: RunPaths,
     test: TestNames = None,
-    metrics: str = "bleu,chrf,ter",
-    samples: Annotated[int, typer.Option(help="Of the bootstrap", min=1, max=1_000_000)] = 1000,
-    processes: Annotated[int, typer.Option(help="That share the scoring of a large test set", min=1, max=1024)] = 1,
+    metrics: Metrics = "bleu,chrf,ter",
+    n_resamples: Resamples = 1000,
+    processes: Annotated[
+        int, typer.Option(help="Number of processes that share the scoring of a large test set", min=1, max=1024)
+    ] = 1,
     preset: Preset = "default",
     reference: Reference = 0,
     search: Search = None,
     device: Device = "cpu",
 ) -> None:
     """Score translations of test sets, translating first where that is still to do, or was done with other settings
-    than --search asks for. Intervals: 95 % bootstrap."""
+    than --search asks for. Intervals: 95% bootstrap."""
     from workbench.evaluation.scoring import Counting
     from workbench.store.runs import open_runs
     from workbench.views.scores.test_sets import score_table
@@ -76,7 +82,7 @@ def evaluate(
         if missing:
             translate_test_set(missing, name, False, device, **changes)
     if rank() == 0:
-        print_table(_of(tests, score_table(opened, tests, wanted, samples, processes, Counting(preset, reference))))
+        print_table(_of(tests, score_table(opened, tests, wanted, n_resamples, processes, Counting(preset, reference))))
 
 
 def _searched_so(run: Run, test: str, changes: dict[str, Any]) -> bool:
@@ -111,9 +117,10 @@ def compare(
     test: TestNames = None,
     baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
     method: Annotated[
-        str, typer.Option(help="bootstrap, randomization, sign or bootstrap-sacrebleu (its rule for p)")
+        str,
+        typer.Option(help="Significance test: bootstrap, randomization, sign or bootstrap-sacrebleu (its rule for p)"),
     ] = "bootstrap",
-    metrics: str = "bleu",
+    metrics: Metrics = "bleu",
     preset: Preset = "default",
     reference: Reference = 0,
     latex: Annotated[

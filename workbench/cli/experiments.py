@@ -11,6 +11,7 @@ import typer
 from workbench.cli.evaluate import known_metrics
 from workbench.cli.shared import (
     Device,
+    Metrics,
     RunsRoot,
     bar,
     experiment_app,
@@ -21,31 +22,43 @@ from workbench.cli.shared import (
 )
 from workbench.cli.terminal import say
 
-ExperimentFile = Annotated[Path, typer.Argument(help="e.g. data/experiments/controlled.yaml")]
-Only = Annotated[list[str] | None, typer.Option(help="A cell's folder name, e.g. transformer.seed-2; can be repeated")]
+ExperimentFile = Annotated[Path, typer.Argument(help="Experiment file, e.g. data/experiments/controlled.yaml")]
+Only = Annotated[
+    list[str] | None, typer.Option(help="Folder name of a cell to run, e.g. transformer.seed-2; may be repeated")
+]
 
 
 @experiment_app.command("run")
 def experiment_run(
     file: ExperimentFile,
-    data: Annotated[Path | None, typer.Option(help="Folder of the files that it names")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of the text files that the experiment names")] = None,
     root: RunsRoot = Path("runs"),
-    minutes: Annotated[float | None, typer.Option(help="For each training, in this call")] = None,
+    max_minutes: Annotated[float | None, typer.Option(help="Maximum minutes of each training, in this call")] = None,
     device: Device = "auto",
     only: Only = None,
     processes: Annotated[
-        int, typer.Option(min=1, max=1024, help="On each device; on a CPU they share its processors")
+        int,
+        typer.Option(min=1, max=1024, help="Number of processes on each device; on a CPU they share its processors"),
     ] = 1,
-    devices: Annotated[str | None, typer.Option(help="A process each, e.g. cuda:0,cuda:1 or cpu")] = None,
-    launcher: Annotated[str, typer.Option(help="here, or submitit: a job for each cell, on a cluster")] = "here",
-    cluster: Annotated[str | None, typer.Option(help="submitit: slurm or local; found out if not given")] = None,
-    partition: Annotated[str | None, typer.Option(help="submitit: Slurm partition")] = None,
-    time: Annotated[
-        int, typer.Option(help="submitit: minutes of a job; it is queued again until it is done", min=1)
+    devices: Annotated[
+        str | None, typer.Option(help="Devices with a process each, comma-separated, e.g. cuda:0,cuda:1")
+    ] = None,
+    launcher: Annotated[
+        str, typer.Option(help="Launcher: local (this machine), or submitit (a job for each cell, on a cluster)")
+    ] = "local",
+    cluster: Annotated[
+        str | None, typer.Option(help="Cluster of submitit: slurm or local; detected by default")
+    ] = None,
+    partition: Annotated[str | None, typer.Option(help="Slurm partition (submitit)")] = None,
+    slurm_time: Annotated[
+        int, typer.Option(help="Time limit of a job in minutes; it is queued again until done (submitit)", min=1)
     ] = 720,
-    gpus: Annotated[int, typer.Option(help="submitit: GPUs of a job", min=0)] = 0,
-    cpus: Annotated[int, typer.Option(help="submitit: processors of a job", min=1)] = 4,
-    job: Annotated[list[str] | None, typer.Option(help="submitit: key=value, e.g. slurm_account=mine")] = None,
+    gpus: Annotated[int, typer.Option(help="GPUs of a job (submitit)", min=0)] = 0,
+    cpus: Annotated[int, typer.Option(help="CPUs of a job (submitit)", min=1)] = 4,
+    job: Annotated[
+        list[str] | None,
+        typer.Option(help="Parameter of submitit as key=value, e.g. slurm_account=mine; may be repeated"),
+    ] = None,
 ) -> None:
     """Train, translate and trace every cell that is not done; can be stopped and started again at any time."""
     from workbench.experiments import launcher as launching
@@ -56,19 +69,19 @@ def experiment_run(
     if launcher == "submitit":
         if devices or processes > 1:
             refuse("--devices and --processes are for this machine; a job of submitit works on one cell")
-        asked = {"timeout_min": time, "gpus_per_node": gpus, "cpus_per_task": cpus, **pairs(job)}
+        asked = {"timeout_min": slurm_time, "gpus_per_node": gpus, "cpus_per_task": cpus, **pairs(job, "--job")}
         asked |= {"slurm_partition": partition} if partition else {}
-        launching.submit(file, root, data, say, asked, cluster, device, minutes, chosen)
+        launching.submit(file, root, data, say, asked, cluster, device, max_minutes, chosen)
         return
-    if launcher != "here":
-        refuse(f"--launcher {launcher!r}: choose here or submitit")
+    if launcher != "local":
+        refuse(f"--launcher {launcher!r}: choose local or submitit")
     experiment = read_experiment(file)
     with bar(experiment.name) as show:
         if devices or processes > 1:
             from core_models.devices import resolved
 
             places = [place for place in (devices or resolved(device)).split(",") for _ in range(processes)]
-            launching.run_in_processes(file, root, data, places, say, show, minutes, chosen)
+            launching.run_in_processes(file, root, data, places, say, show, max_minutes, chosen)
             return
 
         def report(name: str) -> Callable[[Any, int, dict[str, float]], None]:
@@ -76,7 +89,7 @@ def experiment_run(
                 progress.step, total, f"{name}, loss {values.get('main_loss', float('nan')):.3f}"
             )
 
-        run_experiment(experiment, root, data, say, report, device, minutes, chosen)
+        run_experiment(experiment, root, data, say, report, device, max_minutes, chosen)
 
 
 @experiment_app.command("status")
@@ -92,18 +105,23 @@ def experiment_status(file: ExperimentFile, root: RunsRoot = Path("runs")) -> No
 def experiment_table(
     file: ExperimentFile,
     root: RunsRoot = Path("runs"),
-    metrics: str = "bleu,chrf",
-    baseline: Annotated[str | None, typer.Option(help="A system of the grid; the first by default")] = None,
-    checkpoint: Annotated[list[int] | None, typer.Option(help="Also RUN@STEP, where it is translated")] = None,
-    samples: Annotated[int, typer.Option(min=40, help="Resamples", max=1_000_000)] = 1000,
-    csv: Annotated[Path | None, typer.Option(help="Folder for NAME.cells, .scores and .comparisons.csv")] = None,
+    metrics: Metrics = "bleu,chrf",
+    baseline: Annotated[str | None, typer.Option(help="Name of the baseline system; the first by default")] = None,
+    checkpoint: Annotated[
+        list[int] | None,
+        typer.Option(help="Step of a checkpoint to tabulate as well, where it is translated; may be repeated"),
+    ] = None,
+    n_resamples: Annotated[int, typer.Option(help="Number of bootstrap resamples", min=40, max=1_000_000)] = 1000,
+    csv: Annotated[
+        Path | None, typer.Option(help="Folder to write NAME.cells.csv, NAME.scores.csv and NAME.comparisons.csv to")
+    ] = None,
 ) -> None:
     """Means over seeds with their intervals, differences to the baseline, and which cells are missing."""
     from workbench.experiments import results
     from workbench.experiments.grid import read_experiment
 
     wanted, experiment = known_metrics(metrics), read_experiment(file)
-    scores, comparisons = results.seed_tables(experiment, root, wanted, checkpoint or [], baseline, samples)
+    scores, comparisons = results.seed_tables(experiment, root, wanted, checkpoint or [], baseline, n_resamples)
     if len(scores):
         print_table(results.readable(scores, comparisons, len(experiment.seeds)))
     for remark in results.remarks(experiment, root):
@@ -117,7 +135,7 @@ def experiment_table(
 
 @experiment_app.command("systems")
 def experiment_systems(
-    sizes: Annotated[bool, typer.Option(help="Also count parameters (a vocabulary of 8,000 pieces)")] = False,
+    sizes: Annotated[bool, typer.Option(help="Count parameters too (for a vocabulary of 8,000 subwords)")] = False,
 ) -> None:
     """List the catalogue; change any of them as NAME:key=value,key=value, join their mechanisms as NAME+NAME."""
     from core_models.system_builder import build, parameters

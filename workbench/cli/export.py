@@ -14,9 +14,10 @@ from workbench.cli.terminal import say
 @export_app.command("ctranslate2")
 def export_ctranslate2_command(
     run: RunPath,
-    out: Annotated[Path, typer.Option(help="The folder to make")],
+    out: Annotated[Path, typer.Option(help="Folder to write")],
     quantization: Annotated[
-        str, typer.Option(help="How weights are stored: float32, int8, int16, float16, bfloat16, int8_float16, ...")
+        str,
+        typer.Option(help="Storage type of the weights: float32, int8, int16, float16, bfloat16, int8_float16, ..."),
     ] = "float32",
 ) -> None:
     """Write a transformer without mechanisms as a CTranslate2 model with its vocabularies, and say how to run it."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench.cli.groups import App, Group
-from workbench.cli.shared import Files, RunsRoot, Settings, TestName, app, need_folder, pairs, refuse
+from workbench.cli.shared import FigureOptions, Files, RunsRoot, TestName, app, need_folder, pairs, refuse
 from workbench.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -30,32 +30,32 @@ app.add_typer(figure_app, name="figure")
 
 @figure_app.command("draw")
 def figure_draw(
-    name: Annotated[str, typer.Argument(help="The figure to draw; `workbench figure list` names all")],
-    run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
-    among: Annotated[
+    name: Annotated[str, typer.Argument(help="Name of the figure; `workbench figure list` names all")],
+    run: Annotated[list[Path] | None, typer.Option(help="Run folder, the baseline first; may be repeated")] = None,
+    palette_runs: Annotated[
         list[Path] | None,
-        typer.Option(help="All runs of the choice that these are of: a run looks as in the other figures of it"),
+        typer.Option(help="Run folder that counts when colors are assigned, so that figures agree; may be repeated"),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="figure.pdf, .svg, .png, .csv or .json; a folder gets all of them and a .tex"),
+        typer.Option(help="File to write: .pdf, .svg, .png, .csv or .json; a folder gets all of them and a .tex"),
     ] = None,
     test: TestName = "test",
-    sentence: Annotated[int, typer.Option(help="Counting from 0", min=0)] = 0,
+    sentence: Annotated[int, typer.Option(help="Number of the sentence, from 0", min=0)] = 0,
     baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
-    settings: Settings = None,
+    option: FigureOptions = None,
     width: Width = None,
 ) -> None:
     """Draw what a page shows, into a file; the word `draw` may be left out."""
     from workbench.figures.drawing import draw
     from workbench.figures.request import Request
 
-    opened, chosen = _opened(run or [], among or [])
+    opened, chosen = _opened(run or [], palette_runs or [])
     out = out or Path("figure.pdf")
     _check_target(out)
     size = paper_width(width)
     base = _run_named(baseline, [one.name for one in opened]) if baseline else None
-    _write_figure(draw(name, Request(opened, test, sentence, base, pairs(settings), chosen)), out, size)
+    _write_figure(draw(name, Request(opened, test, sentence, base, pairs(option, "--option"), chosen)), out, size)
 
 
 @figure_app.command("list")
@@ -68,11 +68,11 @@ def figure_list() -> None:
 
 @figure_app.command("redraw")
 def figure_redraw(
-    file: Annotated[Path, typer.Argument(help="An exported PDF, SVG, PNG or JSON, which says what it was made from")],
+    file: Annotated[Path, typer.Argument(help="Exported PDF, SVG, PNG or JSON file")],
     out: Annotated[
         Path | None, typer.Option(help="File or folder to write; by default FILE-again beside the file")
     ] = None,
-    settings: Files = None,
+    files: Files = None,
     width: Width = None,
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; end with status 1 if the figure's table has changed")
@@ -85,7 +85,7 @@ def figure_redraw(
     if out is not None:
         _check_target(out)
     size = paper_width(width)
-    again = draw_again(file, root, pairs(settings))
+    again = draw_again(file, root, pairs(files, "--file"))
     if not check:
         paper = again.made.paper
         out = out or file.with_name(f"{file.stem}-again{file.suffix}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli.groups import App
-from workbench.cli.numbers import Seed
+from workbench.cli.numbers import Resamples, Seed
 from workbench.cli.shared import RunsRoot, TestName, app, need_folder, print_table
 from workbench.cli.terminal import say
 
@@ -32,14 +32,14 @@ def rating_list(root: RunsRoot = Path("runs")) -> None:
 @rating_app.command("new")
 def rating_new(
     name: Annotated[str, typer.Argument(help="Name of the study")],
-    run: Annotated[list[Path], typer.Option(help="Run folders to be compared")],
+    run: Annotated[list[Path], typer.Option(help="Run folder to compare; may be repeated")],
     test: TestName = "test",
-    sentences: Annotated[int, typer.Option(help="How many are drawn, without replacement", min=1)] = 100,
+    sentences: Annotated[int, typer.Option(help="Number of sentences, sampled without replacement", min=1)] = 100,
     seed: Seed = 1,
     reference: Annotated[bool, typer.Option("--reference", help="Show the reference to raters")] = False,
     root: RunsRoot = Path("runs"),
 ) -> None:
-    """Begin a study: draw sentences of a test set. Raters rate them in the app, on the page Human rating."""
+    """Create a study: sample sentences of a test set. Raters rate them in the app, on the page Human rating."""
     from workbench.store.rating_studies import create
     from workbench.store.runs import open_runs
 
@@ -50,9 +50,9 @@ def rating_new(
 @rating_app.command("export")
 def rating_export(
     name: StudyName,
-    out: Annotated[Path, typer.Option(help="A .csv file")] = Path("ratings.csv"),
+    out: Annotated[Path, typer.Option(help="File to write, .csv")] = Path("ratings.csv"),
     form: Annotated[
-        str | None, typer.Option(help="A rater's name: write the form to fill in, with letters for systems")
+        str | None, typer.Option(help="Name of a rater: write the form to fill in, with letters for systems")
     ] = None,
     root: RunsRoot = Path("runs"),
 ) -> None:
@@ -73,10 +73,10 @@ def rating_export(
 @rating_app.command("import")
 def rating_import(
     name: StudyName,
-    file: Annotated[Path, typer.Argument(help="A .csv file as export writes it")],
+    file: Annotated[Path, typer.Argument(help="File of ratings, .csv, as export writes it")],
     root: RunsRoot = Path("runs"),
 ) -> None:
-    """Take in ratings from a CSV file: a form that was filled in, or an export; all of it or nothing."""
+    """Import ratings from a CSV file: a form that was filled in, or an export; all of it or nothing."""
     from workbench.store.rating_studies import open_study
     from workbench.views.human_evaluation.tables import bring_in
 
@@ -87,15 +87,15 @@ def rating_import(
 @rating_app.command("results")
 def rating_results(
     name: StudyName,
-    baseline: Annotated[str | None, typer.Option(help="The first system by default")] = None,
-    samples: Annotated[int, typer.Option(help="Of the bootstrap", min=1, max=1_000_000)] = 1000,
+    baseline: Annotated[str | None, typer.Option(help="Name of the baseline system; the first by default")] = None,
+    n_resamples: Resamples = 1000,
     root: RunsRoot = Path("runs"),
 ) -> None:
     """Unblind: scores of the systems with intervals, differences to the baseline, agreement of the raters."""
     from workbench.store.rating_studies import open_study
     from workbench.views.human_evaluation.tables import results
 
-    found = results(open_study(root, name), baseline, samples)
+    found = results(open_study(root, name), baseline, n_resamples)
     say(found.counted, err=True)
     print_table(found.intervals)
     if found.differences is not None:

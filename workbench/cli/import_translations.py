@@ -13,14 +13,16 @@ from workbench.cli.terminal import say
 
 @runs_app.command("import-translations")
 def runs_import_translations(
-    systems: Annotated[list[str], typer.Argument(help="SYSTEM=FILE, a translation a line, plain or .gz")],
+    systems: Annotated[list[str], typer.Argument(help="Translations as SYSTEM=FILE, one per line, plain or .gz")],
     test: Annotated[str, typer.Option(help="Name of the test set")],
-    source: Annotated[Path, typer.Option(help="Its sources, a sentence a line")],
-    reference: Annotated[list[Path] | None, typer.Option(help="Its references; repeat for several")] = None,
-    docids: Annotated[Path | None, typer.Option(help="The document of each sentence, an id a line")] = None,
-    out: Annotated[Path, typer.Option(help="Folder that gets a run for each system")] = Path("runs/outside"),
+    source: Annotated[Path, typer.Option(help="File of source sentences, one per line")],
+    reference: Annotated[
+        list[Path] | None, typer.Option(help="File of references, one per line; may be repeated")
+    ] = None,
+    doc_ids: Annotated[Path | None, typer.Option(help="File of document ids, one per line")] = None,
+    out: Annotated[Path, typer.Option(help="Folder to write a run for each system to")] = Path("runs/outside"),
 ) -> None:
-    """Bring in translations that were made elsewhere, so that they stand beside the runs."""
+    """Import translations that other systems made, as runs."""
     from workbench.store.external import bring_in, read_test_set
 
     named = [system.partition("=") for system in systems]
@@ -31,6 +33,6 @@ def runs_import_translations(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         refuse(f"{twice[0]} is named twice; one file for each system")
-    wanted = read_test_set(test, source, reference or [], docids)
+    wanted = read_test_set(test, source, reference or [], doc_ids)
     for run in bring_in(out, wanted, source, {name: Path(file) for name, _, file in named}):
         say(f"{run.folder}: {len(wanted.sources)} sentences of {test}")

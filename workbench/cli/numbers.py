@@ -10,7 +10,10 @@ from typer.core import TyperCommand
 
 LARGEST = (1 << 31) - 1  # of an option that says nothing else: libraries in C count no further
 
-Seed = Annotated[int, typer.Option(help="Of what is drawn", min=0, max=(1 << 63) - 1)]
+Seed = Annotated[int, typer.Option(help="Random seed", min=0, max=(1 << 63) - 1)]
+
+
+Resamples = Annotated[int, typer.Option("--n-resamples", help="Number of bootstrap resamples", min=1, max=1_000_000)]
 
 
 class Command(TyperCommand):

@@ -12,10 +12,12 @@ from workbench.cli.terminal import say
 
 @experiment_app.command("papers")
 def experiment_papers(
-    paper: Annotated[str | None, typer.Argument(help="A paper by its name in the list; its tables are printed")] = None,
-    checks: Annotated[bool, typer.Option("--checks", help="What is printed beside what can be recomputed")] = False,
+    paper: Annotated[str | None, typer.Argument(help="Name of a paper in the list; its tables are printed")] = None,
+    checks: Annotated[
+        bool, typer.Option("--checks", help="Compare reported numbers with what can be recomputed from them")
+    ] = False,
 ) -> None:
-    """List the papers and their tables, print those of one, or check printed numbers against each other."""
+    """List the papers and their tables, print those of one, or check reported numbers against each other."""
     import pandas as pd
 
     from core_models.settings import ConfigError, nearest

@@ -14,19 +14,20 @@ if TYPE_CHECKING:
     from workbench.figures.from_spec import Drawn
 
 BasketFile = Annotated[
-    Path | None, typer.Option(help="A basket, or the manifest.json of a bundle; that of the runs folder by default")
+    Path | None,
+    typer.Option(help="File of a figure collection, or a bundle's manifest.json; by default that of the runs folder"),
 ]
 
 
 @export_app.command("bundle")
 def export_bundle(
-    out: Annotated[Path, typer.Argument(help="A folder, or a .zip")],
+    out: Annotated[Path, typer.Argument(help="Folder or .zip file to write")],
     basket: BasketFile = None,
     root: RunsRoot = Path("runs"),
-    venue: Annotated[str, typer.Option(help="Whose column and page widths: ACL, TACL, AAAI or IJCAI")] = "ACL",
-    settings: Files = None,
+    venue: Annotated[str, typer.Option(help="Venue with its column and page widths: ACL, TACL, AAAI or IJCAI")] = "ACL",
+    file: Files = None,
 ) -> None:
-    """Write every figure of the basket for a paper: PDF, SVG, PNG, CSV, JSON, a TeX snippet, a manifest."""
+    """Write every figure of the collection for a paper: PDF, SVG, PNG, CSV, JSON, a TeX snippet, a manifest."""
     from core_models.settings import nearest
     from workbench.export.bundle import VENUES, check_folder, write_bundle
 
@@ -34,20 +35,20 @@ def export_bundle(
         refuse(f"--venue {venue}: there is none of this name; {nearest(venue, list(VENUES))}")
     need_folder(out)
     check_folder(out)
-    written = write_bundle(_drawn(basket, root, settings), out, venue.upper())
+    written = write_bundle(_drawn(basket, root, file), out, venue.upper())
     say("\n".join(map(str, written)))
 
 
 @export_app.command("report")
 def export_report(
-    out: Annotated[Path, typer.Argument(help="The .html file to write")],
-    run: Annotated[list[Path] | None, typer.Option(help="Run folders, the baseline first")] = None,
+    out: Annotated[Path, typer.Argument(help="File to write, .html")],
+    run: Annotated[list[Path] | None, typer.Option(help="Run folder, the baseline first; may be repeated")] = None,
     test: TestName = "test",
-    sentence: Annotated[int, typer.Option(help="Whose beam trees are shown, counting from 0", min=0)] = 0,
+    sentence: Annotated[int, typer.Option(help="Number of the sentence whose beam trees are shown, from 0", min=0)] = 0,
     basket: BasketFile = None,
     root: RunsRoot = Path("runs"),
-    title: Annotated[str, typer.Option(help="What stands above")] = "NMT workbench report",
-    settings: Files = None,
+    title: Annotated[str, typer.Option(help="Title of the report")] = "NMT workbench report",
+    file: Files = None,
 ) -> None:
     """Write one HTML file on runs: configuration, scores with tests, figures. It opens without any network.
 
@@ -61,7 +62,7 @@ def export_report(
     if out.suffix.lower() not in (".html", ".htm"):
         refuse(f"{out}: a report is an .html file; give it this ending")
     need_folder(out)
-    drawn = _drawn(basket, root, settings) if basket else []
+    drawn = _drawn(basket, root, file) if basket else []
     opened = open_runs(run) if run else reports.runs_of(drawn)
     if not opened:
         refuse("no run is chosen; name at least one (--run), or a basket (--basket)")
@@ -72,7 +73,7 @@ def export_report(
     say(write_whole(out, reports.report(title, opened, test, drawn, left_out)))
 
 
-def _drawn(basket: Path | None, root: Path, settings: list[str] | None) -> list[Drawn]:
+def _drawn(basket: Path | None, root: Path, named: list[str] | None) -> list[Drawn]:
     from workbench.export.collection import file_of, read
     from workbench.figures import from_spec
 
@@ -80,6 +81,6 @@ def _drawn(basket: Path | None, root: Path, settings: list[str] | None) -> list[
     found = read(path)
     if not found:
         refuse(f"{path}: there is no figure in it; add figures on their pages, or name another file (--basket)")
-    files = pairs(settings)
+    files = pairs(named, "--file")
     from_spec.check_files(found, files)
     return [from_spec.draw(one, root, files=files) for one in found]

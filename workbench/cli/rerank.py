@@ -15,11 +15,16 @@ from workbench.evaluation.distributed import rank
 def rerank(
     runs: RunPaths,
     test: TestName = "test",
-    dev: Annotated[str | None, typer.Option(help="Another test set, whose lists the weights are tuned on")] = None,
-    weights: Annotated[str, typer.Option(help="PART=NUMBER with commas between; 1 each unless told, length 0")] = "",
+    dev: Annotated[
+        str | None, typer.Option(help="Name of a test set whose n-best lists the weights are tuned on")
+    ] = None,
+    weights: Annotated[
+        str,
+        typer.Option(help="Comma-separated NAME=WEIGHT pairs, e.g. past=0.5,length=0.1; by default 1 each, length 0"),
+    ] = "",
     device: Device = "cpu",
 ) -> None:
-    """Score stored n-best lists (translate --n-best) with PAST, FUTURE and other heads; BLEU by weights, no decoding.
+    """Rerank stored n-best lists (translate --n-best) by PAST, FUTURE and other scores; no decoding.
 
     The page Rescoring shows what is kept.
     """

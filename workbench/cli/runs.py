@@ -37,8 +37,8 @@ def runs_list(root: RunsRoot = Path("runs")) -> None:
 @runs_app.command("average")
 def runs_average(
     run: RunPath,
-    last: Annotated[int, typer.Option(help="How many of the latest checkpoints")] = 5,
-    use: Annotated[bool, typer.Option(help="Make the average the run's weights")] = False,
+    last: Annotated[int, typer.Option(help="Number of the latest checkpoints to average")] = 5,
+    use: Annotated[bool, typer.Option(help="Make the average the run's weights too")] = False,
 ) -> None:
     """Average the last checkpoints of a run into RUN@average-N."""
     import shutil

@@ -7,21 +7,20 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.shared import benchmark_app, need_folder, print_table
+from workbench.cli.numbers import Resamples
+from workbench.cli.shared import Metrics, benchmark_app, need_folder, print_table
 
-Threads = Annotated[int, typer.Option(help="Threads for matrices", min=1, max=1024)]
+Threads = Annotated[int, typer.Option(help="Number of threads of matrix libraries", min=1, max=1024)]
 
 
 @benchmark_app.command("scale-corpus")
 def scale_corpus(
     pairs: Annotated[
-        int, typer.Option(help="Sentence pairs; WMT14 English-French has 36 million", min=1000)
+        int, typer.Option(help="Number of sentence pairs; WMT14 English-French has 36 million", min=1000)
     ] = 36_000_000,
-    token_budget: Annotated[int, typer.Option(help="Of a batch", min=1)] = 4096,
-    batches: Annotated[int, typer.Option(help="How many are iterated", min=2)] = 3000,
-    folder: Annotated[
-        Path | None, typer.Option(help="Where to write, for as long as it takes: 20 bytes a pair")
-    ] = None,
+    token_budget: Annotated[int, typer.Option(help="Maximum number of tokens of a batch", min=1)] = 4096,
+    batches: Annotated[int, typer.Option(help="Number of batches to iterate", min=2)] = 3000,
+    folder: Annotated[Path | None, typer.Option(help="Folder to write to meanwhile: 20 bytes a pair")] = None,
     threads: Threads = 1,
 ) -> None:
     """Open a corpus of many pairs, plan an epoch, iterate, seek. Its tokens are holes in files, its index is real."""
@@ -34,12 +33,12 @@ def scale_corpus(
 
 @benchmark_app.command("scale-testset")
 def scale_testset(
-    segments: Annotated[int, typer.Option(min=10)] = 100_000,
-    systems: Annotated[int, typer.Option(min=2)] = 10,
-    metrics: Annotated[str, typer.Option(help="bleu, chrf, chrf++, ter, with commas between")] = "bleu,chrf",
-    samples: Annotated[int, typer.Option(help="Bootstrap resamples", min=1, max=1_000_000)] = 1000,
+    segments: Annotated[int, typer.Option(help="Number of segments of the test set", min=10)] = 100_000,
+    systems: Annotated[int, typer.Option(help="Number of systems", min=2)] = 10,
+    metrics: Metrics = "bleu,chrf",
+    n_resamples: Resamples = 1000,
     processes: Annotated[
-        int, typer.Option(help="That extract statistics; their memory is not in the table", min=1)
+        int, typer.Option(help="Number of processes that extract statistics; their memory is not in the table", min=1)
     ] = 1,
     threads: Threads = 1,
 ) -> None:
@@ -49,17 +48,19 @@ def scale_testset(
     from workbench.benchmark.scale.test_set import measure_testset
     from workbench.cli.evaluate import known_metrics
 
-    print_table(pd.DataFrame(measure_testset(segments, systems, known_metrics(metrics), samples, processes, threads)))
+    print_table(
+        pd.DataFrame(measure_testset(segments, systems, known_metrics(metrics), n_resamples, processes, threads))
+    )
 
 
 @benchmark_app.command("scale-significance")
 def scale_significance(
-    segments: Annotated[str, typer.Option(help="Sizes of test sets, with commas between")] = "3003,20000,100000",
-    samples: Annotated[int, typer.Option(help="Bootstrap resamples", min=1, max=1_000_000)] = 1000,
-    trials: Annotated[int, typer.Option(help="Trials of the randomisation", min=1)] = 10_000,
+    segments: Annotated[str, typer.Option(help="Test set sizes in segments, comma-separated")] = "3003,20000,100000",
+    paired_bs_n: Annotated[int, typer.Option(help="Number of paired bootstrap resamples", min=1, max=1_000_000)] = 1000,
+    paired_ar_n: Annotated[int, typer.Option(help="Number of approximate randomization trials", min=1)] = 10_000,
     threads: Threads = 1,
 ) -> None:
-    """Paired bootstrap, approximate randomisation and sign test of two made-up systems, beside sacreBLEU's own."""
+    """Paired bootstrap, approximate randomization and sign test of two made-up systems, beside sacreBLEU's own."""
     import pandas as pd
 
     from workbench.benchmark.scale.significance import measure_significance
@@ -67,16 +68,16 @@ def scale_significance(
     sizes = segments.split(",")
     if not all(size.isdecimal() and int(size) >= 10 for size in sizes):
         raise typer.BadParameter(f"{segments!r}: write whole numbers from 10, with commas between")
-    print_table(pd.DataFrame(measure_significance([int(size) for size in sizes], samples, trials, threads)))
+    print_table(pd.DataFrame(measure_significance([int(size) for size in sizes], paired_bs_n, paired_ar_n, threads)))
 
 
 @benchmark_app.command("scale-app")
 def scale_app_command(
-    segments: Annotated[int, typer.Option(min=10)] = 100_000,
-    systems: Annotated[int, typer.Option(help="On disk; the app shows six of them", min=2)] = 10,
-    rounds: Annotated[int, typer.Option(help="Of which the median is taken", min=1)] = 10,
+    segments: Annotated[int, typer.Option(help="Number of segments of the test set", min=10)] = 100_000,
+    systems: Annotated[int, typer.Option(help="Number of systems on disk; the app shows six of them", min=2)] = 10,
+    rounds: Annotated[int, typer.Option(help="Number of rounds; the table has their medians", min=1)] = 10,
     processes: Annotated[
-        int, typer.Option(help="That extract statistics, before anything is measured", min=1, max=1024)
+        int, typer.Option(help="Number of processes that extract statistics beforehand", min=1, max=1024)
     ] = 1,
     threads: Threads = 1,
 ) -> None:
@@ -90,15 +91,23 @@ def scale_app_command(
 
 @benchmark_app.command("scale-null-rates")
 def scale_null_rates(
-    reference: Annotated[Path, typer.Argument(help="Reference translations, a line a segment, plain or .gz")],
-    outputs: Annotated[list[Path], typer.Argument(help="Outputs of two systems or more on the same segments")],
-    metrics: Annotated[str, typer.Option(help="With commas between")] = "bleu,chrf",
-    trials: Annotated[int, typer.Option(help="Data sets in which two systems are equally good", min=1)] = 2000,
-    segments: Annotated[int, typer.Option(help="Of a data set, drawn anew each time", min=2)] = 300,
-    samples: Annotated[int, typer.Option(help="Resamples of the bootstrap, trials of randomization", min=40)] = 1000,
-    csv: Annotated[Path | None, typer.Option(help="Also write the table to this file")] = None,
+    reference: Annotated[Path, typer.Argument(help="File of reference translations, one per line, plain or .gz")],
+    outputs: Annotated[
+        list[Path], typer.Argument(help="Files of the outputs of two or more systems on the same segments")
+    ],
+    metrics: Metrics = "bleu,chrf",
+    n_datasets: Annotated[
+        int, typer.Option(help="Number of data sets in which two systems are equally good", min=1)
+    ] = 2000,
+    segments: Annotated[
+        int, typer.Option(help="Number of segments of a data set, sampled anew each time", min=2)
+    ] = 300,
+    n_resamples: Annotated[
+        int, typer.Option(help="Number of bootstrap resamples and of randomization trials", min=40)
+    ] = 1000,
+    csv: Annotated[Path | None, typer.Option(help="File to write the table to as well")] = None,
 ) -> None:
-    """How often each significance test tells two systems apart whose outputs were exchanged at random."""
+    """Measure false positives of the significance tests, on pairs of systems with randomly exchanged outputs."""
     import itertools
 
     import pandas as pd
@@ -118,7 +127,7 @@ def scale_null_rates(
     for metric in wanted:
         found = scores.extract_all(texts, [references], metric)
         pairs = list(itertools.combinations(found.values(), 2))
-        tables.append(calibration.null_rates(pairs, trials, segments, samples))
+        tables.append(calibration.null_rates(pairs, n_datasets, segments, n_resamples))
         print_table(tables[-1])
     if csv is not None:
         write_whole(csv, csv_text(pd.concat(tables), "%.4f"))
@@ -126,15 +135,15 @@ def scale_null_rates(
 
 @benchmark_app.command("scale-seed-intervals")
 def scale_seed_intervals(
-    seeds: Annotated[int, typer.Option(help="Trainings of a system", min=2)] = 3,
-    deviations: Annotated[str, typer.Option(help="Of a training's true score, in points, with commas between")] = (
-        "0,0.05,0.1,0.15,0.2,0.3,0.4"
-    ),
+    seeds: Annotated[int, typer.Option(help="Number of seeds per system", min=2)] = 3,
+    deviations: Annotated[
+        str, typer.Option(help="Standard deviations of the true score over seeds, in points, comma-separated")
+    ] = ("0,0.05,0.1,0.15,0.2,0.3,0.4"),
     sentence_error: Annotated[float, typer.Option(help="Standard error that sentences give a score, in points")] = 0.08,
-    trials: Annotated[int, typer.Option(help="Simulated systems of each deviation", min=1)] = 4000,
-    csv: Annotated[Path | None, typer.Option(help="Also write the table to this file")] = None,
+    n_simulations: Annotated[int, typer.Option(help="Number of simulated systems of each deviation", min=1)] = 4000,
+    csv: Annotated[Path | None, typer.Option(help="File to write the table to as well")] = None,
 ) -> None:
-    """How often 95 % intervals over seeds hold a known truth, and their width over one that knew the spreads."""
+    """Simulate the coverage of 95% intervals over seeds, and their width over one that knew the spreads."""
     import pandas as pd
 
     from analyses.calibration import seed_coverage
@@ -143,7 +152,7 @@ def scale_seed_intervals(
 
     need_folder(csv, "--csv")
     numbers = [float(one) for one in deviations.split(",")]
-    table = pd.DataFrame([seed_coverage(one, sentence_error, seeds, trials) for one in numbers])
+    table = pd.DataFrame([seed_coverage(one, sentence_error, seeds, n_simulations) for one in numbers])
     print_table(table)
     if csv is not None:
         write_whole(csv, csv_text(table, "%.4f"))
@@ -151,7 +160,7 @@ def scale_seed_intervals(
 
 @benchmark_app.command("scale-runs")
 def scale_runs(
-    runs: Annotated[int, typer.Option(help="That are made, for as long as it takes: 50 kB each", min=1)] = 10_000,
+    runs: Annotated[int, typer.Option(help="Number of runs, made meanwhile: 50 kB each", min=1)] = 10_000,
 ) -> None:
     """List many made-up runs: for the first time, again, and once one of them has changed."""
     import pandas as pd

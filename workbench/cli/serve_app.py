@@ -23,11 +23,15 @@ from workbench.cli.terminal import say
 def demo(
     systems: Annotated[
         list[str] | None,
-        typer.Argument(help="Others by its recipe, such as em-routing or coverage:form=neural; none: its own three"),
+        typer.Argument(
+            help="Systems to train by the demo's recipe, e.g. em-routing or coverage:form=neural; else its own three"
+        ),
     ] = None,
     root: RunsRoot = Path("runs"),
     device: Device = "cpu",
-    processes: Annotated[int, typer.Option(min=1, max=1024, help="They share its systems, and a CPU's processors")] = 1,
+    processes: Annotated[
+        int, typer.Option(min=1, max=1024, help="Number of processes that share the systems and a CPU's processors")
+    ] = 1,
 ) -> None:
     """Train, translate and trace the demo's systems on the controlled corpus; what is there already stays."""
     from workbench.experiments.demo import build, grids_of
@@ -40,21 +44,25 @@ def demo(
 @app.command("app")
 def app_command(
     root: RunsRoot = Path("runs"),
-    port: Annotated[int, typer.Option(help="Of this machine", min=1, max=65_535)] = 8501,
+    port: Annotated[int, typer.Option(help="Port to listen on", min=1, max=65_535)] = 8501,
     host: Annotated[
-        str, typer.Option(help="Where it listens; beyond the loopback address it asks for a token, printed at start")
+        str,
+        typer.Option(help="Address to listen on; beyond the loopback address a token is asked for, printed at start"),
     ] = "127.0.0.1",
     allow: Annotated[
         list[str] | None,
-        typer.Option(help="NAME, NAME:PORT or, of a proxy, https://NAME: another address under which it is opened"),
+        typer.Option(help="Further address under which the app is opened: NAME, NAME:PORT or a proxy's https://NAME"),
     ] = None,
     login: Annotated[bool, typer.Option("--login", help="Ask for Streamlit's own login instead of a token")] = False,
     read_only: Annotated[
-        bool, typer.Option("--read-only", envvar="WORKBENCH_READ_ONLY", help="No jobs, uploads, ratings or baskets")
+        bool,
+        typer.Option(
+            "--read-only", envvar="WORKBENCH_READ_ONLY", help="Allow no jobs, uploads, ratings or figure collections"
+        ),
     ] = False,
     demo: Annotated[bool, typer.Option(help="Build the demo first where there is no run yet")] = False,
     at_once: Annotated[
-        int, typer.Option("--jobs", envvar="WORKBENCH_JOBS", help="Jobs of pages that run at once; more wait", min=1)
+        int, typer.Option("--jobs", envvar="WORKBENCH_JOBS", help="Number of jobs that run at once; others wait", min=1)
     ] = 1,
 ) -> None:
     """Open the workbench in the browser."""

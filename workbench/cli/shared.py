@@ -35,29 +35,28 @@ app.add_typer(experiment_app, name="experiment")
 app.add_typer(export_app, name="export")
 app.add_typer(runs_app, name="runs")
 
-RunPath = Annotated[Path, typer.Argument(help="A run folder")]
+RunPath = Annotated[Path, typer.Argument(help="Run folder")]
 RunPaths = Annotated[list[Path], typer.Argument(help="Run folders")]
-Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N")]
+Device = Annotated[str, typer.Option(help="Device to compute on: cpu, cuda or cuda:N")]
 TestName = Annotated[
-    str, typer.Option("--test", help="A test set of the run's prepared data, or a name already translated")
+    str, typer.Option("--test", help="Name of the test set: of the run's prepared data, or already translated")
 ]
 TestNames = Annotated[
     list[str] | None,
-    typer.Option(
-        "--test", help="Of the prepared data, or already translated; `test` unless told, several if given again"
-    ),
+    typer.Option("--test", help="Name of a test set, prepared or already translated; may be repeated  [default: test]"),
 ]
-RunsRoot = Annotated[Path, typer.Option("--runs", envvar="WORKBENCH_RUNS", help="The folder that holds the runs")]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", "-s", help="key=value, e.g. max_epochs=10 or early_stopping.metric=bleu")
+Metrics = Annotated[str, typer.Option(help="Metrics, comma-separated: bleu, chrf, chrf++, ter, meteor, ...")]
+RunsRoot = Annotated[Path, typer.Option("--runs", envvar="WORKBENCH_RUNS", help="Folder that holds the runs")]
+FigureOptions = Annotated[
+    list[str] | None, typer.Option("--option", help="Option of the figure or table as key=value; may be repeated")
 ]
 Files = Annotated[
-    list[str] | None, typer.Option("--set", "-s", help="A file that figures were drawn with, by option: links=FILE")
+    list[str] | None, typer.Option("--file", help="File that a figure was drawn with, as OPTION=FILE; may be repeated")
 ]
 NUMBER_WIDTH = 9  # characters: cells of this length are never broken, longer ones never to less
 
 
-def pairs(settings: list[str] | None, option: str = "--set") -> dict[str, Any]:
+def pairs(settings: list[str] | None, option: str) -> dict[str, Any]:
     """key=value of an option as nested mappings, values read as YAML."""
     from core_models.settings import ConfigError, read_value
 

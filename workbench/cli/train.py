@@ -13,7 +13,6 @@ import typer
 from workbench.cli.shared import (
     Device,
     RunPath,
-    Settings,
     app,
     bar,
     pairs,
@@ -23,37 +22,46 @@ from workbench.cli.shared import (
 from workbench.cli.terminal import say
 from workbench.evaluation.distributed import rank, world
 
+Config = Annotated[
+    list[str] | None,
+    typer.Option("--config", help="Training setting as key=value, e.g. early_stopping.metric=bleu; may be repeated"),
+]
+
 
 @app.command()
 def train(
     system: Annotated[
         str,
         typer.Argument(
-            help="A system of the catalogue, e.g. future-cost-2:preset=small,weight=0.7, or several joined by +, e.g. "
+            help="System of the catalogue, e.g. future-cost-2:preset=small,weight=0.7, or several joined by +, e.g. "
             "pfrnn-loss+future-cost-2"
         ),
     ],
-    data: Annotated[Path, typer.Option(help="Folder written by `workbench data prepare`")],
-    out: Annotated[Path, typer.Option(help="The run folder to make")],
-    settings: Settings = None,
-    search: Annotated[list[str] | None, typer.Option(help="key=value of the search, e.g. beam=5")] = None,
-    init_from: Annotated[str | None, typer.Option(help="A run, or RUN@step, to begin from")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes; resume later")] = None,
+    data: Annotated[Path, typer.Option(help="Folder of prepared data (`workbench data prepare`)")],
+    out: Annotated[Path, typer.Option(help="Run folder to write")],
+    config: Config = None,
+    search: Annotated[
+        list[str] | None, typer.Option(help="Search setting as key=value, e.g. beam=5; may be repeated")
+    ] = None,
+    init_from: Annotated[str | None, typer.Option(help="Run, or RUN@STEP, whose weights training starts from")] = None,
+    max_minutes: Annotated[float | None, typer.Option(help="Maximum minutes of training; resume later")] = None,
     device: Device = "auto",
 ) -> None:
     """Train a system into a new run folder.
 
     Towards adequacy (aol; Kong 2019, not a faithful reproduction), of any system that is trained already: --init-from
-    RUN --set adequacy.weight=10 --set early_stopping.metric=adequacy. The reward is what of the source is covered.
+    RUN --config adequacy.weight=10 --config early_stopping.metric=adequacy. The reward is source coverage.
     """
     if world() > 1:
-        refuse("one process begins a run: workbench train with --minutes 0.1, then torchrun with workbench resume OUT")
+        refuse(
+            "one process begins a run: workbench train with --max-minutes 0.1, then torchrun with workbench resume OUT"
+        )
     from core_models.devices import check_device
     from workbench.experiments.train import new_run
     from workbench.experiments.train import train as train_run
 
-    training = {"max_epochs": 10, **pairs(settings)}
-    if "max_steps" in training and "max_epochs" not in pairs(settings):
+    training = {"max_epochs": 10, **pairs(config, "--config")}
+    if "max_steps" in training and "max_epochs" not in pairs(config, "--config"):
         del training["max_epochs"]
     if init_from:
         training["init_from"] = init_from
@@ -61,13 +69,13 @@ def train(
         check_device(device)
     run = new_run(out, system, data, training, pairs(search, "--search"))
     with _ending_well(out), bar(f"training {run.name}") as show:
-        _say_end(train_run(run, train_report(show), device, minutes), out)
+        _say_end(train_run(run, train_report(show), device, max_minutes), out)
 
 
 @app.command()
 def resume(
     run: RunPath,
-    minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes")] = None,
+    max_minutes: Annotated[float | None, typer.Option(help="Maximum minutes of training")] = None,
     device: Device = "auto",
 ) -> None:
     """Go on training a run from its last state; one that had ended, where its config.yaml by now asks for more."""
@@ -78,7 +86,7 @@ def resume(
     opened = open_run(run)
     nothing_left = finished(run)
     with _ending_well(run), bar(f"training {opened.name}") as show:
-        _say_end(train_run(opened, train_report(show), device, minutes), run)
+        _say_end(train_run(opened, train_report(show), device, max_minutes), run)
     if nothing_left and rank() == 0:
         say(
             f"{run} had ended before: raise max_steps or max_epochs in its config.yaml to train on, or the patience of "

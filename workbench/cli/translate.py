@@ -32,84 +32,91 @@ if TYPE_CHECKING:
 _DIGITS = 19  # of a number of the command line; longer ones count nothing that could be there
 
 DocIds = Annotated[
-    Path | None, typer.Option(help="The document of each line, an id a line; else NAME.docids beside the file")
+    Path | None, typer.Option(help="File of document ids, one per line; by default NAME.docids beside the text")
 ]
 
 Search = Annotated[
     list[str] | None,
-    typer.Option(help="key=value of the search, e.g. penalty=power, batch_tokens=16384 or test_loss=none"),
+    typer.Option(help="Search setting as key=value, e.g. penalty=power or test_loss=none; may be repeated"),
 ]
 
 
 @app.command()
 def translate(
     runs: RunPaths,
-    test: Annotated[str | None, typer.Option(help="A test set of the prepared data")] = None,
+    test: Annotated[str | None, typer.Option(help="Name of a test set of the prepared data")] = None,
     input: Annotated[
-        Path | None, typer.Option("--input", "-i", help="A file of sentences; - for standard input")
+        Path | None, typer.Option("--input", "-i", help="File of sentences, one per line; - for standard input")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where translations of --input go")] = None,
-    prefix: Annotated[str | None, typer.Option(help="What every translation must begin with")] = None,
-    docids: DocIds = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File for the translations of --input; by default standard output"),
+    ] = None,
+    prefix: Annotated[str | None, typer.Option(help="Forced prefix of every translation")] = None,
+    doc_ids: DocIds = None,
     context: Annotated[
-        list[str] | None, typer.Option(help="A sentence before every line of --input, the farthest first; repeat it")
+        list[str] | None,
+        typer.Option(help="Context sentence before every line of --input, the farthest first; may be repeated"),
     ] = None,
-    context_output: Annotated[
-        list[str] | None, typer.Option(help="The translation of each --context, where these are read; else the run's")
+    context_target: Annotated[
+        list[str] | None,
+        typer.Option(help="Translation of each --context, for systems that read it; by default the run's own"),
     ] = None,
-    beam: int | None = None,
-    length_penalty: float | None = None,
-    n_best: int | None = None,
-    samples: Annotated[
-        int, typer.Option(help="Draw so many translations of each sentence instead of searching", max=10_000)
+    beam: Annotated[int | None, typer.Option(help="Beam size; the run's own by default")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="Length penalty; the run's own by default")] = None,
+    n_best: Annotated[int | None, typer.Option(help="Number of hypotheses to keep; the run's own by default")] = None,
+    num_samples: Annotated[
+        int, typer.Option(help="Number of translations to sample per sentence, instead of beam search", max=10_000)
     ] = 0,
-    temperature: Annotated[float, typer.Option(help="Of the draws")] = 1.0,
+    temperature: Annotated[float, typer.Option(help="Sampling temperature")] = 1.0,
     seed: Seed = 1,
-    trees: Annotated[bool, typer.Option(help="Record beam-search trees (with --test)")] = False,
-    ensemble: Annotated[bool, typer.Option(help="Decode --input with all the runs together")] = False,
+    save_beams: Annotated[bool, typer.Option(help="Save beam-search trees (with --test)")] = False,
+    ensemble: Annotated[bool, typer.Option(help="Decode --input with all the runs as an ensemble")] = False,
     search: Search = None,
     device: Device = "cpu",
 ) -> None:
     """Translate a test set into each run's folder, or a file of sentences; under torchrun the processes share it.
 
-    With --samples, or an n-best of more than one (--n-best, or the run's own), each line of a file's output is NUMBER,
-    SCORE and TEXT, the sentences numbered from 0.
+    With --num-samples, or an n-best of more than one (--n-best, or the run's own), each line of a file's output is
+    NUMBER, SCORE and TEXT, the sentences numbered from 0.
     """
     if (test is None) == (input is None):
         refuse("give either --test NAME or --input FILE")
-    if samples < 0:
-        refuse(f"--samples {samples}: draw at least one")
+    if num_samples < 0:
+        refuse(f"--num-samples {num_samples}: draw at least one")
     changes = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, **search_changes(search)}
     if test is not None:
-        ahead = {"docids": docids, "context": context, "context_output": context_output}
-        _refuse_beside("--test", output=output, prefix=prefix, samples=samples, ensemble=ensemble, **ahead)
-        translate_test_set(runs, test, trees, device, **changes)
+        ahead = {"doc_ids": doc_ids, "context": context, "context_target": context_target}
+        _refuse_beside("--test", output=output, prefix=prefix, num_samples=num_samples, ensemble=ensemble, **ahead)
+        translate_test_set(runs, test, save_beams, device, **changes)
         return
-    _refuse_beside("--input", trees=trees)
-    if samples:
+    _refuse_beside("--input", save_beams=save_beams)
+    if num_samples:
         narrowed = {name: changes[name] is not None for name in ("beam", "length_penalty", "n_best")}
-        _refuse_beside("--samples", prefix=prefix, search=search, **narrowed)
+        _refuse_beside("--num-samples", prefix=prefix, search=search, **narrowed)
     assert input is not None  # there is no --test
-    _check_file(runs, input, output, samples, ensemble)
-    if docids is not None and (context or str(input) == "-"):
-        refuse("--docids is for a file, whose lines are what stands before each; --context for any line: leave one out")
+    _check_file(runs, input, output, num_samples, ensemble)
+    if doc_ids is not None and (context or str(input) == "-"):
+        refuse(
+            "--doc-ids is for a file, whose lines are what stands before each; --context for any line: leave one out"
+        )
     lines, translator = _lines(input), _loaded(runs, device)
-    _check_docids(translator, runs[0], docids)
-    documents = _documents(input, docids) if translator.context.sentences and not context else None
-    beside = _standing_before(translator, len(lines), documents, context, context_output)
-    if samples:
-        lists: Lists | None = translator.sample(lines, samples, temperature, seed=seed, **beside)
+    _check_docids(translator, runs[0], doc_ids)
+    documents = _documents(input, doc_ids) if translator.context.sentences and not context else None
+    beside = _standing_before(translator, len(lines), documents, context, context_target)
+    if num_samples:
+        lists: Lists | None = translator.sample(lines, num_samples, temperature, seed=seed, **beside)
     else:
         lists = _searched(translator, lines, prefix, {**changes, **beside})
     if lists is not None:
-        one_each = (samples or changes["n_best"] or translator.search.n_best) == 1
+        one_each = (num_samples or changes["n_best"] or translator.search.n_best) == 1
         _write(_texts(lists, one_each), output)
 
 
 def _check_file(runs: list[Path], input: Path, output: Path | None, samples: int, ensemble: bool) -> None:
     """Refuses what could not be read, translated or written, before anything is translated."""
     if world() > 1 and (samples or str(input) == "-"):
-        refuse("--samples and standard input are for one process: start it without torchrun")
+        refuse("--num-samples and standard input are for one process: start it without torchrun")
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         refuse(f"--output {output}: name a file in a folder that is there; nothing was translated yet")
     if len(runs) > 1 and not ensemble:
@@ -142,21 +149,21 @@ def _standing_before(
     from workbench.evaluation.document_context import own_outputs
 
     if outputs and not context:
-        refuse("--context-output goes with --context: give the sentences themselves too")
+        refuse("--context-target goes with --context: give the sentences themselves too")
     if context:
         written: list[list[str | None]] | None = [[*reversed(outputs)]] if outputs else None
         if translator.context.outputs and written is None:
             written = own_outputs(translator, [context[::-1]])
         return {"contexts": [context[::-1]] * lines, "context_outputs": None if written is None else written * lines}
     if documents is None:
-        _say_alone(translator, "--docids or --context")
+        _say_alone(translator, "--doc-ids or --context")
     return {"documents": documents} if translator.context.sentences else {}
 
 
 def _check_docids(translator: Translator, run: Path, docids: Path | None) -> None:
     """Refuses documents that are asked for of a run that reads none."""
     if docids is not None and not translator.context.sentences:
-        refuse(f"--docids {docids}: {run} was trained without context and reads single sentences; leave it out")
+        refuse(f"--doc-ids {docids}: {run} was trained without context and reads single sentences; leave it out")
 
 
 def _say_alone(translator: Translator, options: str) -> None:
@@ -254,9 +261,9 @@ def translate_test_set(runs: list[Path], test: str, trees: bool, device: str, **
 @app.command()
 def score(
     run: RunPath,
-    source: Annotated[Path, typer.Option(help="Source sentences")],
-    target: Annotated[Path, typer.Option(help="Translations to score")],
-    docids: DocIds = None,
+    source: Annotated[Path, typer.Option(help="File of source sentences, one per line")],
+    target: Annotated[Path, typer.Option(help="File of translations to score, one per line")],
+    doc_ids: DocIds = None,
     device: Device = "cpu",
 ) -> None:
     """Force-decode given translations: one line each with its log-probability (nats) and its number of tokens."""
@@ -266,10 +273,10 @@ def score(
     if rank() != 0:
         return  # one process does it all
     _require_models([run])
-    text, translator = read_parallel(source, target, docids), core_models.load(run, device)
-    _check_docids(translator, run, docids)
+    text, translator = read_parallel(source, target, doc_ids), core_models.load(run, device)
+    _check_docids(translator, run, doc_ids)
     if text.documents is None:
-        _say_alone(translator, "--docids")
+        _say_alone(translator, "--doc-ids")
     for one in translator.score(text.sources, text.targets or [], text.documents):
         say(f"{one.log_prob:.4f}\t{len(one.tokens)}")
 
@@ -278,8 +285,8 @@ def score(
 def trace(
     run: RunPath,
     test: TestName = "test",
-    names: Annotated[str, typer.Option(help="Arrays or patterns, with commas between")] = "*",
-    sentences: Annotated[str, typer.Option(help="e.g. 0-9,17; all when missing")] = "",
+    arrays: Annotated[str, typer.Option(help="Names of trace arrays, or patterns, comma-separated")] = "*",
+    sentences: Annotated[str, typer.Option(help="Numbers of sentences, e.g. 0-9,17; all by default")] = "",
     device: Device = "cpu",
 ) -> None:
     """Force a run's own translations of a test set and keep what happened inside (attention, gates, costs, ...)."""
@@ -294,7 +301,7 @@ def trace(
         folder = trace_test(
             opened,
             translations,
-            names.split(","),
+            arrays.split(","),
             rows,
             device,
             step=lambda done, total: show(done, total, ""),

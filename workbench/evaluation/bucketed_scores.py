@@ -110,7 +110,7 @@ def _labels(opened: Translations, grouping: Grouping) -> tuple[list[str], str]:
             raise RunError(f"{opened.test} has no documents; give a file with a label a line")
         return opened.test_set.documents, DOCUMENT
     if not grouping.labels:
-        raise RunError("buckets of labels need a file; name it: --set labels=FILE")
+        raise RunError("buckets of labels need a file; name it: --option labels=FILE")
     found = segment_annotations.read(Path(grouping.labels), len(opened))
     column = grouping.column or found.columns[0]
     if column not in found:

@@ -61,7 +61,7 @@ def translate_test(
         translator = _loaded(run, device)
     if trees and (search.get("finished") or translator.search.finished) == "stay":
         raise RunError(
-            f"{run.name}: a search with finished=stay records no trees; translate without --trees, or with "
+            f"{run.name}: a search with finished=stay records no trees; translate without --save-beams, or with "
             "--search finished=leave"
         )
     refuse_foreign(run.translations_folder(test.name), "translate", foreign_to_translations)  # before any work is done

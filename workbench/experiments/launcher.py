@@ -56,7 +56,7 @@ def run_in_processes(
     prepare_data(experiment, root, files, say)
     command = safe_path.module("workbench.cli", "experiment", "run", str(file), "--runs", str(root))
     command += [part for name in only for part in ("--only", name)]
-    command += [] if minutes is None else ["--minutes", str(minutes)]
+    command += [] if minutes is None else ["--max-minutes", str(minutes)]
     logs = [root / experiment.name / f"worker-{number}.log" for number in range(1, len(devices) + 1)]
     workers: list[subprocess.Popen[bytes]] = []
     with interrupted_by_terminate():

@@ -53,7 +53,7 @@ def check_files(recipes: Sequence[Recipe], files: Mapping[str, object]) -> None:
     unknown = [option for option in files if option not in wanted]
     if unknown:
         named = f"there is {', '.join(wanted)}" if wanted else "no file is named in it"
-        raise RunError(f"--set {unknown[0]}: what was drawn once takes files alone, by option; {named}")
+        raise RunError(f"--file {unknown[0]}: what was drawn once takes files alone, by option; {named}")
 
 
 def draw(
@@ -79,7 +79,7 @@ def _found(option: str, recipe: Recipe, root: Path, files: Mapping[str, object])
     for path in segment_annotations.files(root, recipe.test):
         if path.name == wanted["file"] and digest_of(path) == wanted["sha256"]:
             return str(path)
-    raise RunError(f"{recipe.drawing} was drawn with the file {wanted['file']!r}; name it: --set {option}=FILE")
+    raise RunError(f"{recipe.drawing} was drawn with the file {wanted['file']!r}; name it: --file {option}=FILE")
 
 
 def _find(name: str, root: Path, model: str | None) -> Run:

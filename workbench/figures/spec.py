@@ -75,14 +75,14 @@ def figure_command(name: str, request: Request, elsewhere: bool = False) -> str:
     for run in request.runs:
         words += ["--run", path_of(run)]
     for run in request.among:
-        words += ["--among", path_of(run)]
+        words += ["--palette-runs", path_of(run)]
     words += ["--test", request.test] if request.test else []
     words += ["--sentence", str(request.sentence)] if of_a_sentence(name) else []
     words += ["--baseline", request.baseline] if request.baseline else []
     for option, value in request.options.items():
         if elsewhere and isinstance(named := _named(value), dict):
             value = named["file"]
-        words += ["--set", f"{option}={json.dumps(value, ensure_ascii=False)}"]
+        words += ["--option", f"{option}={json.dumps(value, ensure_ascii=False)}"]
     return shlex.join([*words, "--out", f"{name}.pdf"])
 
 

@@ -52,9 +52,9 @@ FORMS = {
     "demo": Form(_is_name, {"--runs": _is_root}),
     "resume": Form(),
     "translate": Form(
-        options={"--test": _is_name, "--trees": None, "--beam": _is_number, "--n-best": _is_number}
+        options={"--test": _is_name, "--save-beams": None, "--beam": _is_number, "--n-best": _is_number}
     ),
-    "trace": Form(options={"--test": _is_name, "--names": _is_name}),
+    "trace": Form(options={"--test": _is_name, "--arrays": _is_name}),
     "evaluate": Form(options={"--test": _is_name}),
     "beam-sweep": Form(options={"--test": _is_name}),
     "rerank": Form(options={"--test": _is_name}),

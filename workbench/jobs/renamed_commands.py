@@ -1,4 +1,4 @@
-"""Names that commands had in the last release, and their names now: the old ones work for one more release.
+"""Names that commands and options had in the last release, and their names now: the old ones work for one more.
 
 Command lines of old pages, scripts and stored jobs are read with it. To end that, remove this module and its callers.
 """
@@ -36,19 +36,86 @@ COMMANDS = {
 }
 REDRAW = "--rerun"  # `figure FILE --rerun` is `figure redraw FILE`
 
+# Options by the command of today that has them.
+_RESAMPLES = {"--samples": "--n-resamples"}
+_FIGURE = {"--set": "--option", "-s": "--option"}
+_FILES = {"--set": "--file", "-s": "--file"}
+OPTIONS = {
+    ("adequacy",): _RESAMPLES,
+    ("analyze",): _FIGURE,
+    ("beam-sweep",): {
+        "--most-nodes": "--max-nodes",
+        "--most-short": "--exact-max-sentences",
+        "--short-words": "--exact-max-words",
+    },
+    ("benchmark", "scale-null-rates"): {**_RESAMPLES, "--trials": "--n-datasets"},
+    ("benchmark", "scale-seed-intervals"): {"--trials": "--n-simulations"},
+    ("benchmark", "scale-significance"): {"--samples": "--paired-bs-n", "--trials": "--paired-ar-n"},
+    ("benchmark", "scale-testset"): _RESAMPLES,
+    ("data", "prepare"): {"--kind": "--model-type", "--pieces": "--vocab-size"},
+    ("evaluate",): _RESAMPLES,
+    ("experiment", "run"): {"--minutes": "--max-minutes", "--time": "--slurm-time"},
+    ("experiment", "table"): _RESAMPLES,
+    ("export", "bundle"): _FILES,
+    ("export", "report"): _FILES,
+    ("figure", "redraw"): _FILES,
+    ("figure",): {**_FIGURE, "--among": "--palette-runs"},
+    ("rating", "results"): _RESAMPLES,
+    ("resume",): {"--minutes": "--max-minutes"},
+    ("runs", "import-translations"): {"--docids": "--doc-ids"},
+    ("score",): {"--docids": "--doc-ids"},
+    ("trace",): {"--names": "--arrays"},
+    ("train",): {"--minutes": "--max-minutes", "--set": "--config", "-s": "--config"},
+    ("translate",): {
+        "--context-output": "--context-target",
+        "--docids": "--doc-ids",
+        "--samples": "--num-samples",
+        "--trees": "--save-beams",
+    },
+}
+# Values of an option that were renamed, by the option.
+VALUES = {
+    "--contexts": {"another": "other-item", "words-backwards": "reversed"},
+    "--launcher": {"here": "local"},
+}
+
 
 def current(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """The words after `workbench` with the names of now, and a sentence for each old name among them."""
+    words, remarks = _with_command(list(words))
+    options = OPTIONS.get(tuple(words[:2])) or OPTIONS.get(tuple(words[:1]), {})
+    renamed = []
+    for place, word in enumerate(words):
+        if "--" in words[:place]:  # what follows is no option
+            renamed.append(word)
+            continue
+        option, sign, value = word.partition("=")
+        before = words[place - 1] if place else ""
+        if option in options:
+            remarks.append(_is_now(option, options[option]))
+            word = f"{options[option]}{sign}{value}"
+        elif word in VALUES.get(before, {}):
+            remarks.append(_is_now(f"{before} {word}", f"{before} {VALUES[before][word]}"))
+            word = VALUES[before][word]
+        renamed.append(word)
+    return renamed, list(dict.fromkeys(remarks))
+
+
+def _with_command(words: list[str]) -> tuple[list[str], list[str]]:
     for length in (2, 1):
         old = tuple(words[:length])
         if old in COMMANDS:
             new = COMMANDS[old]
-            return [*new, *words[length:]], [_is_now(old, new)]
+            return [*new, *words[length:]], [_is_now(_command(old), _command(new))]
     if words[:1] == ["figure"] and REDRAW in words:
         others = [word for word in words[1:] if word != REDRAW]
-        return ["figure", "redraw", *others], [_is_now(("figure", REDRAW), ("figure", "redraw"))]
-    return list(words), []
+        return ["figure", "redraw", *others], [_is_now(_command(("figure", REDRAW)), _command(("figure", "redraw")))]
+    return words, []
 
 
-def _is_now(old: Sequence[str], new: Sequence[str]) -> str:
-    return f"`workbench {' '.join(old)}` is now `workbench {' '.join(new)}`; the old name goes with the next release"
+def _command(words: Sequence[str]) -> str:
+    return f"workbench {' '.join(words)}"
+
+
+def _is_now(old: str, new: str) -> str:
+    return f"`{old}` is now `{new}`; the old name goes with the next release"

@@ -31,9 +31,9 @@ OURS = ["row", *our_measurements.FIELDS]
 SPEEDS = ("train-speed", "decode-speed")
 LENGTHS = "length-scores"  # the drawing of tables whose curves by length stand beside ours by length
 _MADE_BY = {
-    "aer": "workbench figure alignment-error --run {} --test TEST --set links=FILE",
+    "aer": "workbench figure alignment-error --run {} --test TEST --option links=FILE",
     "cdr": "workbench adequacy {} --test TEST",
-    "entropy": "workbench trace {} --test TEST --names '*.assignments'",
+    "entropy": "workbench trace {} --test TEST --arrays '*.assignments'",
 }
 _SCORES = ".scores.csv"
 

@@ -118,7 +118,7 @@ class Translations:
         if not self.has_trees:
             raise RunError(
                 f"{self.folder.parent.parent} has no beam trees for {self.test}; record them: "
-                f"workbench translate {self._run} --test {shlex.quote(self.test)} --trees"
+                f"workbench translate {self._run} --test {shlex.quote(self.test)} --save-beams"
             )
         from analyses import beam
 
@@ -140,7 +140,7 @@ class Translations:
         except (OSError, ValueError, TypeError, IndexError, OverflowError) as error:
             raise RunError(
                 f"{self.folder / 'trees.npy'}: the tree of sentence {sentence} cannot be read ({_cause(error)}); "
-                "translate the test set again with --trees"
+                "translate the test set again with --save-beams"
             ) from None
 
     def outdates(self, traces: Path) -> bool:

@@ -114,7 +114,7 @@ def test_a_chosen_run_that_has_not_translated_the_test_set_is_to_translate_it(wi
     folder = with_demo / "demo" / "gdr-bow-bca"
     shutil.copytree(guided_run.folder, folder, ignore=shutil.ignore_patterns("translations", "traces"))
     at = open_page("past_future", runs=["demo/transformer", "demo/gdr-bow-bca"])
-    assert codes(at) == [f"workbench translate {folder} --test test --trees"]
+    assert codes(at) == [f"workbench translate {folder} --test test --save-beams"]
 
 
 def test_without_any_such_run_a_page_says_how_to_make_one(with_demo):

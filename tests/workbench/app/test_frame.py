@@ -65,7 +65,7 @@ def test_translations_that_other_weights_made_are_to_be_made_again(with_demo):
     (run.folder / "translations" / "test").rename(run.folder / "translations" / "second")
     at = open_page("scores", runs=["demo/transformer"])
     assert any("with the weights that they have now" in text for text in texts(at))
-    assert codes(at) == [f"workbench translate {run.folder} --test second --trees"]
+    assert codes(at) == [f"workbench translate {run.folder} --test second --save-beams"]
     assert not charts(at)
     table = open_page("runs", runs=["demo/transformer", "demo/future-cost-1"]).dataframe[0].value.set_index("run")
     assert (table.loc["demo/transformer", "tests"], table.loc["demo/future-cost-1", "tests"]) == ("", "test")
@@ -176,7 +176,7 @@ def test_a_test_set_that_is_not_translated_is_asked_for(with_demo):
     run = with_demo / "new" / "transformer"
     shutil.copytree(with_demo / "demo" / "transformer", run, ignore=shutil.ignore_patterns("translations", "traces"))
     at = open_page("lengths", runs=["new/transformer"])
-    assert codes(at) == [f"workbench translate {run} --test test --trees"]
+    assert codes(at) == [f"workbench translate {run} --test test --save-beams"]
     assert not charts(at)
 
 

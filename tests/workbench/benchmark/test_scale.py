@@ -67,7 +67,7 @@ def test_the_tokens_of_a_corpus_take_no_room(tmp_path):
 
 @linux
 def test_every_stage_of_a_test_set_is_measured():
-    table = _table("testset", "--segments", 200, "--systems", 3, "--metrics", "bleu", "--samples", 20)
+    table = _table("testset", "--segments", 200, "--systems", 3, "--metrics", "bleu", "--n-resamples", 20)
     assert [stage.split(": ")[-1].split(",")[0] for stage in table.stage] == [
         "make 200 segments x 3 systems",
         "extract statistics",
@@ -89,7 +89,7 @@ def test_made_up_systems_are_better_one_after_the_other():
 
 @linux
 def test_our_bootstrap_and_sacrebleus_own_say_the_same():
-    table = _table("significance", "--segments", 200, "--samples", 200, "--trials", 500)
+    table = _table("significance", "--segments", 200, "--paired-bs-n", 200, "--paired-ar-n", 500)
     p_value = table.dropna(subset=["p_value"]).set_index(["engine", "stage"]).p_value
     ours, theirs = p_value["nmt-workbench"], p_value["sacrebleu"]
     assert ours["bootstrap, 200 resamples"] == theirs["statistics and bootstrap, 200 resamples"]

@@ -101,7 +101,7 @@ def test_controlled_text_can_be_prepared_from_files_archives_tables_and_document
         f"whole={text}/test.en,{text}/test.de",
         "--test",
         f"table={text}/table.tsv",
-        "--pieces",
+        "--vocab-size",
         120,
         "--languages",
         "en-de",
@@ -159,11 +159,11 @@ def test_prefix_and_ensemble_reach_the_search(demo_runs, tmp_path):
 
 def test_a_test_set_is_translated_with_trees_and_traced_in_part(folders):
     shutil.rmtree(folders[2] / "traces")
-    invoke("translate", folders[2], "--test", "dev", "--trees", "--beam", 2)
+    invoke("translate", folders[2], "--test", "dev", "--save-beams", "--beam", 2)
     run = open_run(folders[2])
     assert run.translations("dev").has_trees
     assert run.translations("dev").meta["search"]["beam"] == 2
-    invoke("trace", folders[2], "--test", "dev", "--names", "log_prob,future_cost.*", "--sentences", "0-2,5")
+    invoke("trace", folders[2], "--test", "dev", "--arrays", "log_prob,future_cost.*", "--sentences", "0-2,5")
     assert list(run.traces("dev")) == [0, 1, 2, 5]
     kept = {"log_prob", "future_cost.log_prob", "future_cost.rank", "future_cost.gate"}
     assert set(run.traces("dev").names) == kept
@@ -181,7 +181,7 @@ def test_scores_of_given_translations_are_the_translators(demo_runs, tmp_path):
 
 def test_evaluate_prints_the_score_table_and_translates_what_is_still_to_do(folders):
     shutil.rmtree(folders[1] / "translations")
-    rows = _table(invoke("evaluate", *folders[:2], "--test", "test", "--metrics", "chrf,ter", "--samples", 50))
+    rows = _table(invoke("evaluate", *folders[:2], "--test", "test", "--metrics", "chrf,ter", "--n-resamples", 50))
     expected = scoring.score_table([open_run(path) for path in folders[:2]], "test", ["chrf", "ter"], 50)
     assert [(row["system"], row["metric"], row["score"]) for row in rows] == [
         (row.system, row.metric, f"{row.score:.4f}") for row in expected.itertuples()
@@ -190,7 +190,7 @@ def test_evaluate_prints_the_score_table_and_translates_what_is_still_to_do(fold
 
 def test_runs_of_one_name_are_scored_each_by_itself(graded_runs, tmp_path):
     other = shutil.copytree(graded_runs[2].folder, tmp_path / "other" / "transformer")
-    rows = _table(invoke("evaluate", graded_runs[0].folder, other, "--metrics", "bleu", "--samples", 10))
+    rows = _table(invoke("evaluate", graded_runs[0].folder, other, "--metrics", "bleu", "--n-resamples", 10))
     assert [row["system"] for row in rows] == ["demo/transformer", "other/transformer"]
     assert float(rows[0]["score"]) < float(rows[1]["score"])
 
@@ -231,9 +231,11 @@ def test_systems_are_those_of_the_catalogue_with_their_sizes():
 def test_a_figure_is_drawn_into_a_file_a_table_or_a_folder(graded_runs, tmp_path):
     runs = [part for run in graded_runs[:2] for part in ("--run", run.folder)]
     assert "length-scores" in invoke("figure", "list").split()
-    invoke("figure", "length-scores", *runs, "--out", tmp_path / "f.pdf", "--set", "scheme=width:5", "--width", "page")
+    invoke(
+        "figure", "length-scores", *runs, "--out", tmp_path / "f.pdf", "--option", "scheme=width:5", "--width", "page"
+    )
     assert (tmp_path / "f.pdf").read_bytes().startswith(b"%PDF")
-    invoke("figure", "scores", *runs, "--out", tmp_path / "f.csv", "--set", "metrics=bleu")
+    invoke("figure", "scores", *runs, "--out", tmp_path / "f.csv", "--option", "metrics=bleu")
     header, *rows = [line.split(",") for line in (tmp_path / "f.csv").read_text().splitlines()]
     drawn = {
         row[header.index("series")]: float(row[header.index("score")]) for row in rows if row[header.index("score")]
@@ -253,7 +255,7 @@ def test_ways_of_counting_are_listed_without_a_run():
 def test_an_analysis_of_sentences_has_the_labels_that_the_page_keeps(folders):
     segment_annotations.save(folders[0].parents[1], "test", "domain.txt", b"news\nchat\n" * 15, 30)
     header, *rows = csv.reader(
-        io.StringIO(invoke("analyze", "sentences", "--run", folders[0], "--set", "metrics=[ter]"))
+        io.StringIO(invoke("analyze", "sentences", "--run", folders[0], "--option", "metrics=[ter]"))
     )
     assert [row[header.index("domain")] for row in rows] == ["news", "chat"] * 15
     assert any("TER" in name for name in header)

@@ -4,6 +4,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+import typer
+
+from workbench import cli
+
 SCRIPT = """
 import contextlib, io, sys, time
 import typer
@@ -39,3 +44,27 @@ def test_no_commands_help_waits_for_a_library():
         assert int(commands) > 30
         seconds.append(float(taken))
     assert min(seconds) < 1.0, "CPU time from the start of the interpreter to the slowest command's help, best of three"
+
+
+def _commands(command, path=()):
+    for name, part in getattr(command, "commands", {}).items():
+        yield from _commands(part, (*path, name))
+    if not hasattr(command, "commands"):
+        yield pytest.param(command, id=" ".join(path))
+
+
+# Words that begin a phrase without a subject, or a value in place of one.
+NO_SUBJECT = {
+    *("a", "an", "the", "its", "their", "they", "of", "on", "in", "with", "for"),
+    *("that", "where", "what", "how", "whose", "also", "so", "e.g.", "key=value"),
+}
+
+
+@pytest.mark.parametrize("command", _commands(typer.main.get_command(cli.app)))
+def test_the_help_of_every_option_and_argument_is_a_phrase_with_a_subject(command):
+    for one in command.params:
+        assert one.help, one.name
+        first = one.help.split()[0].rstrip(":,")
+        assert first.lower() not in NO_SUBJECT, one.help
+        assert first[0].isupper(), one.help
+    assert command.help.split()[0].lower() not in NO_SUBJECT, command.help

@@ -38,6 +38,29 @@ def test_a_group_with_a_default_takes_its_options_without_the_commands_name(tmp_
     assert (named.output, named.exit_code) == (unnamed.output, unnamed.exit_code)
 
 
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [(path, old, new) for path, names in renamed_commands.OPTIONS.items() for old, new in names.items()],
+)
+def test_an_old_option_is_hidden_and_means_an_option_of_today(path, old, new):
+    command = _command(path)
+    command = command.commands[command.default] if hasattr(command, "commands") else command
+    known = {option for one in command.params for option in one.opts}
+    assert new in known
+    assert old not in known
+    words, remarks = renamed_commands.current([*path, old, "x", f"{old}=y", "--", old])
+    assert words == [*path, new, "x", f"{new}=y", "--", old]
+    assert remarks == [f"`{old}` is now `{new}`; the old name goes with the next release"]
+
+
+def test_an_old_command_takes_its_old_options_and_values():
+    words, remarks = renamed_commands.current(
+        ["contrast", "f.tsv", "--contexts", "words-backwards", "--run", "another"]
+    )
+    assert words == ["contrastive-eval", "f.tsv", "--contexts", "reversed", "--run", "another"]
+    assert len(remarks) == 2
+
+
 def test_redrawing_had_an_option():
     words, remarks = renamed_commands.current(["figure", "f.pdf", "--rerun", "--runs", "x"])
     assert words == ["figure", "redraw", "f.pdf", "--runs", "x"]

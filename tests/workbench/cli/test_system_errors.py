@@ -75,7 +75,7 @@ def test_too_little_memory_for_a_vocabulary_is_a_sentence(tmp_path):
     lines = [" ".join(generator.choices(["baku", "mino", "reto", "bakumi", "nore"], k=40)) for _ in range(60_000)]
     write_lines(tmp_path / "x.txt", lines)
     text = f"{tmp_path / 'x.txt'},{tmp_path / 'x.txt'}"
-    words = ["data", "prepare", "--train", text, "--dev", text, "--pieces", "20", "--out", str(tmp_path / "out")]
+    words = ["data", "prepare", "--train", text, "--dev", text, "--vocab-size", "20", "--out", str(tmp_path / "out")]
     done = subprocess.run(
         [sys.executable, "-c", LITTLE_MEMORY, *words],
         env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},

@@ -12,13 +12,13 @@ from tests.workbench.cli.test_commands import invoke
 from workbench.store.runs import open_run
 
 STEPS = (
-    "--set",
+    "--config",
     "max_steps=4",
-    "--set",
+    "--config",
     "validate_every=2",
-    "--set",
+    "--config",
     "log_every=1",
-    "--set",
+    "--config",
     "batch_tokens=256",
     "--device",
     "cpu",
@@ -27,7 +27,7 @@ STEPS = (
 
 def test_training_that_ran_out_of_time_is_resumed_to_the_weights_of_an_uninterrupted_one(prepared, tmp_path):
     common = ("future-cost-1:preset=tiny,weight=0.7", "--data", prepared.folder, "--search", "beam=2", *STEPS)
-    said = invoke("train", *common, "--out", tmp_path / "parts", "--minutes", "0.000001")
+    said = invoke("train", *common, "--out", tmp_path / "parts", "--max-minutes", "0.000001")
     assert f"not finished: workbench resume {tmp_path / 'parts'}" in said
     assert "all steps done" in invoke("resume", tmp_path / "parts", "--device", "cpu")
     invoke("train", *common, "--out", tmp_path / "whole")
@@ -44,7 +44,7 @@ def test_training_that_ran_out_of_time_is_resumed_to_the_weights_of_an_uninterru
         tmp_path / "after",
         "--init-from",
         f"{tmp_path / 'whole'}@4",
-        "--set",
+        "--config",
         "early_stopping.patience=3",
     )
     assert open_run(tmp_path / "after").config.training.early_stopping.patience == 3
@@ -52,7 +52,9 @@ def test_training_that_ran_out_of_time_is_resumed_to_the_weights_of_an_uninterru
 
 def test_an_average_is_the_mean_of_the_latest_checkpoints(prepared, tmp_path):
     run = tmp_path / "run"
-    invoke("train", "transformer:preset=tiny", "--data", prepared.folder, "--out", run, *STEPS, "--set", "keep_last=3")
+    invoke(
+        "train", "transformer:preset=tiny", "--data", prepared.folder, "--out", run, *STEPS, "--config", "keep_last=3"
+    )
     (run / "checkpoints" / "step-1000000.safetensors").write_bytes(
         (run / "checkpoints" / "step-000002.safetensors").read_bytes()
     )
@@ -81,13 +83,13 @@ def test_ctrl_c_during_training_leaves_a_run_that_can_be_resumed(prepared, tmp_p
         str(run),
         "--device",
         "cpu",
-        "--set",
+        "--config",
         "max_steps=1000000",
-        "--set",
+        "--config",
         "validate_every=3",
-        "--set",
+        "--config",
         "log_every=1",
-        "--set",
+        "--config",
         "batch_tokens=256",
     ]
     process = subprocess.Popen(

@@ -102,7 +102,7 @@ def test_what_cannot_be_grouped_is_said(graded_runs, tmp_path):
     for options, said in (
         ({"scheme": "no"}, f"'no': choose one of {next(iter(analysis.PRESETS))}"),
         ({"measure": "sourc"}, "there are no buckets of 'sourc'; choose source, reference, output"),
-        ({"measure": "label"}, "name it: --set labels=FILE"),
+        ({"measure": "label"}, "name it: --option labels=FILE"),
         ({"measure": "source-frequency", "counts": "web"}, "choose test or training"),
         ({"labels": str(short)}, "short: has 2 lines but the test set has 30 segments"),
         ({"meazure": "source"}, "length-scores cannot be drawn with"),

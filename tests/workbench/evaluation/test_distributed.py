@@ -68,7 +68,7 @@ torch.distributed.destroy_process_group()  # as the program `workbench` does bef
 def _commands(run: Path, lines: Path) -> list[list[str]]:
     """A test set with trees and n-best, its traces, and a file of sentences."""
     return [
-        ["translate", str(run), "--test", "test", "--trees", "--n-best", "3", "--search", "beam=4"],
+        ["translate", str(run), "--test", "test", "--save-beams", "--n-best", "3", "--search", "beam=4"],
         ["trace", str(run), "--test", "test", "--sentences", "1-9"],
         ["translate", str(run), "--input", str(lines), "--output", f"{run}.txt", "--n-best", "2"],
     ]
@@ -95,7 +95,7 @@ def test_evaluate_by_the_installed_script_is_said_once_and_scores_the_same(run):
     if not SCRIPT.is_file():
         pytest.skip("the workbench is not installed as a script here")
     other = Path(shutil.copytree(run, run.with_name("together")))
-    arguments = ("--test", "test", "--metrics", "bleu,chrf", "--samples", 20)
+    arguments = ("--test", "test", "--metrics", "bleu,chrf", "--n-resamples", 20)
     alone = _alone("evaluate", run, *arguments)
     together = _together(SCRIPT, "evaluate", other, *arguments)
     assert together.replace(other.name, run.name) == alone
@@ -103,7 +103,7 @@ def test_evaluate_by_the_installed_script_is_said_once_and_scores_the_same(run):
     assert _files(other / "translations" / "test") == _files(run / "translations" / "test")
 
 
-@pytest.mark.parametrize("arguments", [["--samples", 2, "--input", "lines.en"], ["--input", "-"]])
+@pytest.mark.parametrize("arguments", [["--num-samples", 2, "--input", "lines.en"], ["--input", "-"]])
 def test_what_cannot_be_shared_is_refused(run, monkeypatch, arguments):
     monkeypatch.setenv("WORLD_SIZE", "2")
     done = CliRunner().invoke(cli.app, ["translate", str(run), *map(str, arguments)])

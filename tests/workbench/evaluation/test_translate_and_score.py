@@ -213,7 +213,7 @@ def test_a_checkpoint_is_a_system_of_its_own(copied_runs):
     assert (folder / "translations" / "test" / "hypotheses.txt").read_bytes() == before
     table = scoring.score_table([whole, part], "test", ("bleu",), samples=10)
     assert list(table["system"]) == [whole.name, part.name]
-    with pytest.raises(RunError, match=rf"workbench translate \S+/transformer@{int(step)} --test test --trees"):
+    with pytest.raises(RunError, match=rf"workbench translate \S+/transformer@{int(step)} --test test --save-beams"):
         part.translations("test").tree(0)
 
 
@@ -237,6 +237,6 @@ def test_trees_are_refused_of_a_search_that_records_none(copied_runs):
     run = open_run(copied_runs / "demo" / "transformer")
     test, _ = translate.test_set(run, "test")
     before = (run.folder / "translations" / "test" / "trees.jsonl").read_bytes()
-    with pytest.raises(RunError, match="a search with finished=stay records no trees; translate without --trees"):
+    with pytest.raises(RunError, match="a search with finished=stay records no trees; translate without --save-beams"):
         translate.translate_test(run, test, trees=True, finished="stay")
     assert (run.folder / "translations" / "test" / "trees.jsonl").read_bytes() == before

@@ -44,7 +44,7 @@ def root(tmp_path_factory) -> Path:
 def train(root: Path, name: str, *further: object) -> Path:
     out, base = root / "tiny" / name, root / "tiny" / "rnnsearch"
     settings = (f"{key}={value}" for key, value in {**TOWARDS, "adequacy": "{weight: 10, samples: 2}"}.items())
-    options = [part for setting in (*settings, "early_stopping.metric=adequacy") for part in ("--set", setting)]
+    options = [part for setting in (*settings, "early_stopping.metric=adequacy") for part in ("--config", setting)]
     search = ("--search", "beam=2", "--search", "max_length=12")
     invoke(
         "train", "rnnsearch:preset=tiny,dropout=0", "--data", root / "tiny" / "data", "--out", out, "--init-from", base,
@@ -63,7 +63,7 @@ def macro(run, aligner, sources, translations, references) -> float:
 def test_a_trained_run_is_trained_on_towards_coverage_and_can_be_interrupted(root):
     """All sentences are one batch: the first baseline is the coverage of what the trained run says greedily."""
     whole = train(root, "whole")
-    parts = train(root, "parts", "--minutes", "0.000001")
+    parts = train(root, "parts", "--max-minutes", "0.000001")
     assert "all steps done" in invoke("resume", parts, "--device", "cpu")
     assert (whole / "weights.safetensors").read_bytes() == (parts / "weights.safetensors").read_bytes()
     run, base = open_run(whole), core_models.load(root / "tiny" / "rnnsearch")
@@ -123,7 +123,7 @@ def test_a_grid_trains_towards_adequacy_from_a_run_that_is_there(root, tmp_path)
 def test_a_run_that_was_never_trained_is_not_begun(root, capsys, monkeypatch):
     out = root / "tiny" / "never"
     said = refused(
-        capsys, monkeypatch, "train", "rnnsearch", "--data", root / "tiny" / "data", "--out", out, "--set",
+        capsys, monkeypatch, "train", "rnnsearch", "--data", root / "tiny" / "data", "--out", out, "--config",
         "adequacy.weight=1",
     )  # fmt: skip
     assert "what an untrained system draws is noise" in said

@@ -130,7 +130,7 @@ def test_the_command_prints_a_row_a_system_and_writes_every_cell(grid, outputs, 
     path.write_text(yaml.safe_dump({**GRID, "seeds": [1, 2, 3]}, sort_keys=False), encoding="utf-8")
     found = CliRunner().invoke(
         cli.app,
-        ["experiment", "table", str(path), "--runs", str(root), "--csv", str(tmp_path / "out"), "--samples", "100"],
+        ["experiment", "table", str(path), "--runs", str(root), "--csv", str(tmp_path / "out"), "--n-resamples", "100"],
     )
     assert found.exit_code == 0, found.output
     assert [line.split("\t")[:4] for line in found.stdout.splitlines()[1:5]] == [

@@ -141,11 +141,11 @@ def test_of_a_file_that_was_drawn_with_the_name_and_the_digest_travel(labelled, 
     assert b"home-of-alice" not in file.read_bytes()
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert made.recipe.options == {"labels": {"file": "domain.txt", "sha256": digest}}
-    with pytest.raises(RunError, match=r"drawn with the file 'domain.txt'; name it: --set labels=FILE"):
+    with pytest.raises(RunError, match=r"drawn with the file 'domain.txt'; name it: --file labels=FILE"):
         draw_again(file, demo_runs)
     again = draw_again(file, demo_runs, {"labels": path.rename(tmp_path / "moved.txt")})
     assert again.same
-    with pytest.raises(RunError, match=r"--set links: .*there is labels"):
+    with pytest.raises(RunError, match=r"--file links: .*there is labels"):
         draw_again(file, demo_runs, {"links": path})
 
 
@@ -155,7 +155,7 @@ def test_annotations_beside_the_runs_are_found_and_another_file_is_said(labelled
     kept = segment_annotations.save(copied_runs, "test", "domain.txt", path.read_bytes(), 30)
     assert draw_again(file, copied_runs).same
     kept.write_bytes(path.read_bytes().replace(b"talks", b"news!"))
-    with pytest.raises(RunError, match="name it: --set labels=FILE"):
+    with pytest.raises(RunError, match="name it: --file labels=FILE"):
         draw_again(file, copied_runs)
     again = draw_again(file, copied_runs, {"labels": kept})
     assert (again.same, again.changes) == (False, ("the file of labels is another one",))
@@ -167,7 +167,7 @@ def test_a_path_in_a_file_of_somebody_else_is_not_read(labelled, demo_runs, tmp_
     made = json.loads(file.read_bytes())
     made["provenance"]["recipe"]["options"]["labels"] = str(path)
     file.write_text(json.dumps(made))
-    with pytest.raises(RunError, match="name it: --set labels=FILE"):
+    with pytest.raises(RunError, match="name it: --file labels=FILE"):
         draw_again(file, demo_runs)
 
 
@@ -182,7 +182,7 @@ def test_commands_take_the_file_by_its_option(labelled, demo_runs, tmp_path):
     bundle = ["export", "bundle", str(tmp_path / "again"), "--basket", str(manifest), "--runs", str(demo_runs)]
     for words in (rerun, bundle):
         assert isinstance(CliRunner().invoke(cli.app, words).exception, RunError)
-        told = CliRunner().invoke(cli.app, [*words, "--set", f"labels={path}"])
+        told = CliRunner().invoke(cli.app, [*words, "--file", f"labels={path}"])
         assert told.exit_code == 0, told.output
     for name in ("length-scores.pdf", "length-scores.json"):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "paper" / name).read_bytes()

@@ -307,7 +307,7 @@ def test_what_a_run_lacks_is_answered_with_the_command_that_makes_it(copied_runs
         sentence=30,
     )
     (run.folder / "translations" / "test" / "trees.npy").unlink()
-    _expect(r"workbench translate \S+/future-cost-2 --test test --trees", "beam-tree", [run])
+    _expect(r"workbench translate \S+/future-cost-2 --test test --save-beams", "beam-tree", [run])
     translate.trace_test(run, run.translations("test"), ["future_cost.*"], [0])
     _expect(r"log_prob of 'test' is not traced; do it: workbench trace \S+", "future-cost-overlay", [run])
     _expect(r"log_prob of 'test' is not traced; do it: workbench trace \S+", "future-cost-calibration", [run])

@@ -34,7 +34,7 @@ def test_command_and_notebook_give_one_table(name, runs):
     found = notebook.analyse(name, runs, sentence=3, **options)
     assert len(found) or name == "lines"  # nothing is odd about the demo
     folders = [word for run in runs for word in ("--run", str(run.folder))]
-    settings = [word for option, value in options.items() for word in ("--set", f"{option}={value}")]
+    settings = [word for option, value in options.items() for word in ("--option", f"{option}={value}")]
     words = ["analyze", name, *folders, "--sentence", "3", *settings]
     printed = CliRunner().invoke(cli.app, words, catch_exceptions=False).stdout
     same = pd.read_csv(io.StringIO(found.to_csv(index=False)), keep_default_na=False)

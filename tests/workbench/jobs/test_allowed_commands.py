@@ -31,10 +31,10 @@ def _until(condition) -> None:
     "line",
     [
         "workbench trace 'ROOT/a b' --test test",
-        "workbench trace ROOT/a --test test --names '*.assignments'",
+        "workbench trace ROOT/a --test test --arrays '*.assignments'",
         "workbench demo --runs ROOT",
         "workbench demo 'pfrnn-loss+future-cost-2:cell=lstm' --runs ROOT",
-        "workbench translate ROOT/group/a@1250 ROOT/b --test test --trees --beam 4 --n-best 4",
+        "workbench translate ROOT/group/a@1250 ROOT/b --test test --save-beams --beam 4 --n-best 4",
         "workbench contrastive-eval --controlled test --contexts none --run ROOT/a",
         "workbench resume ROOT/a",
         "workbench resume --help",
@@ -63,7 +63,7 @@ def test_a_page_may_start_our_own_commands_on_runs_of_its_folder(root, line):
         "workbench contrastive-eval ROOT/items.tsv --run ROOT/a",
         "workbench trace ROOT/a --test ../../elsewhere",  # values that are none
         "workbench trace ROOT/a --test ..",
-        "workbench trace ROOT/a --test --names",
+        "workbench trace ROOT/a --test --arrays",
         "workbench trace ROOT/a --test",
         "workbench translate ROOT/a --test test --beam 4x",
         "workbench resume ROOT",  # no run of this folder

@@ -56,7 +56,7 @@ def test_a_command_imports_nothing_from_there(hostile, demo_runs, command):
 
 def test_training_and_the_grid_s_workers_import_nothing_from_there(hostile, tmp_path, demo_runs):
     data = str(demo_runs / "demo" / "data")
-    settings = ["--set", "max_steps=1", "--set", "batch_tokens=64", "--device", "cpu"]
+    settings = ["--config", "max_steps=1", "--config", "batch_tokens=64", "--device", "cpu"]
     words = ["train", "transformer:preset=tiny", "--data", data, "--out", str(tmp_path / "run"), *settings]
     done = _run(sys.executable, "-P", "-m", "workbench.cli", *words)
     assert done.returncode == 0, done.stderr

@@ -218,7 +218,7 @@ def test_an_alignment_error_is_kept_of_the_weights_it_was_measured_with(results,
     run.weights.write_bytes(b"others")
     found = ours(table, [run], "test", results)
     assert found.empty
-    command = "workbench figure alignment-error --run {} --test test --set links=FILE"
+    command = "workbench figure alignment-error --run {} --test test --option links=FILE"
     assert to_make(table, [run], "test", found) == {command: [run]}
 
 

@@ -146,7 +146,7 @@ def test_it_is_drawn_without_a_run_a_panel_for_each_unit(papers, tmp_path):
     assert [panel.x.label for panel in figure.panels] == ["BLEU", "Meteor"]
     assert [len(panel.marks) for panel in figure.panels][1] == 2
     out = tmp_path / "table.csv"
-    asked = ["figure", "paper-table", "--set", "paper=dou-2019", "--set", "table=figure-4", "--out", str(out)]
+    asked = ["figure", "paper-table", "--option", "paper=dou-2019", "--option", "table=figure-4", "--out", str(out)]
     done = CliRunner().invoke(cli.app, asked)
     assert done.exit_code == 0, done.output
     written = pd.read_csv(out)

@@ -38,7 +38,7 @@ def files(tmp_path):
 def _bring(files, out, *systems, options=()):
     words = ["runs", "import-translations", "--test", "small", "--source", files / "src.de"]
     words += ["--reference", files / "ref.1.en", "--reference", files / "ref.2.en.gz"]
-    words += ["--docids", files / "docids", "--out", out, *options]
+    words += ["--doc-ids", files / "docids", "--out", out, *options]
     return CliRunner().invoke(app, [*map(str, words), *systems], catch_exceptions=True)
 
 

@@ -207,7 +207,7 @@ def test_the_commands_do_all_of_it(root, tmp_path):
             *map(str, named),
             "--test",
             "news",
-            "--set",
+            "--option",
             "study=cli",
             "--out",
             str(tmp_path / "f.csv"),

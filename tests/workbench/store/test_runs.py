@@ -133,7 +133,7 @@ def test_opening_translations_reads_nothing_but_their_summary(run):
     assert len(found) == 1
     assert found.hypotheses == ["eins"]
     assert found.truth is None
-    with pytest.raises(RunError, match=r"record them: workbench translate .*run --test test --trees"):
+    with pytest.raises(RunError, match=r"record them: workbench translate .*run --test test --save-beams"):
         found.tree(0)
 
 

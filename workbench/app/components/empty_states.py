@@ -66,7 +66,7 @@ def needs_runs(fewest: int = 1, translated: bool = True) -> Frame:
             f"This page needs {fewest} of the chosen runs to have translated the test set {test!r} with the weights "
             "that they have now. Translate it:",
             waiting,
-            f"workbench translate {{}} --test {shlex.quote(test)} --trees",
+            f"workbench translate {{}} --test {shlex.quote(test)} --save-beams",
         )
         st.stop()
     if translated:

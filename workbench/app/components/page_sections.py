@@ -45,7 +45,7 @@ def none_able(
         empty_states.empty_runs(
             f"None of the chosen runs that have translated {here.view.test!r} {said}. Translate it:",
             untranslated,
-            f"workbench translate {{}} --test {test} --trees",
+            f"workbench translate {{}} --test {test} --save-beams",
         )
         return
     if offer_others(here, said, able):

@@ -31,7 +31,7 @@ def scored(request: Request, metric: str = "bleu") -> ablation.Scored:
 def _option(request: Request) -> str:
     option = str(request.options.get("option", ""))
     if not option:
-        raise RunError("name the option that is varied, such as --set option=capsules")
+        raise RunError("name the option that is varied, such as --option option=capsules")
     return option
 
 

@@ -24,7 +24,7 @@ def _stacked(request: Request) -> Figure:
     asked = request.options.get("metrics", METRICS)
     metrics = asked.split(",") if isinstance(asked, str) else list(asked)
     if not metrics:
-        raise RunError("name at least one metric, such as --set metrics=bleu,chrf")
+        raise RunError("name at least one metric, such as --option metrics=bleu,chrf")
     shared = {name: value for name, value in request.options.items() if name != "metrics"}
     each = [DRAWINGS["ablation"](replace(request, options={**shared, "metric": metric})) for metric in metrics]
     return replace(

@@ -62,7 +62,7 @@ def gold(request: Request) -> tuple[GoldLinks, str]:
     links = str(request.options.get("links", ""))
     if not links:
         raise RunError(
-            "the alignment error rate needs gold links: --set links=FILE, or links=truth (controlled corpus)"
+            "the alignment error rate needs gold links: --option links=FILE, or links=truth (controlled corpus)"
         )
     if links != TRUTH:
         found = gold_links(links, request.runs[0], request.test)

@@ -27,7 +27,7 @@ if not able:
     empty_states.empty_runs(
         "No beam tree of this test set was recorded. Record them:",
         here.tested,
-        f"workbench translate {{}} --test {shlex.quote(here.view.test)} --trees",
+        f"workbench translate {{}} --test {shlex.quote(here.view.test)} --save-beams",
     )
     st.stop()
 names = short_names(here.tested)

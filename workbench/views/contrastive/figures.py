@@ -30,7 +30,7 @@ def _only(request: Request) -> str:
     known = sorted({name for run in request.runs for name in measure.names(run)})
     if len(known) != 1:
         there = f"there are {', '.join(known)}" if known else "score one: workbench contrastive-eval FILE --run RUN"
-        raise RunError(f"name a contrastive test set: --set name=NAME; {there}")
+        raise RunError(f"name a contrastive test set: --option name=NAME; {there}")
     return known[0]
 
 

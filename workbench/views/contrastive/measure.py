@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from workbench.evaluation.translate import Step
 
 FOLDER = "contrast"
+# Control contexts as --contexts names them, and as names of results do.
+CONTROLS = {"none": "none", "other-item": "another", "reversed": "words-backwards"}
 AT_ONCE = 256  # items between two reports of progress
 
 
@@ -151,7 +153,8 @@ def words_of(name: str) -> list[str]:
     own, contexts = (own, contexts) if contexts in CONTEXTS else (name, "")
     controlled = own.removeprefix("controlled-")
     given = ["FILE"] if controlled == own else ["--controlled", controlled]
-    return [*given, "--contexts", contexts] if contexts else given
+    control = [option for option, stored in CONTROLS.items() if stored == contexts]
+    return [*given, "--contexts", *control] if control else given
 
 
 def names(run: Run) -> list[str]:

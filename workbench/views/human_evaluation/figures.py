@@ -22,7 +22,7 @@ def _human_rating(request: Request) -> Figure:
     from workbench.views.scores.plots import score_dots
 
     if "study" not in request.options:
-        raise RunError("human-rating draws a study; name it: --set study=NAME")
+        raise RunError("human-rating draws a study; name it: --option study=NAME")
     root, study = find_study(request.runs, str(request.options["study"]))
     runs = {system_name(root, run): run.name for run in request.runs}
     found = results(study, samples=int(request.options.get("samples", 1000)))

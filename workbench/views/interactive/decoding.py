@@ -138,7 +138,7 @@ def command(run: Run, asked: Asked) -> str:
     words += ["--prefix", asked.prefix] if asked.prefix else []
     words += ["--search", f"test_loss={asked.test_loss}"] if asked.test_loss else []
     if after:
-        return f"{shlex.join(words)} --docids FILE"
-    for option, lines in (("--context", before.sources), ("--context-output", before.outputs or ())):
+        return f"{shlex.join(words)} --doc-ids FILE"
+    for option, lines in (("--context", before.sources), ("--context-target", before.outputs or ())):
         words += [word for line in reversed(lines) if line is not None for word in (option, line)]
     return f"echo {shlex.quote(asked.source)} | {shlex.join(words)}"

@@ -202,7 +202,7 @@ def _health(request: Request) -> tuple[pd.DataFrame, list[Spread], str]:
         kept = routing.checkpoints(run, int(most))
         if not kept:
             raise RunError(
-                f"{run.name} has kept no checkpoint, so only its end is known; train one that keeps them: --set "
+                f"{run.name} has kept no checkpoint, so only its end is known; train one that keeps them: --config "
                 "keep_every=STEPS"
             )
         beginning = routing.measured(run, side, given, "initial")

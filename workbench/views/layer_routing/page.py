@@ -38,7 +38,7 @@ able = [run for run in here.tested if routed(run, side)]
 if not able:
     page_sections.none_able(
         here, f"routes the layers of its {side}", lambda run: routed(run, side), "em-routing",
-        ":preset=small,capsules=8", "--set keep_every=100",
+        ":preset=small,capsules=8", "--config keep_every=100",
     )  # fmt: skip
     st.stop()
 SECTIONS[part](here, able, side)

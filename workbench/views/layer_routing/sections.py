@@ -111,7 +111,7 @@ def health(here: frame.Frame, able: Sequence[Run], side: str) -> None:
         empty_states.empty(
             f"Without checkpoints: {', '.join(run.name for run in able if run not in kept)}. Training keeps them when "
             "told to:",
-            f"workbench train em-routing --data DATA --out {shlex.quote(str(here.root))}/NAME --set keep_every=100",
+            f"workbench train em-routing --data DATA --out {shlex.quote(str(here.root))}/NAME --config keep_every=100",
         )
     if kept:
         sentences = forced_decoding_controls.sentence_count(st, "routed-checkpoints", OVER_TRAINING)

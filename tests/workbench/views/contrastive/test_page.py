@@ -95,7 +95,7 @@ def test_the_first_process_alone_scores(scored, monkeypatch):
         ["contrastive-eval", "--controlled", "test", "--run", folder],
         ["compare", folder, str(scored[0][1].folder)],
         ["score", folder, "--source", folder, "--target", folder],
-        ["beam-sweep", folder, "--sizes", "1", "--most-short", "0"],
+        ["beam-sweep", folder, "--sizes", "1", "--exact-max-sentences", "0"],
     ):
         found = CliRunner().invoke(cli.app, words)
         assert (found.exit_code, found.stdout) == (0, "")
@@ -210,7 +210,7 @@ def test_versions_are_told_apart_by_all_that_is_scored_and_all_around_it():
             ("--controlled", "test", "--run", "RUN", "--tag", "size"),
             "no item has the tag 'size'; there is distance, gender",
         ),
-        (("FILE", "--run", "RUN", "--contexts", "another"), "--contexts another: one item has no other"),
+        (("FILE", "--run", "RUN", "--contexts", "other-item"), "--contexts other-item: one item has no other"),
     ],
 )
 def test_a_command_that_lacks_something_is_refused(demo_runs, tmp_path, words, message):
@@ -240,7 +240,7 @@ def test_other_sentences_around_the_items_are_a_set_of_their_own(context_runs, t
     assert other.origin == "the truth of test; around the items the sentences around another item, half the list away"
     assert sorted(item.context for item in other.items) == sorted(item.context for item in items)
     assert not any(mine.context and mine.context == item.context for mine, item in zip(other.items, items, strict=True))
-    assert contrastive.words_of("controlled-test+none") == ["--controlled", "test", "--contexts", "none"]
+    assert contrastive.words_of("controlled-test+another") == ["--controlled", "test", "--contexts", "other-item"]
     assert contrastive.words_of("a+b") == ["FILE"]
     refused = CliRunner().invoke(cli.app, [*words, "--contexts", "anoter"])
     assert refused.exit_code == 2

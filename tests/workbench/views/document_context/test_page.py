@@ -25,7 +25,7 @@ def test_the_page_shows_the_texts_and_scrubs_the_iteration(with_context, context
     assert {lines[row - 1], lines[row - 2]} <= set(texts(at))
     maps = next(chart for chart in charts(at) if any(trace["type"] == "heatmap" for trace in chart["data"]))
     assert sum(trace["type"] == "heatmap" for trace in maps["data"]) == 3
-    assert any("--set iteration=0" in code for code in codes(at))
+    assert any("--option iteration=0" in code for code in codes(at))
     at = open_page("context", runs=names, sentence=str(row), figure="Figure 6: c of all iterations")
     assert any("context-routing" in code and 'show="c"' in code for code in codes(at))
 

@@ -170,27 +170,27 @@ def test_the_command_line_reads_documents_of_a_file(here, tmp_path):
     wanted = [one.text for one in translator.translate(test.sources[:5], list("aaabb"))]
     alone = run("translate", reader.folder, "--input", file)
     assert alone.stdout.splitlines() == [one.text for one in translator.translate(test.sources[:5])]
-    assert "every line stands alone. Give --docids or --context." in alone.stderr
-    named = run("translate", reader.folder, "--input", file, "--docids", ids)
+    assert "every line stands alone. Give --doc-ids or --context." in alone.stderr
+    named = run("translate", reader.folder, "--input", file, "--doc-ids", ids)
     assert named.stdout.splitlines() == wanted
     assert not named.stderr
     (tmp_path / "some.docids").write_bytes(ids.read_bytes())
     assert run("translate", reader.folder, "--input", file).stdout.splitlines() == wanted
-    drawn = run("translate", reader.folder, "--input", file, "--samples", "1", "--temperature", "0.01")
+    drawn = run("translate", reader.folder, "--input", file, "--num-samples", "1", "--temperature", "0.01")
     samples = translator.sample(test.sources[:5], 1, 0.01, documents=list("aaabb"))
     assert drawn.stdout.splitlines() == [one.text for (one,) in samples]
-    scored = [run("score", reader.folder, "--source", file, "--target", file, *ids) for ids in ((), ("--docids", ids))]
+    scored = [run("score", reader.folder, "--source", file, "--target", file, *ids) for ids in ((), ("--doc-ids", ids))]
     assert scored[0].stdout == scored[1].stdout
     for line, one in zip(scored[0].stdout.splitlines(),
                          translator.score(test.sources[:5], test.sources[:5], list("aaabb")), strict=True):  # fmt: skip
         assert float(line.split("\t")[0]) == pytest.approx(one.log_prob, abs=1e-3)
     for words, message in (
-        ((plain.folder, "--input", file, "--docids", ids), "was trained without context and reads single sentences"),
+        ((plain.folder, "--input", file, "--doc-ids", ids), "was trained without context and reads single sentences"),
         ((plain.folder, "--input", file, "--context", "a b ."), "trained without: it reads single sentences"),
-        ((reader.folder, "--input", file, "--context-output", "a b ."), "--context-output goes with --context"),
+        ((reader.folder, "--input", file, "--context-target", "a b ."), "--context-target goes with --context"),
         ((reader.folder, "--test", "test", "--context", "a b ."), "--context would change nothing beside --test"),
-        ((reader.folder, "--input", "-", "--docids", ids), "--docids is for a file"),
-        ((reader.folder, "--input", file, "--docids", ids, "--context", "a b ."), "--context for any line: leave one"),
+        ((reader.folder, "--input", "-", "--doc-ids", ids), "--doc-ids is for a file"),
+        ((reader.folder, "--input", file, "--doc-ids", ids, "--context", "a b ."), "--context for any line: leave one"),
     ):
         refused = run("translate", *words)
         assert refused.exit_code != 0

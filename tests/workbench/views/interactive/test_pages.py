@@ -76,7 +76,7 @@ def test_page_and_command_draw_the_same_tree_unless_told(with_demo, show, name):
     at = open_page("beam_trees", sentence="4", **({"show": show} if show else {}))
     (command,) = [code for code in codes(at) if code.startswith(f"workbench figure {name} ")]
     words = shlex.split(command)
-    told = [words[place + 1].split("=", 1) for place, word in enumerate(words) if word == "--set"]
+    told = [words[place + 1].split("=", 1) for place, word in enumerate(words) if word == "--option"]
     on_page = draw(name, Request(runs, "test", 4, options={key: json.loads(value) for key, value in told}))
     unless_told = draw(name, Request(runs, "test", 4))
     assert on_page.table.equals(unless_told.table)
@@ -134,6 +134,6 @@ def test_what_was_not_recorded_is_asked_for(page, with_demo):
             with_demo / "demo" / name, with_demo / "new" / name, ignore=shutil.ignore_patterns("trees.*", "traces")
         )
     at = open_page(page, runs=["new/future-cost-1", "new/future-cost-2"])
-    wanted = "--trees" if page == "beam_trees" else "workbench trace"
+    wanted = "--save-beams" if page == "beam_trees" else "workbench trace"
     assert any(wanted in code for code in codes(at))
     assert not charts(at)

@@ -197,7 +197,7 @@ def test_the_page(both):
     at.select_slider(key="position").set_value("1").run()
     assert not at.exception
     assert len([trace for trace in charts(at)[0]["data"] if trace["type"] == "heatmap"]) == 1
-    assert all("--set 'iteration=\"2\"'" in code and "--set 'position=\"1\"'" in code for code in codes(at))
+    assert all("--option 'iteration=\"2\"'" in code and "--option 'position=\"1\"'" in code for code in codes(at))
 
 
 def test_the_other_sections_of_the_page(both):

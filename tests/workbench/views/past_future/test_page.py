@@ -141,16 +141,16 @@ def test_the_page_links_its_figures(both, passed):
     at.select_slider(key="iteration").set_value("2").run()
     at.select_slider(key="step").set_value("1").run()
     assert not at.exception
-    assert all("--set 'iteration=\"2\"'" in code and "--set 'step=\"1\"'" in code for code in codes(at))
+    assert all("--option 'iteration=\"2\"'" in code and "--option 'step=\"1\"'" in code for code in codes(at))
     maps, strip, _ = charts(at)
     np.testing.assert_allclose(maps["data"][0]["z"], mass[1, ..., 0].T, atol=1e-5)
     (heat,) = [trace for trace in strip["data"] if trace["type"] == "heatmap"]
     np.testing.assert_allclose(heat["z"], mass[1, 1].T, atol=1e-5)
     at.multiselect(key="lives").set_value([1]).run()
-    assert "--set 'source=[1]'" in codes(at)[-1]
+    assert "--option 'source=[1]'" in codes(at)[-1]
     at.select_slider(key="step").set_value("all").run()
     at.multiselect(key="strip").set_value([3, 0]).run()
-    assert "--set 'steps=[0, 3]'" in codes(at)[1]
+    assert "--option 'steps=[0, 3]'" in codes(at)[1]
     assert not at.exception
 
 
