@@ -1,7 +1,7 @@
 """Layer aggregation (Dou 2019): what leaves a stack is made of all its layers, not of the last alone.
 
 A position's layers H^1 .. H^L, each through the stack's final norm, are combined by fixed weights (Eq. 3), or by
-weights that a network draws from them (Eq. 4 and 5). Position by position, so nothing waits for anything and a step
+weights that a network draws from them (Eq. 4). Position by position, so nothing waits for anything and a step
 needs no state. `layer_routing` combines by agreement instead.
 """
 
@@ -117,7 +117,7 @@ class DynamicOptions(AggregationOptions):
 
 
 class DrawnWeights(nn.Module):
-    """sum_l FFN_l(H^1 .. H^L) * H^l (Dou 2019, Eq. 4 and 5): [..., L, d] -> [..., d].
+    """sum_l FFN_l(H^1 .. H^L) * H^l (Dou 2019, Eq. 3 and 4): [..., L, d] -> [..., d].
 
     Both forms are one network: per layer, the second product is one for each layer's own hidden units.
     """
@@ -144,7 +144,7 @@ class DrawnWeights(nn.Module):
 
 
 class DynamicCombination(Aggregation):
-    """Weights that a network draws from all layers, for each position its own (Dou 2019, Eq. 4 and 5)."""
+    """Weights that a network draws from all layers, for each position its own (Dou 2019, Eq. 3 and 4)."""
 
     Options = DynamicOptions
     options: DynamicOptions

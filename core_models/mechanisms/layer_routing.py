@@ -63,7 +63,7 @@ class LayerMaps(nn.Module):
 
 
 class CapsuleVotes(nn.Module):
-    """Votes [..., L, N, d / N] of the layers [..., L, d] (Dou 2019, Eq. 6 and 7), and F_l, which they are made of."""
+    """Votes [..., L, N, d / N] of the layers [..., L, d] (Dou 2019, Eq. 7), and F_l (Eq. 8), which they are made of."""
 
     def __init__(self, layers: int, width: int, options: RoutingOptions) -> None:
         super().__init__()

@@ -1,0 +1,176 @@
+"""Tables of the pages below docs/, made of committed result files and of the options of mechanisms.
+
+A page holds `<!-- table: NAME -->` … `<!-- end -->`, NAME being a section of docs/tables.toml, or
+`<!-- options: MECHANISM -->` … `<!-- end -->`. `python docs/tables.py` writes what belongs between; a test compares.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+import pandas as pd
+
+DOCS = Path(__file__).parent
+RESULTS = DOCS.parent / "data" / "experiments" / "results"
+MARKED = re.compile(r"(<!-- (table|options): (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def main() -> None:
+    """Write the tables of every page anew."""
+    for page in sorted(DOCS.rglob("*.md")):
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def filled(text: str) -> str:
+    """The text of a page with its generated tables as they are to be."""
+    make = {"table": result_table, "options": options_table}
+    return MARKED.sub(lambda found: f"{found[1]}{make[found[2]](found[3])}{found[5]}", text)
+
+
+def result_table(name: str) -> str:
+    """The table of a section of docs/tables.toml."""
+    about = tomllib.loads((DOCS / "tables.toml").read_text(encoding="utf-8"))[name]
+    table = {"scores": _scores, "speed": _speed, "columns": _columns, "means": _means}[about["kind"]](about)
+    for header, printed in about.get("printed", {}).items():
+        table[header] = [printed.get(system, "") for system in table.index]
+    rows = [(f"`{system}`", *cells) for system, cells in zip(table.index, table.to_numpy(), strict=True)]
+    return markdown([about.get("first", "system"), *table.columns], rows)
+
+
+def options_table(mechanism: str) -> str:
+    """The options of a mechanism: what they may be, what they are unless told, what they do."""
+    from core_models.system_catalogue import MECHANISMS
+
+    fields = MECHANISMS[mechanism].Options.model_fields
+    rows = [
+        (f"`{name}`", _values(field.annotation), f"`{_given(field.default)}`", field.description or "")
+        for name, field in fields.items()
+    ]
+    return markdown(["option", "values", "default", "what it is"], rows)
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; bars within a cell are escaped."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def _read(file: str, where: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """A result file: rows where columns have these values, systems without the settings that all of them share."""
+    rows = pd.read_csv(RESULTS / f"{file}.csv")
+    for column, value in (where or {}).items():
+        rows = rows[rows[column] == value]
+    first = "system" if "system" in rows else rows.columns[0]
+    rows[first] = rows[first].astype(str).str.replace(r"[:,](preset|dropout)=.*$", "", regex=True)
+    return rows
+
+
+def _chosen(table: pd.DataFrame, about: Mapping[str, Any]) -> pd.DataFrame:
+    return table.loc[about["systems"]] if "systems" in about else table
+
+
+def _scores(about: Mapping[str, Any]) -> pd.DataFrame:
+    """Score, difference to the baseline with its 95 % interval, and p after Holm's correction, for each test set."""
+    columns: dict[str, pd.Series] = {}
+    for metric in about.get("metrics", ["bleu"]):
+        for test in about.get("tests", ["test"]):
+            where = {"metric": metric, "test": test}
+            scored = _chosen(_read(f"{about['file']}.scores", where).set_index("system"), about)
+            compared = _read(f"{about['file']}.comparisons", where)
+            compared = compared[~compared["method"].str.startswith("sign")].set_index("system")
+            title = {"bleu": "BLEU", "chrf": "chrF", "meteor": "METEOR"}[metric]
+            title += f", {test}" if len(about.get("tests", [])) > 1 else ""
+            columns[title] = scored.apply(_score, axis=1)
+            differences = compared.apply(_difference, axis=1, result_type="reduce")
+            columns[f"difference, {title}"] = differences.reindex(scored.index).fillna("")
+            columns[f"p, {title}"] = compared["p_holm"].map(_p).reindex(scored.index).fillna("")
+    return pd.DataFrame(columns)
+
+
+def _score(row: pd.Series) -> str:
+    if row["seeds"] > 1:
+        return f"{row['score']:.2f} ± {row['spread']:.2f}"
+    return f"{row['score']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+
+
+def _difference(row: pd.Series) -> str:
+    return f"{row['delta']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
+
+
+def _p(value: float) -> str:
+    """Two digits, three where it is below 0.05."""
+    return f"{value:.3f}" if value < 0.0505 else f"{value:.2f}"
+
+
+def _speed(about: Mapping[str, Any]) -> pd.DataFrame:
+    """Parameters, speed beside the first system's, the ceiling of multiply-adds, the share of it, peak memory.
+
+    Of a system that was measured several times it is the last measurement.
+    """
+    rows = _read(about["file"])
+    rounds = rows["measurement"] if "measurement" in rows else pd.Series(1, rows.index)
+    rows["memory"] = rows["train_memory_bytes"] / rows.groupby(rounds)["train_memory_bytes"].transform("first")
+    rows = _chosen(rows.drop_duplicates("system", keep="last").set_index("system"), about)
+    table = {"parameters": [f"{count / 1e6:.2f} M" for count in rows["parameters"]]}
+    for kind, title in (("train", "training"), ("decode", "decoding")):
+        for column, header in (("ratio", title), ("ceiling", "its ceiling"), ("share", "share of the ceiling")):
+            table[header if header == title else f"{title}: {header}"] = [
+                "" if pd.isna(value) else f"{value:.2f}" for value in rows[f"{kind}_{column}"]
+            ]
+    table["peak memory"] = [f"{value:.2f}" for value in rows["memory"]]
+    return pd.DataFrame(table, index=rows.index)
+
+
+def _columns(about: Mapping[str, Any]) -> pd.DataFrame:
+    """Columns of a file as they stand there; each is written by a format, e.g. "{score:.2f}"."""
+    rows = _read(about["file"], about.get("where"))
+    for column in rows.columns.intersection(["p_value", "p_holm"]):
+        rows[column] = rows[column].map(_p)
+    index = rows[about.get("index", "system")]
+    made = {
+        header: [_written(form, row) for row in rows.to_dict("records")] for header, form in about["columns"].items()
+    }
+    return _chosen(pd.DataFrame(made, index=index), about)
+
+
+def _written(form: str, row: Mapping[str, Any]) -> str:
+    text = form.format(**row)
+    return "" if "nan" in text else text
+
+
+def _means(about: Mapping[str, Any]) -> pd.DataFrame:
+    """Means over seeds of one column, its groups side by side."""
+    rows = _read(about["file"], about.get("where"))
+    table = rows.groupby(["system", about["by"]], sort=False)[about["values"]].mean().unstack(sort=False)
+    if "groups" in about:
+        table = table[list(about["groups"])].rename(columns=about["groups"])
+    digits = about.get("digits", 2)
+    return _chosen(table.map(lambda value: "" if pd.isna(value) else f"{value + 1e-9:.{digits}f}"), about)
+
+
+def _values(annotation: Any) -> str:
+    """What an option may be, in words: the values of a Literal, the members of a list, else its type."""
+    if get_origin(annotation) is Literal:
+        return ", ".join(f"`{value}`" for value in get_args(annotation))
+    if get_origin(annotation) is tuple:
+        return f"a list of {_values(get_args(annotation)[0])}"
+    if get_origin(annotation) in (Union, types.UnionType):
+        return " or ".join(_values(one) for one in get_args(annotation) if one is not types.NoneType)
+    return {bool: "`true`, `false`", int: "a whole number", float: "a number"}[annotation]
+
+
+def _given(default: Any) -> str:
+    if isinstance(default, tuple):
+        return f"[{','.join(default)}]"
+    if isinstance(default, bool):
+        return str(default).lower()
+    return "by the system" if default is None else str(default)
+
+
+if __name__ == "__main__":
+    main()
