@@ -15,7 +15,7 @@ import sys
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -79,6 +79,26 @@ def read_arrays(path: Path) -> dict[str, np.ndarray] | None:
             return {name: stored[name] for name in stored.files}
     except (OSError, *DAMAGED):
         return None
+
+
+def checked_numbers(
+    arrays: Mapping[str, Any], axes: Mapping[str, str], may_be_nan: Collection[str] = ()
+) -> dict[str, np.ndarray]:
+    """The arrays of `axes`, held to them: a letter an axis, the same letter the same length, as {"entropy": "SIL"}.
+
+    Raises KeyError for one that is missing, ValueError for one of other axes or that holds anything but finite numbers.
+    """
+    lengths: dict[str, int] = {}
+    for name, letters in axes.items():
+        array = arrays[name]
+        if array.dtype.kind not in "fiu" or array.ndim != len(letters):
+            raise ValueError(f"{name}: {array.dtype} of {array.ndim} axes instead of numbers of {len(letters)}")
+        for letter, length in zip(letters, array.shape, strict=True):
+            if lengths.setdefault(letter, length) != length:
+                raise ValueError(f"{name}: axis {letter} of length {length} instead of {lengths[letter]}")
+        if name not in may_be_nan and not np.isfinite(array).all():
+            raise ValueError(f"{name}: not all are finite")
+    return {name: arrays[name] for name in axes}
 
 
 @contextmanager

@@ -14,7 +14,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.evaluation.result_cache import ADEQUACY, digests, keep
+from pydantic import BaseModel, FiniteFloat
+
+from workbench.evaluation.result_cache import ResultCache, of_translations
 from workbench.evaluation.scoring import references
 from workbench.evaluation.translate import prepared_of
 from workbench.store.runs import Run, RunError
@@ -28,6 +30,27 @@ if TYPE_CHECKING:
 FOLDER = "aligners"  # beside the runs
 TOWARDS = ("first", "union")  # of several references: the first alone, or what any of them covers
 MOST_SENTENCES = 50_000  # of a training text: the first ones
+
+
+class Measured(BaseModel):
+    """One measure of a run's translations, with its 95 % bootstrap interval, of n sentences."""
+
+    measure: str
+    score: FiniteFloat
+    low: FiniteFloat
+    high: FiniteFloat
+    n: int
+
+
+class Adequacy(BaseModel):
+    """All measures by one aligner (its digest), towards one of TOWARDS."""
+
+    aligner: str
+    towards: str = TOWARDS[0]
+    measures: list[Measured]
+
+
+ADEQUACY = ResultCache("adequacy/{}.json", Adequacy.model_dump, Adequacy.model_validate)
 
 
 @dataclass(frozen=True)
@@ -156,12 +179,13 @@ def adequacy_table(
 
     from analyses import adequacy
 
-    of = {run.name: digests(run, test, ADEQUACY) for run in runs}
+    inputs = {run.name: of_translations(run, test) for run in runs}
     sentences, tables = by_sentence(runs, test, aligner, towards), []
     for run in runs:
         own = adequacy.intervals(sentences[run.name], samples).assign(n=len(sentences[run.name]))
-        result = {"aligner": aligner.digest, "towards": towards, "measures": own.to_dict("records")}
-        keep(run, test, ADEQUACY, of[run.name], result)
+        with contextlib.suppress(ValueError):  # a measure of no word is no number: nothing to keep
+            result = Adequacy(aligner=aligner.digest, towards=towards, measures=own.to_dict("records"))
+            ADEQUACY.save(run, inputs[run.name], result, test)
         tables.append(own.assign(system=run.name))
     whole = pd.concat(tables, ignore_index=True)
     return whole[["system", "measure", "score", "low", "high", "n"]]

@@ -8,42 +8,39 @@ list of runs. Knows files; how a score is counted is the business of `evaluation
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from core_models.files.atomic_files import write_whole
-from core_models.files.run_files import RECORD, read_json
+from workbench.evaluation.result_cache import Inputs, ResultCache
 from workbench.store.file_digests import stamp_of
 from workbench.store.runs import Run
 
 
-def file_of(run: Run, test: str) -> Path:
-    """Where the score of a test set is kept."""
-    return run.results / "known_scores" / f"{test}.json"
+def _parse(content: Mapping[str, Any]) -> float:
+    bleu = float(content["bleu"])
+    if not 0 <= bleu <= 100 + 1e-6:
+        raise ValueError(f"{bleu} is no BLEU")
+    return bleu
+
+
+SCORES = ResultCache("known_scores/{}.json", lambda bleu: {"bleu": bleu}, _parse)
 
 
 def known(run: Run, test: str) -> float | None:
     """Corpus BLEU as `evaluation` counts it by default; None where it was not counted since the texts changed."""
-    try:
-        found = read_json(file_of(run, test), RECORD)
-        bleu = float(found["bleu"])
-        return bleu if found["of"] == stamp(run, test) and 0 <= bleu <= 100 + 1e-6 else None
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):  # not there, or damaged: counted again
-        return None
+    with contextlib.suppress(OSError):  # a text that is there and cannot be looked at
+        return SCORES.load(run, stamp(run, test), test)
+    return None
 
 
-def keep(run: Run, test: str, of: Mapping[str, object], bleu: float) -> None:
-    """Keep a score; nothing is kept where runs are for reading only. of: the `stamp` before the texts were read."""
-    if known(run, test) == bleu:
-        return
-    path = file_of(run, test)
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(exist_ok=True)
-        write_whole(path, json.dumps({"of": dict(of), "bleu": bleu}))
+def keep(run: Run, test: str, of: Inputs, bleu: float) -> None:
+    """Keep a score; of: the `stamp` before the texts were read."""
+    if known(run, test) != bleu:
+        SCORES.save(run, of, bleu, test)
 
 
 def stamp(run: Run, test: str) -> dict[str, list[int] | str]:

@@ -5,14 +5,14 @@ Knows test sets and runs; torch comes with the first forced sentence.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analyses.attention import END
 from workbench.evaluation.document_context import beside, own_source, texts_before
+from workbench.evaluation.result_cache import digest
+from workbench.store import provenance
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -108,11 +108,8 @@ def _source_pieces(translator: Translator, source: str) -> list[str]:
     return [*vocabulary.pieces(vocabulary.encode([source])[0]), END]
 
 
-def forced_key(run: Run, test: str, target: str, given: Sequence[Given], layout: int) -> str:
-    """What a measurement depends on, in short; layout: the number of the form in which it is kept."""
-    from workbench.store.provenance import digests
-
+def forced_inputs(run: Run, test: str, target: str, given: Sequence[Given]) -> dict[str, str]:
+    """What a measurement of forced sentences is computed from, for the `ResultCache`."""
     texts = [[one.row, one.source, one.text, one.pieces] for one in given]
     before = texts_before(run, run.translations(test).test_set, _outputs(run, test, target))
-    said = [layout, digests(run, "")["model"], target, texts, *before]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:24]
+    return {"model": provenance.digests(run, "")["model"], "target": target, "texts": digest([texts, *before])}

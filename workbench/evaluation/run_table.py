@@ -64,7 +64,7 @@ _COUNTED: KeptByFiles[float | None] = KeptByFiles(MOST_COUNTED)
 
 
 def _standing(run: Run, test: str) -> _Standing:
-    score = bleu_cache.file_of(run, test)
+    score = bleu_cache.SCORES.path(run, test)
     files: list[str | Path] = [*run.decisive_files(), run.log, score, *bleu_cache.texts(run, test)]
     return _KEPT.get((run.reference, run.name, test), files, lambda: _stand(run, test))
 

@@ -13,7 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.evaluation.result_cache import ADEQUACY, ALIGNMENT_ERROR, kept
+from workbench.evaluation.adequacy import ADEQUACY
+from workbench.evaluation.alignment_error import ALIGNMENT_ERROR
+from workbench.evaluation.result_cache import of_forced_references, of_translations
 from workbench.evaluation.translate import prepared_of
 from workbench.store.runs import Run, RunError
 
@@ -60,21 +62,26 @@ def of_run(run: Run, base: Run | None, test: str, wanted: frozenset[str]) -> Ite
     own = place(run, test)
     if sizes := {measure for measure in wanted if measure.startswith("parameters")}:
         yield from ({**own, "test": "", **found} for found in _sizes(run, base) if found["measure"] in sizes)
-    if "aer" in wanted and (error := kept(run, test, ALIGNMENT_ERROR)):
-        maps = f"layer {error['layer']}, head {error['head']}"
-        how = f"argmax of attention ({maps}), references forced, gold links: {error['links']}"
-        yield {**own, "measure": "aer", "score": 100 * error["aer"], "n": error["sentences"], "how": how}
-    if wanted.intersection(_ADEQUACY.values()) and (found := kept(run, test, ADEQUACY)):
-        how = f"links of the frozen aligner {found['aligner']}"
-        if found.get("towards") == "union":
+    if "aer" in wanted and (error := ALIGNMENT_ERROR.load(run, of_forced_references(run, test), test)):
+        maps = f"layer {error.layer}, head {error.head}"
+        how = f"argmax of attention ({maps}), references forced, gold links: {error.links}"
+        yield {**own, "measure": "aer", "score": 100 * error.aer, "n": error.sentences, "how": how}
+    if wanted.intersection(_ADEQUACY.values()) and (found := ADEQUACY.load(run, of_translations(run, test), test)):
+        how = f"links of the frozen aligner {found.aligner}"
+        if found.towards == "union":
             how += ", towards all references together"
-        for row in found["measures"]:
-            if (measure := _ADEQUACY.get(row.pop("measure"))) is None:
+        for row in found.measures:
+            if (measure := _ADEQUACY.get(row.measure)) is None:
                 continue
             counted = "a proxy by links, where people counted; " if measure in PROXIES else ""
-            yield {**own, **row, "measure": measure, "how": counted + how}
+            yield {**own, **row.model_dump(), "measure": measure, "how": counted + how}
     if wanted & {"entropy", "diversity"}:
         yield from ({**own, **one} for one in _routing(run, test))
+
+
+def result_files(run: Run, test: str) -> list[Path]:
+    """The files of kept results that `of_run` reads, there or not."""
+    return [cache.path(run, test) for cache in (ALIGNMENT_ERROR, ADEQUACY)]
 
 
 def _sizes(run: Run, base: Run | None) -> Iterator[Record]:

@@ -7,7 +7,8 @@ from analyses import aligner as aligners
 from tests.workbench.views.app_pages import axis_titles, charts, open_page, runs_of, traces
 from workbench import notebook
 from workbench.cli import app
-from workbench.evaluation import adequacy, result_cache
+from workbench.evaluation import adequacy
+from workbench.evaluation.result_cache import of_translations
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.papers import our_measurements
@@ -73,9 +74,9 @@ def test_towards_all_references_counts_what_any_covers(graded_runs, trained):
     path = ["--aligner", str(trained[1]), "--towards", "union"]
     printed = CliRunner().invoke(app, ["adequacy", *(str(run.folder) for run in runs), *path], catch_exceptions=False)
     assert f"{expected:.4f}" in printed.stdout
-    kept = result_cache.kept(runs[-1], "test", result_cache.ADEQUACY)
-    assert kept["towards"] == "union"
-    assert {row["measure"]: row["score"] for row in kept["measures"]}["CDR"] == pytest.approx(expected)
+    kept = adequacy.ADEQUACY.load(runs[-1], of_translations(runs[-1], "test"), "test")
+    assert kept.towards == "union"
+    assert {row.measure: row.score for row in kept.measures}["CDR"] == pytest.approx(expected)
     record = next(our_measurements.of_run(runs[-1], None, "test", frozenset({"cdr"})))
     assert record["how"].endswith("towards all references together")
     worst = notebook.analyse("adequacy-sentences", runs, aligner=str(trained[1]), **towards)

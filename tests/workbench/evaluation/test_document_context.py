@@ -10,7 +10,7 @@ import yaml
 import core_models
 from analyses.attention import joined, to_words
 from workbench.evaluation import translate
-from workbench.evaluation.result_cache import ALIGNMENT_ERROR, PROBE, digests, keep, kept
+from workbench.evaluation.result_cache import of_forced_references
 from workbench.experiments.train import new_run, train
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
@@ -227,13 +227,11 @@ def test_a_probe_reads_the_states_of_the_document(reading, tmp_path):
         read_by_probe(reading["concatenation"], "test", range(2), lessons=20)
 
 
-@pytest.mark.parametrize("kind", [ALIGNMENT_ERROR, PROBE])
-def test_what_is_kept_of_a_run_that_reads_documents_is_of_these_documents(run_of, demo_runs, tmp_path, kind):
-    """Of a run that reads no sentence but its own it is of the texts alone."""
+def test_what_forced_references_depend_on_has_the_documents_that_a_run_reads(run_of, demo_runs, tmp_path):
+    """Of a run that reads no sentence but its own it has the texts alone."""
     plain = open_run(shutil.copytree(demo_runs / "demo" / "transformer", tmp_path / "plain"))
     for run, reads in ((run_of("gdr"), True), (plain, False)):
-        keep(run, "test", kind, digests(run, "test", kind), {"score": 1.0})
-        assert kept(run, "test", kind)["score"] == 1.0
+        before = of_forced_references(run, "test")
         documents = run.folder / "translations" / "test" / "documents.txt"
         documents.write_text("all of one\n" * 30, encoding="utf-8")
-        assert (kept(open_run(run.folder), "test", kind) is None) == reads
+        assert (of_forced_references(open_run(run.folder), "test") != before) == reads

@@ -10,7 +10,8 @@ from sacrebleu.metrics import BLEU
 from core_models.traces import TraceArray, write_traces
 from tests.workbench.papers.written_runs import written_run
 from workbench.evaluation import adequacy
-from workbench.evaluation.result_cache import ADEQUACY, ALIGNMENT_ERROR, digests, keep, kept
+from workbench.evaluation.alignment_error import ALIGNMENT_ERROR, AlignmentError
+from workbench.evaluation.result_cache import of_forced_references, of_translations
 from workbench.papers.comparison import NOT_HERE, SEE_OWN, beside, printed, relative
 from workbench.papers.load import library
 from workbench.papers.our_results import ours, to_make
@@ -203,14 +204,14 @@ def test_what_was_computed_once_stands_there_until_its_run_changes(results, prep
     assert not to_make(table, [run], "test", ours(table, [run], "test", results))
     lines = run.folder / "translations" / "test" / "hypotheses.txt"
     lines.write_text(lines.read_text(encoding="utf-8").replace("falsch", "anders"), encoding="utf-8")
-    assert kept(run, "test", ADEQUACY) is None
+    assert adequacy.ADEQUACY.load(run, of_translations(run, "test"), "test") is None
 
 
 def test_an_alignment_error_is_kept_of_the_weights_it_was_measured_with(results, prepared, tmp_path):
     run = written_run(tmp_path / "runs", "rnn", "rnnsearch:preset=tiny", prepared)
     run.weights.write_bytes(b"weights")
-    result = {"aer": 0.25, "sentences": 15, "layer": "mean", "head": "mean", "links": "gold.txt"}
-    keep(run, "test", ALIGNMENT_ERROR, digests(run, "test", ALIGNMENT_ERROR), result)
+    result = AlignmentError(aer=0.25, sentences=15, layer="mean", head="mean", links="gold.txt")
+    ALIGNMENT_ERROR.save(run, of_forced_references(run, "test"), result, "test")
     table = _table("zheng-2018", "table-4")
     line = beside(table, ours(table, [run], "test", results)).set_index("row").loc["Base"]
     assert (line["ours"], line["printed"], line["measure"]) == (25.0, "39.73", "AER (%)")

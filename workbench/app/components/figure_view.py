@@ -24,13 +24,13 @@ import streamlit as st
 from core_models.resources import data_folder
 from workbench.app.components.page_width import page_width
 from workbench.app.frame import as_typed, current, sentences_for_errors
-from workbench.evaluation.result_cache import paths
 from workbench.export import collection
 from workbench.export.files import save
 from workbench.figures.drawing import draw
 from workbench.figures.registry import WITHOUT_RUNS, load
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe, figure_command, recipe_of
+from workbench.papers.our_measurements import result_files
 from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
 from workbench.plotting.grammar import Figure
 from workbench.plotting.plotly_renderer import to_plotly
@@ -132,7 +132,7 @@ def _files_read(name: str, request: Request) -> list[tuple[str, int, int]]:
 
         read += sorted(find_study(request.runs, str(request.options["study"]))[1].folder.glob("*.csv"))
     if name == "paper-table":
-        read += [path for run in request.runs for path in paths(run, request.test)]
+        read += [path for run in request.runs for path in result_files(run, request.test)]
     if name in load() and name in WITHOUT_RUNS:
         read += sorted((data_folder() / "experiments" / "results").glob("*.csv"))
     return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in read if path.is_file()]

@@ -6,12 +6,12 @@ What can translate what is read off sentences drawn with a seed of their own and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from workbench.evaluation import result_cache
 from workbench.evaluation.gold_alignments import Truth, truth_of, truths
+from workbench.evaluation.result_cache import ResultCache, of_translations
 from workbench.evaluation.scoring import by_seed, references
 from workbench.store.runs import Run, RunError
 
@@ -47,35 +47,43 @@ def forms_of(sources: Sequence[str], targets: Sequence[str], known: Sequence[Tru
 
 def by_sentence(run: Run, test: str) -> list[Counted]:
     """What became of every sentence in a run's own translation; raises RunError where the test set has no truth."""
+    return COUNTERPARTS.cached(run, of_translations(run, test), lambda: _counted(run, test), test)
+
+
+def _counted(run: Run, test: str) -> list[Counted]:
     from analyses.word_coverage import counted
 
-    kind = result_cache.COUNTERPARTS
-    if (found := result_cache.kept(run, test, kind)) is not None:
-        return [_read(one) for one in found["sentences"]]
-    of = result_cache.digests(run, test, kind)
     opened, known = run.translations(test), truths(run, test)
     sources, wanted = opened.test_set.sources, opened.test_set.references or []
     forms = forms_of(sources, wanted, known)
     every = zip(sources, wanted, known, opened.hypotheses, strict=True)
-    made = [
+    return [
         counted(source.split(), reference.split(), truth.links, written.split(), forms)
         for source, reference, truth, written in every
     ]
-    result_cache.keep(run, test, kind, of, {"sentences": [_record(one) for one in made]})
-    return made
 
 
 _PLACES = ("left_out", "repeated", "foreign")
 
 
-def _record(one: Counted) -> dict[str, Any]:
-    return {"wanted": one.wanted, **{name: sorted(getattr(one, name)) for name in _PLACES}}
+def _dump(sentences: Sequence[Counted]) -> dict[str, Any]:
+    return {
+        "sentences": [
+            {"wanted": one.wanted, **{name: sorted(getattr(one, name)) for name in _PLACES}} for one in sentences
+        ]
+    }
 
 
-def _read(record: dict[str, Any]) -> Counted:
+def _parse(content: Mapping[str, Any]) -> list[Counted]:
     from analyses.word_coverage import Counted
 
-    return Counted(int(record["wanted"]), *(frozenset(map(int, record[name])) for name in _PLACES))
+    return [
+        Counted(int(one["wanted"]), *(frozenset(map(int, one[name])) for name in _PLACES))
+        for one in content["sentences"]
+    ]
+
+
+COUNTERPARTS = ResultCache("counterparts/{}.json", _dump, _parse)
 
 
 def statistics(runs: Sequence[Run], test: str, measure: str) -> dict[str, ShareStatistics]:

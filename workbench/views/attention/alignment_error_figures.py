@@ -12,10 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.evaluation.alignment_error import ALIGNMENT_ERROR, AlignmentError
 from workbench.evaluation.document_context import given, own_pieces
 from workbench.evaluation.gold_alignments import has_truth
 from workbench.evaluation.live_trace import layers_and_heads, opened, stamp, standing_before
-from workbench.evaluation.result_cache import ALIGNMENT_ERROR, digests, keep
+from workbench.evaluation.result_cache import of_forced_references
 from workbench.evaluation.scoring import by_seed, check_alike
 from workbench.evaluation.word_frequencies import unseen_of
 from workbench.figures.options import is_on
@@ -259,26 +260,27 @@ def _looks(request: Request, found: list[_Aligned]) -> dict:
     return styles(request) if len(found) == len(request.runs) else {}
 
 
-def _keep(request: Request, of: list[dict[str, str]], found: list[_Aligned], curves: pd.DataFrame) -> None:
-    """Keep the error of the links by argmax beside each run, where each run is one line; of: their digests."""
+def _keep(request: Request, inputs: list[dict[str, str]], found: list[_Aligned], curves: pd.DataFrame) -> None:
+    """Keep the error of the links by argmax beside each run, where each run is one line."""
     if len(found) != len(request.runs):
         return
     layer, head = (str(request.options.get(name, "mean")) for name in ("layer", "head"))
     by_argmax = curves[curves["threshold"].isna()].set_index("system")["aer"]
     links = Path(str(request.options["links"])).name
-    for run, own, one in zip(request.runs, of, found, strict=True):
-        result = {"aer": float(by_argmax[one.name]), "sentences": len(one.weights), "layer": layer, "head": head}
-        keep(run, request.test, ALIGNMENT_ERROR, own, {**result, "links": links})
+    for run, own, one in zip(request.runs, inputs, found, strict=True):
+        error = float(by_argmax[one.name])
+        result = AlignmentError(aer=error, sentences=len(one.weights), layer=layer, head=head, links=links)
+        ALIGNMENT_ERROR.save(run, own, result, request.test)
 
 
 @drawing("alignment-error", options=_OPTIONS)
 def _alignment_error(request: Request) -> Figure:
     from workbench.views.attention.alignment_error_plots import alignment_error
 
-    of = [digests(run, request.test, ALIGNMENT_ERROR) for run in request.runs]
+    inputs = [of_forced_references(run, request.test) for run in request.runs]
     found = _aligned(request)
     curves = _curves(found)
-    _keep(request, of, found, curves)
+    _keep(request, inputs, found, curves)
     caption = (
         "A link wherever a weight is at least the threshold; dotted: one link a target word, to the source word that "
         f"it attends to most. Precision is of possible links, recall of sure ones. {_said(request, found)}"

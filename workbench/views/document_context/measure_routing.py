@@ -1,4 +1,4 @@
-"""How a run routes the sentences before over a test set, measured live: RESULTS/scores/context-routing-KEY.npz.
+"""How a run routes the sentences before over a test set, measured live: RESULTS/scores/context-routing-*.npz.
 
 Couplings and correlations are reduced as they come, some sentences at a time; what is left is small and kept beside the
 run. Knows runs, no figure; torch comes with the first measurement.
@@ -6,21 +6,25 @@ run. Knows runs, no figure; torch comes with the first measurement.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import asdict
 
 from analyses.context_routing import ContextSpread, spread, together
-from analyses.npz_cache import read_arrays, write_arrays
+from analyses.npz_cache import checked_numbers
 from workbench.evaluation.document_context import CAPSULES, Before, before, given, routing_context
+from workbench.evaluation.result_cache import ResultCache, digest
+from workbench.store import provenance
 from workbench.store.runs import Run, RunError
 from workbench.store.translations import TestSet
 
 AT_ONCE = 32  # sentences whose arrays are held
-_FORMAT = 2
 _NAMES = (f"{CAPSULES}.couplings", f"{CAPSULES}.correlations", "context.distance")
+_AXES = {"words": "S", "each": "SIM", "far": "SIDK"}
+CACHE = ResultCache(
+    "scores/context-routing-{}.npz",
+    dump=asdict,
+    parse=lambda arrays: ContextSpread(**checked_numbers(arrays, _AXES, may_be_nan=["far"])),
+)
 
 
 def measured(run: Run, test: str, sentences: int | None = None) -> ContextSpread:
@@ -32,21 +36,19 @@ def measured(run: Run, test: str, sentences: int | None = None) -> ContextSpread
     run.require_model()
     found = run.translations(test).test_set
     count = len(found.sources) if sentences is None else min(sentences, len(found.sources))
-    path = run.statistics / f"context-routing-{_key(run, found, count)}.npz"
-    stored = read_arrays(path)
-    names = [field.name for field in fields(ContextSpread)]
-    if stored is not None and set(stored) == set(names):
-        return ContextSpread(**stored)
-    spreads = list(_live(run, found, count))
-    if not spreads:
-        raise RunError(
-            f"none of the first {count} sentences of {test!r} has a sentence before it in its document: there is no "
-            "context to measure"
-        )
-    whole = together(spreads)
-    with contextlib.suppress(OSError):  # a run for reading only: measured again the next time
-        write_arrays(path, **{name: getattr(whole, name) for name in names})
-    return whole
+
+    def measure() -> ContextSpread:
+        spreads = list(_live(run, found, count))
+        if not spreads:
+            raise RunError(
+                f"none of the first {count} sentences of {test!r} has a sentence before it in its document: there is "
+                "no context to measure"
+            )
+        return together(spreads)
+
+    documents = found.documents[:count] if found.documents is not None else None
+    inputs = {"model": provenance.digests(run, "")["model"], "texts": digest([found.sources[:count], documents])}
+    return CACHE.cached(run, inputs, measure)
 
 
 def _live(run: Run, test: TestSet, count: int) -> Iterator[ContextSpread]:
@@ -65,12 +67,3 @@ def _live(run: Run, test: TestSet, count: int) -> Iterator[ContextSpread]:
         for trace in traces:
             couplings, correlations, distances = (trace[name].values for name in _NAMES)
             yield spread(couplings, correlations, distances, reach)
-
-
-def _key(run: Run, test: TestSet, count: int) -> str:
-    """What a measurement depends on, in short."""
-    from workbench.store.provenance import digests
-
-    documents = test.documents[:count] if test.documents is not None else None
-    said = [_FORMAT, digests(run, "")["model"], test.sources[:count], documents]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:24]

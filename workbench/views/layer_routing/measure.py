@@ -1,4 +1,4 @@
-"""How a run routes its layers over a test set, measured live or from a stored trace: RESULTS/scores/routing-KEY.npz.
+"""How a run routes its layers over a test set, measured live or from a stored trace: RESULTS/scores/routing-*.npz.
 
 Of the run as it is trained; of the weights it began from; and of its own votes dealt anew over positions, or exchanged
 between layers. What these show too, nobody learned. Assignments to 512 capsules are big, so they are reduced as they
@@ -7,20 +7,18 @@ come, a few sentences at a time. Knows runs and traces, no figure; torch comes w
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analyses.npz_cache import read_arrays, write_arrays
+from analyses.npz_cache import checked_numbers
 from analyses.routing import Spread, dealt_anew, exchanged, spread, together
 from core_models.training.progress import is_step
 from workbench.evaluation.document_context import beside, texts_before
+from workbench.evaluation.result_cache import ResultCache, digest
+from workbench.store import provenance
 from workbench.store.runs import Run, RunError
 from workbench.store.trace_index import stored
 
@@ -38,8 +36,12 @@ STATES = {
 }
 _REVOTED = ("shuffled", "exchanged")
 AT_ONCE = 16  # sentences whose arrays are held, and over whose positions votes are dealt anew
-_FORMAT = 1
 _SEED = 1  # of the deal
+_AXES = {"positions": "S", "entropy": "SIL", "diversity": "SI", "dead": "SI", "activations": "SE", "received": "IN"}
+_UNDEFINED = ("diversity", "activations")  # NaN for a single capsule, and where capsules have no activation
+CACHE = ResultCache(
+    "scores/routing-{}.npz", dump=asdict, parse=lambda arrays: Spread(**checked_numbers(arrays, _AXES, _UNDEFINED))
+)
 
 
 def routings(run: Run) -> dict[str, dict[str, Any]]:
@@ -92,15 +94,13 @@ def measured(run: Run, side: str, given: Forced, state: str = "trained") -> Spre
     if state not in STATES:
         raise RunError(f"state {state!r}: choose {', '.join(STATES)}")
     kind = kind_of(run, side)
-    path = run.statistics / f"routing-{_key(run, side, given, state)}.npz"
-    found = _read(path)
-    if found is None:
+
+    def measure() -> Spread:
         store = _stored(run, kind, side, given) if state == "trained" else None
         traces = _live(run, kind, side, given, state) if store is None else _from_store(store, kind, side, given)
-        found = together(traces)
-        with contextlib.suppress(OSError):  # a run for reading only: measured again the next time
-            write_arrays(path, **{field.name: getattr(found, field.name) for field in fields(Spread)})
-    return found
+        return together(traces)
+
+    return CACHE.cached(run, _inputs(run, side, given, state), measure)
 
 
 def checkpoints(run: Run, most: int) -> list[Run]:
@@ -186,19 +186,8 @@ def _from_store(store: TraceStore, kind: str, side: str, given: Forced) -> Itera
         yield _spread({name: store.array(name, row) for name in names}, kind, side)
 
 
-def _key(run: Run, side: str, given: Forced, state: str) -> str:
-    """What a measurement depends on, in short."""
-    from workbench.store.provenance import digests
-
+def _inputs(run: Run, side: str, given: Forced, state: str) -> dict[str, str]:
+    """What a measurement is computed from."""
     made = given.whose.translations(given.test)
-    before = texts_before(run, made.test_set, made.hypotheses)
-    said = [_FORMAT, digests(run, "")["model"], side, state, given.sources, given.tokens, *before]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:24]
-
-
-def _read(path: Path) -> Spread | None:
-    """A measurement that was kept; None where there is none, or none that can be read."""
-    stored = read_arrays(path)
-    if stored is None or set(stored) != {field.name for field in fields(Spread)}:
-        return None
-    return Spread(**stored)
+    texts = [given.sources, given.tokens, *texts_before(run, made.test_set, made.hypotheses)]
+    return {"model": provenance.digests(run, "")["model"], "side": side, "state": state, "texts": digest(texts)}

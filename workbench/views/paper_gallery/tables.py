@@ -13,11 +13,11 @@ from workbench.app import frame as frames
 from workbench.app.components import figure_view, sentence_texts
 from workbench.app.components.empty_states import empty, empty_runs
 from workbench.app.frame import Frame, as_typed, sentences_for_errors
-from workbench.evaluation.result_cache import paths
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.experiments import ablation
 from workbench.export.latex import beside_latex
 from workbench.papers import comparison, presets
+from workbench.papers.our_measurements import result_files
 from workbench.papers.our_results import OURS, SPEEDS, ours, to_make
 from workbench.papers.presets import Preset
 from workbench.papers.schema import Paper, Table
@@ -138,7 +138,7 @@ def _show_ours(preset: Preset, table: Table, found: pd.DataFrame) -> None:
 
 def _stamps(runs: Sequence[Run], test: str) -> figure_view.Stamps:
     """Changes whenever what the runs say about a test set does, results that are kept beside them included."""
-    kept = [tuple(path.stat().st_mtime for path in paths(run, test) if path.is_file()) for run in runs]
+    kept = [tuple(path.stat().st_mtime for path in result_files(run, test) if path.is_file()) for run in runs]
     return (*figure_view.stamps(runs, test), *kept)
 
 

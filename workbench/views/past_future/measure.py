@@ -1,4 +1,4 @@
-"""PAST and FUTURE of a run over a test set, live or from a stored trace: RESULTS/scores/past-future-KEY.npz.
+"""PAST and FUTURE of a run over a test set, live or from a stored trace: RESULTS/scores/past-future-*.npz.
 
 Masses and attention are reduced to words, ranks of bags to overlap rates, a few sentences at a time; what is left is
 small and kept beside the run. Of a run without guided capsules there is its attention alone. Knows runs and traces,
@@ -7,9 +7,8 @@ no figure; torch comes with the first measurement.
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +18,10 @@ from analyses import attention, overlap, past_future
 from analyses.alignment import Link, from_attention
 from analyses.attention import END, joined
 from analyses.content_states import covered_words
-from analyses.npz_cache import read_arrays, write_arrays
+from analyses.npz_cache import checked_numbers
 from workbench.evaluation.document_context import own_pieces, own_source
-from workbench.evaluation.forced_decoding import Given, forced, forced_key, given
+from workbench.evaluation.forced_decoding import Given, forced, forced_inputs, given
+from workbench.evaluation.result_cache import ResultCache
 from workbench.store.runs import Run, RunError
 from workbench.store.trace_index import stored
 
@@ -34,8 +34,8 @@ CROSS = "decoder.cross_attention"
 COVERAGE = "coverage.coverage"
 RANKS = ("past_bag.rank", "future_bag.rank")
 COUNTED = ((True, True), (True, False), (False, True), (False, False))  # of overlap rates: as types? with </s>?
-_LAYOUT = 3  # of what is kept; another number where that changes
 _ARRAYS = ("mass", "attention", "past_overlap", "future_overlap", "coverage")
+_OVERLAPS = ("past_overlap", "future_overlap")
 
 
 def options_of(run: Run) -> dict[str, Any] | None:
@@ -134,14 +134,12 @@ def measured(run: Run, test: str, target: str, sentences: int | None = None) -> 
     Raises RunError, and what loading does.
     """
     wanted = given(run, test, target, sentences)
-    path = run.statistics / f"past-future-{forced_key(run, test, target, wanted, _LAYOUT)}.npz"
-    found = _unpacked(read_arrays(path))
-    if found is None:
+
+    def measure() -> list[Sentence]:
         store = _stored(run, test, wanted) if target == "own" else None
-        found = list(_live(run, test, target, wanted) if store is None else _from_store(run, test, store, wanted))
-        with contextlib.suppress(OSError):  # a run for reading only: measured again the next time
-            write_arrays(path, **_packed(found))
-    return found
+        return list(_live(run, test, target, wanted) if store is None else _from_store(run, test, store, wanted))
+
+    return CACHE.cached(run, forced_inputs(run, test, target, wanted), measure)
 
 
 def _live(run: Run, test: str, target: str, given: Sequence[Given]) -> Iterator[Sentence]:
@@ -196,19 +194,30 @@ def _from_store(run: Run, test: str, store: TraceStore, given: Sequence[Given]) 
         yield reduced(one.row, own, one.pieces, own_source(trace, len(own)))
 
 
-def _unpacked(kept: dict[str, np.ndarray] | None) -> list[Sentence] | None:
-    """Sentences of arrays that were kept; None where there are none, or not those of `_packed`."""
-    if kept is None:
-        return None
-    try:
-        said = json.loads(str(kept["said"]))
-        parts = {name: _split(kept[name], [one["shapes"][name] for one in said]) for name in _ARRAYS}
-        return [
-            Sentence(one["row"], tuple(one["source"]), tuple(one["target"]), *(parts[name][place] for name in _ARRAYS))
-            for place, one in enumerate(said)
-        ]
-    except (ValueError, KeyError, TypeError):
-        return None
+def _dump(sentences: Sequence[Sentence]) -> dict[str, Any]:
+    """Sentences as arrays, those of a name one behind the other."""
+    said = [
+        {"row": one.row, "source": one.source, "target": one.target,
+         "shapes": {name: getattr(one, name).shape for name in _ARRAYS}}
+        for one in sentences
+    ]  # fmt: skip
+    arrays = {name: np.concatenate([getattr(one, name).ravel() for one in sentences]) for name in _ARRAYS}
+    return {"said": np.array(json.dumps(said)), **arrays}
+
+
+def _parse(arrays: Mapping[str, Any]) -> list[Sentence]:
+    said = json.loads(str(arrays["said"]))
+    flat = {name: checked_numbers(arrays, {name: "N"}, _OVERLAPS)[name] for name in _ARRAYS}
+    parts = {name: _split(flat[name], [one["shapes"][name] for one in said]) for name in _ARRAYS}
+    sentences = [
+        Sentence(one["row"], tuple(one["source"]), tuple(one["target"]), *(parts[name][place] for name in _ARRAYS))
+        for place, one in enumerate(said)
+    ]
+    for one in sentences:
+        words = len(one.target), len(one.source)
+        if one.mass.shape[:2] != words or one.attention.shape[1:] != words:
+            raise ValueError(f"masses {one.mass.shape} and attention {one.attention.shape} of {words} words")
+    return sentences
 
 
 def _split(flat: np.ndarray, shapes: Sequence[Sequence[int]]) -> list[np.ndarray]:
@@ -220,12 +229,4 @@ def _split(flat: np.ndarray, shapes: Sequence[Sequence[int]]) -> list[np.ndarray
     return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def _packed(found: Sequence[Sentence]) -> dict[str, Any]:
-    """Sentences as arrays, those of a name one behind the other."""
-    said = [
-        {"row": one.row, "source": one.source, "target": one.target,
-         "shapes": {name: getattr(one, name).shape for name in _ARRAYS}}
-        for one in found
-    ]  # fmt: skip
-    arrays = {name: np.concatenate([getattr(one, name).ravel() for one in found]) for name in _ARRAYS}
-    return {"said": np.array(json.dumps(said)), **arrays}
+CACHE = ResultCache("scores/past-future-{}.npz", _dump, _parse)

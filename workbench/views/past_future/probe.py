@@ -7,16 +7,16 @@ left out, and is asked about the references of the test set. Knows runs and trut
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from analyses.attention import END, word_numbers
 from analyses.past_future import of_words
 from analyses.past_future_gold import Present, cells
-from workbench.evaluation import result_cache
 from workbench.evaluation.forced_decoding import references_of
 from workbench.evaluation.gold_alignments import Truth, truth_of, truths
+from workbench.evaluation.result_cache import ResultCache, of_forced_references
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -35,14 +35,22 @@ def read_by_probe(
     rows: sentences whose pieces join to the words that the truth counts; lessons: how many it learns from. Raises
     RunError without references or truth.
     """
-    said = {"rows": list(rows), "present": present, "lessons": lessons, "seed": SEED}
-    found = result_cache.kept(run, test, result_cache.PROBE)
-    if found is None or {name: found.get(name) for name in said} != said:
-        of = result_cache.digests(run, test, result_cache.PROBE)
-        asked = [np.round(one, 5).tolist() for one in _asked(run, test, rows, present, lessons)]
-        found = {**said, "past": asked}
-        result_cache.keep(run, test, result_cache.PROBE, of, found)
-    return [np.array(one) for one in found["past"]]
+    question = {"rows": list(rows), "present": present, "lessons": lessons, "seed": SEED}
+
+    def ask() -> list[np.ndarray]:
+        return [np.round(one, 5) for one in _asked(run, test, rows, present, lessons)]
+
+    return PROBE.cached(run, {**of_forced_references(run, test), **question}, ask, test)
+
+
+def _parse(content: Mapping[str, Any]) -> list[np.ndarray]:
+    sentences = [np.array(one, dtype=np.float64) for one in content["past"]]
+    if not all(one.ndim == 2 and np.isfinite(one).all() for one in sentences):
+        raise ValueError("not probabilities of steps and words")
+    return sentences
+
+
+PROBE = ResultCache("probe/{}.json", lambda sentences: {"past": [one.tolist() for one in sentences]}, _parse)
 
 
 def labels_of(truth: Truth, sources: Sequence[str], targets: Sequence[str], present: Present) -> np.ndarray:

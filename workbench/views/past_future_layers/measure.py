@@ -1,4 +1,4 @@
-"""PAST and FUTURE layers of a run over a test set: what their states do at every step, RESULTS/scores/content-KEY.npz.
+"""PAST and FUTURE layers of a run over a test set: what their states do at every step, RESULTS/scores/content-*.npz.
 
 A few sentences are forced at a time and only a number a step is kept. Knows runs and traces, no figure; torch comes
 with the first measurement.
@@ -6,15 +6,15 @@ with the first measurement.
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analyses.npz_cache import read_arrays, write_arrays
-from workbench.evaluation.forced_decoding import forced, forced_key, given
+from analyses.npz_cache import checked_numbers
+from workbench.evaluation.forced_decoding import forced, forced_inputs, given
+from workbench.evaluation.result_cache import ResultCache
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ NAMES = (
     *_OF_HEADS,
 )
 AT_ONCE = 32  # sentences that are forced together
-_LAYOUT = 3  # of what is kept; another number where that changes
 
 
 def sides_of(run: Run) -> tuple[str, ...]:
@@ -61,21 +60,28 @@ def measured(run: Run, test: str, target: str, sentences: int | None = None) -> 
     if not sides_of(run):
         raise RunError(f"{run.name} has no PAST or FUTURE layer; choose a run of pfrnn-loss, prnn or frnn-gru-i")
     wanted = given(run, test, target, sentences)
-    path = run.statistics / f"content-{forced_key(run, test, target, wanted, _LAYOUT)}.npz"
-    kept = _unpacked(read_arrays(path))
-    if kept is not None:
-        return kept
-    found = [steps_of(one.trace) for one in forced(run, test, target, wanted, NAMES, AT_ONCE)]
-    with contextlib.suppress(OSError):  # a run for reading only: measured again the next time
-        lengths = np.array([len(one["system.log_prob"]) for one in found])
-        flat = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
-        write_arrays(path, names=np.array(json.dumps(list(flat))), lengths=lengths, values=np.stack([*flat.values()]))
-    return found
+
+    def measure() -> list[dict[str, np.ndarray]]:
+        return [steps_of(one.trace) for one in forced(run, test, target, wanted, NAMES, AT_ONCE)]
+
+    return CACHE.cached(run, forced_inputs(run, test, target, wanted), measure)
 
 
-def _unpacked(kept: dict[str, np.ndarray] | None) -> list[dict[str, np.ndarray]] | None:
-    if kept is None or not {"names", "lengths", "values"} <= set(kept):
-        return None
-    ends = np.cumsum(kept["lengths"])[:-1]
-    parts = [np.split(row, ends) for row in kept["values"]]
-    return [dict(zip(json.loads(str(kept["names"])), own, strict=True)) for own in zip(*parts, strict=True)]
+def _dump(sentences: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
+    """The steps of all sentences one behind the other: values [measures, steps]."""
+    names = list(sentences[0])
+    lengths = np.array([len(one["system.log_prob"]) for one in sentences])
+    values = np.stack([np.concatenate([one[name] for one in sentences]) for name in names])
+    return {"names": np.array(json.dumps(names)), "lengths": lengths, "values": values}
+
+
+def _parse(arrays: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
+    numbers = checked_numbers(arrays, {"lengths": "S", "values": "MT"})
+    lengths, values, names = numbers["lengths"], numbers["values"], json.loads(str(arrays["names"]))
+    if lengths.sum() != values.shape[1]:
+        raise ValueError(f"{values.shape[1]} steps are not {lengths.sum()}")
+    parts = [np.split(row, np.cumsum(lengths)[:-1]) for row in values]
+    return [dict(zip(names, own, strict=True)) for own in zip(*parts, strict=True)]
+
+
+CACHE = ResultCache("scores/content-{}.npz", _dump, _parse)

@@ -6,16 +6,16 @@ without a model. Knows runs and their translations, no figure; torch comes with 
 
 from __future__ import annotations
 
-import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analyses.npz_cache import read_arrays, write_arrays
-from core_models.files.run_files import parse_json
+from analyses.npz_cache import checked_numbers
 from workbench.evaluation.document_context import beside, readers
+from workbench.evaluation.result_cache import ResultCache
 from workbench.evaluation.translate import Step
 from workbench.store.file_digests import digest_of
 from workbench.store.runs import Run, RunError
@@ -64,9 +64,10 @@ def measure(run: Run, test: str, device: str = "cpu", step: Step | None = None) 
 
     Raises RunError without lists or references. The translations of the sentences before are the stored ones.
     """
+    from analyses.reranking import Lists
     from analyses.scores import extract, preset
 
-    of = _of(run, test)  # before anything is read: training may go on meanwhile
+    inputs = _inputs(run, test)  # before anything is read: training may go on meanwhile
     every, text = lists_of(run, test), run.translations(test).test_set
     if text.references is None:
         raise RunError(f"{run.name}: the test set {test!r} has no references; BLEU needs them")
@@ -77,12 +78,7 @@ def measure(run: Run, test: str, device: str = "cpu", step: Step | None = None) 
     repeated = [[line for line, own in zip(lines, every, strict=True) for _ in own] for lines in text.all_references]
     counts = extract(hypotheses, repeated, "bleu", **preset("default").options("bleu"))
     values = np.array([[parts[name] for name in names] for parts in found])
-    path = _path(run, test)
-    write_arrays(
-        path, of=np.array(json.dumps(of)), parts=np.array(names), values=values, starts=starts,
-        bleu=counts.values, signature=np.array(counts.signature),
-    )  # fmt: skip
-    return path
+    return CACHE.write(run, inputs, Lists(tuple(names), values, starts, counts), test)
 
 
 def _forced(run: Run, test: str, every: list[list[dict[str, Any]]], device: str, step: Step | None) -> list[Parts]:
@@ -115,17 +111,16 @@ def _forced(run: Run, test: str, every: list[list[dict[str, Any]]], device: str,
 
 def read(run: Run, test: str) -> Lists:
     """The table of a test set; raises RunError with the command that makes it, also where it is of other lists."""
-    from analyses.reranking import Lists
-    from analyses.scores import Statistics, preset
-
     command = f"workbench rerank {run.typed} --test {shlex.quote(test)}"
-    found = read_arrays(_path(run, test))
-    if found is None:
+    if not CACHE.path(run, test).is_file():
         raise RunError(f"{run.name}: no n-best lists of {test!r} were scored yet; score them: {command}")
-    if parse_json(str(found["of"])) != _of(run, test):
-        raise RunError(f"{run.name}: what was scored are other lists of {test!r}, or other weights; again: {command}")
-    statistics = Statistics("bleu", found["bleu"], str(found["signature"]), preset("default").options("bleu"))
-    return Lists(tuple(map(str, found["parts"])), found["values"], found["starts"], statistics)
+    found = CACHE.load(run, _inputs(run, test), test)
+    if found is None:
+        raise RunError(
+            f"{run.name}: what was scored is damaged, or are other lists of {test!r}, or other weights; again: "
+            + command
+        )
+    return found
 
 
 def is_measured(run: Run, test: str) -> bool:
@@ -136,8 +131,8 @@ def is_measured(run: Run, test: str) -> bool:
         return False
 
 
-def _of(run: Run, test: str) -> dict[str, str]:
-    """What a table depends on: the weights, and the lists with what they are counted against."""
+def _inputs(run: Run, test: str) -> dict[str, str]:
+    """What a table is computed from: the weights, and the lists with what they are counted against."""
     from analyses import text_checks
 
     opened = run.translations(test)
@@ -148,5 +143,25 @@ def _of(run: Run, test: str) -> dict[str, str]:
     return {"weights": run.digest, "lists": details, "texts": texts}
 
 
-def _path(run: Run, test: str) -> Path:
-    return run.results / "rescoring" / f"{test}.npz"
+def _dump(lists: Lists) -> dict[str, Any]:
+    counts = lists.statistics
+    numbers = {"values": lists.values, "starts": lists.starts, "bleu": counts.values}
+    return {"parts": np.array(lists.parts), **numbers, "signature": np.array(counts.signature)}
+
+
+def _parse(arrays: Mapping[str, Any]) -> Lists:
+    from analyses.reranking import Lists
+    from analyses.scores import Statistics, preset
+
+    numbers = checked_numbers(arrays, {"values": "HP", "starts": "S", "bleu": "HC"})
+    parts, starts = tuple(map(str, arrays["parts"])), numbers["starts"]
+    hypotheses, columns = numbers["values"].shape
+    if len(parts) != columns or starts[0] != 0 or starts[-1] != hypotheses or (np.diff(starts) < 1).any():
+        raise ValueError("lists and their hypotheses do not fit")
+    if arrays["signature"].ndim:
+        raise ValueError("several signatures")
+    statistics = Statistics("bleu", numbers["bleu"], str(arrays["signature"]), preset("default").options("bleu"))
+    return Lists(parts, numbers["values"], starts, statistics)
+
+
+CACHE = ResultCache("rescoring/{}.npz", _dump, _parse)

@@ -5,11 +5,17 @@ from typer.testing import CliRunner
 
 from tests.workbench.papers.written_runs import seeded
 from workbench.cli import app
-from workbench.evaluation import result_cache
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
-from workbench.views.adequacy.word_coverage import WHOLE, by_sentence, exact_table, over_seeds_table, statistics
+from workbench.views.adequacy.word_coverage import (
+    COUNTERPARTS,
+    WHOLE,
+    by_sentence,
+    exact_table,
+    over_seeds_table,
+    statistics,
+)
 
 
 def _with(run, lines):
@@ -36,8 +42,7 @@ def test_what_was_counted_is_kept_until_other_translations_come(runs):
     _, shorter = runs
     found = by_sentence(shorter, "test")
     assert by_sentence(shorter, "test") == found
-    kept = [one.parent.name for one in result_cache.paths(shorter, "test") if one.is_file()]
-    assert result_cache.COUNTERPARTS in kept
+    assert COUNTERPARTS.path(shorter, "test").is_file()
     lines = shorter.translations("test").hypotheses
     other = _with(shorter, ["", *lines[1:]])
     again = by_sentence(other, "test")

@@ -12,7 +12,8 @@ from core_models.system_builder import build
 from tests.workbench.papers.written_runs import seeded, written_run
 from tests.workbench.views.app_pages import axis_titles, charts, codes, open_page, runs_of, traces
 from workbench import notebook
-from workbench.evaluation.result_cache import ALIGNMENT_ERROR, kept
+from workbench.evaluation.alignment_error import ALIGNMENT_ERROR
+from workbench.evaluation.result_cache import of_forced_references
 from workbench.evaluation.translate import prepared_of
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
@@ -78,9 +79,9 @@ def test_the_caption_says_how_many_words_training_never_showed(runs):
 def test_what_the_figure_says_of_argmax_is_kept_beside_each_run(runs):
     draw("alignment-error", Request(runs, options={"links": "truth"}))
     for run in runs:
-        found = kept(run, "test", ALIGNMENT_ERROR)
-        assert found["aer"] == pytest.approx(expected(run)["aer"].iloc[-1], abs=2e-3)
-        assert (found["links"], found["layer"], found["sentences"]) == ("truth", "mean", 30)
+        found = ALIGNMENT_ERROR.load(run, of_forced_references(run, "test"), "test")
+        assert found.aer == pytest.approx(expected(run)["aer"].iloc[-1], abs=2e-3)
+        assert (found.links, found.layer, found.sentences) == ("truth", "mean", 30)
 
 
 def test_layers_heads_and_files_of_links(runs, tmp_path):
@@ -111,7 +112,7 @@ def test_links_of_one_version_are_not_laid_on_another(copied_runs):
     for name in ("alignment-error", "alignment-error-lengths"):
         with pytest.raises(RunError, match="were tested on different versions of test; translate again"):
             draw(name, Request(both, options={"links": "truth"}))
-    assert kept(both[1], "test", ALIGNMENT_ERROR) is None
+    assert not ALIGNMENT_ERROR.path(both[1], "test").exists()
 
 
 def test_by_length_the_parts_make_up_the_whole(runs):

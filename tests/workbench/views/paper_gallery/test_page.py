@@ -9,9 +9,10 @@ import pytest
 from tests.workbench.papers.written_runs import written_run
 from tests.workbench.views.app_pages import axis_titles, charts, codes, heat_maps, open_page, texts, traces
 from workbench.app.components import figure_view
+from workbench.evaluation.alignment_error import ALIGNMENT_ERROR, AlignmentError
 from workbench.evaluation.document_context import rows_before
 from workbench.evaluation.live_trace import look
-from workbench.evaluation.result_cache import ALIGNMENT_ERROR, digests, keep
+from workbench.evaluation.result_cache import of_forced_references
 from workbench.figures.request import Request
 from workbench.papers import comparison, presets
 from workbench.papers.load import library
@@ -83,8 +84,8 @@ def test_dots_are_drawn_anew_when_a_result_is_kept_beside_a_run(runs_root, prepa
     run.weights.write_bytes(b"weights")
     request = Request((run,), "test", options={"paper": "zheng-2018", "table": "table-4", "columns": ["aer"]})
     for error in (0.25, 0.5):
-        result = {"aer": error, "sentences": 15, "layer": "mean", "head": "mean", "links": "gold.txt"}
-        keep(run, "test", ALIGNMENT_ERROR, digests(run, "test", ALIGNMENT_ERROR), result)
+        result = AlignmentError(aer=error, sentences=15, layer="mean", head="mean", links="gold.txt")
+        ALIGNMENT_ERROR.save(run, of_forced_references(run, "test"), result, "test")
         table = figure_view.drawn("paper-table", request).table
         assert 100 * error in table.select_dtypes("number").to_numpy()
 

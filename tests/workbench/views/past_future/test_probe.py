@@ -1,5 +1,6 @@
 """A probe of a run's states: its lessons are the truth, its answers are kept as long as run and texts are the same."""
 
+import json
 import shutil
 
 import numpy as np
@@ -7,12 +8,11 @@ import pandas as pd
 import pytest
 
 from analyses.past_future_gold import areas, cells
-from workbench.evaluation import result_cache
 from workbench.evaluation.gold_alignments import Truth, truths
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
-from workbench.views.past_future.probe import labels_of, read_by_probe
+from workbench.views.past_future.probe import PROBE, labels_of, read_by_probe
 
 
 def test_labels_are_those_of_the_words_that_pieces_belong_to():
@@ -46,15 +46,14 @@ def test_it_tells_past_from_future_better_than_chance(run, read):
 
 
 def test_answers_are_kept_for_the_same_question_only(run, read):
-    kept = result_cache.kept(run, "test", result_cache.PROBE)
-    assert kept["rows"] == list(range(8))
+    path = PROBE.path(run, "test")
+    assert json.loads(path.read_bytes())["of"]["rows"] == list(range(8))
     for one, other in zip(read_by_probe(run, "test", range(8), lessons=200), read, strict=True):
         np.testing.assert_array_equal(one, other)
-    path = next(path for path in result_cache.paths(run, "test") if path.parent.name == "probe")
     path.write_text(path.read_text().replace('"present": "out"', '"present": "future"'))
     again = read_by_probe(run, "test", range(8), lessons=200)
     np.testing.assert_allclose(again[0], read[0], atol=1e-3)
-    assert result_cache.kept(run, "test", result_cache.PROBE)["present"] == "out"
+    assert json.loads(path.read_bytes())["of"]["present"] == "out"
 
 
 def test_the_figure_shows_probes_beside_systems_and_rules(run):

@@ -26,7 +26,7 @@ def test_scores_of_a_large_test_set_are_shown_as_far_as_they_are_known(with_demo
     monkeypatch.setattr(overview, "MOST_SEGMENTS", 59)
     runs = runs_of(with_demo, "transformer", "future-cost-1", "future-cost-2")
     for run in runs:
-        bleu_cache.file_of(run, "test").unlink()
+        bleu_cache.SCORES.path(run, "test").unlink()
     at = open_page("runs")
     assert at.dataframe[0].value["bleu"].isna().all()
     folders = " ".join(sorted(str(run.folder) for run in runs))
@@ -36,7 +36,7 @@ def test_scores_of_a_large_test_set_are_shown_as_far_as_they_are_known(with_demo
         run.name: score for run, score in zip(runs, scores, strict=True)
     }
     for run in runs[1:]:
-        bleu_cache.file_of(run, "test").unlink()
+        bleu_cache.SCORES.path(run, "test").unlink()
     table = open_page("runs").dataframe[0].value.set_index("run")["bleu"]
     assert (table[runs[0].name], table.isna().sum()) == (scores[0], 2)
     scoring.statistics(runs[1], runs[1].translations("test"), "bleu")
@@ -54,7 +54,7 @@ def test_a_known_score_is_of_the_texts_as_they_are(copied_runs):
     assert bleu_cache.known(run, "test") is None
     assert scoring.statistics(run, run.translations("test"), "bleu").total == pytest.approx(100)
     assert bleu_cache.known(run, "test") == pytest.approx(100)
-    bleu_cache.file_of(run, "test").write_text('{"bleu": "x"')
+    bleu_cache.SCORES.path(run, "test").write_text('{"bleu": "x"')
     assert bleu_cache.known(run, "test") is None
     assert bleu_cache.known(run, "another") is None
 
