@@ -1,4 +1,4 @@
-"""The workbench's server, for `streamlit run app.py`: what the browser shows is `workbench/script/router.py`."""
+"""The workbench's server, for `streamlit run app.py`: what the browser shows is `workbench/app/script/router.py`."""
 
 import streamlit as st
 

@@ -13,7 +13,7 @@ is that of its sentences alone, and says so in `form`.
 
 Why this form: Student's t on the total is twice as wide, resampling seeds too is too narrow (three seeds hold the truth
 75 % of the time where seeds make the spread), and Satterthwaite's degrees of freedom fall short of 95 %;
-`workbench.benchmark.scale.calibration` measures it. Does not know what a run is.
+`analyses.calibration` measures it. Does not know what a run is.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ DOCUMENTS = [
     *("concatenation", "transformer-reg"),
 ]
 GRIDS = [  # in the order of their value; one that begins from another comes after it
-    *("controlled-layers", "controlled", "controlled-routing", "controlled-past-future"),
+    *("claims-layers", "controlled-layers", "controlled", "controlled-routing", "controlled-past-future"),
     *("controlled-past-future-long", "controlled-past-future-ablation", "controlled-recurrent"),
     *("controlled-recurrent-second-pass", "controlled-recurrent-longer-pass", "controlled-recurrent-rows"),
     *("controlled-recurrent-adequacy", "multi30k-en-de", "multi30k-layers", "multi30k-past-future"),
@@ -42,7 +42,7 @@ LAWS = {
     "stepping": ("test_laws.py", "stepping"),
     "padding": ("test_laws.py", "padding_and_company"),
     "others": ("test_laws.py", "not stepping and not padding_and_company"),
-    "search": ("test_search.py", "brute_force"),
+    "search": ("decoding/test_beam_search.py", "brute_force"),
 }
 
 

@@ -21,7 +21,7 @@ from workbench.cli.sentences import of_the_system
 LITTLE_MEMORY = """
 import resource, sys
 from pathlib import Path
-import core_models.text.binary
+import core_models.text.prepared
 from workbench.cli import main
 
 taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
