@@ -1,4 +1,4 @@
-# `make app` opens the workbench; `make test` checks it. Both install what they need into .venv first.
+# `make app` opens the workbench; `make test` checks it, `make check` in a minute, `make test-all` to the last case. Both install what they need into .venv first.
 PY   ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 BIN  := $(VENV)/bin
@@ -9,7 +9,7 @@ export MALLOC_MMAP_THRESHOLD_ ?= 4294967296
 export MALLOC_TRIM_THRESHOLD_ ?= 4294967296
 export MALLOC_TOP_PAD_ ?= 268435456
 
-.PHONY: app demo test lint lock clean
+.PHONY: app demo check test test-all lint lock clean
 $(VENV)/pyvenv.cfg:
 	$(PY) -m venv $(VENV)
 $(VENV)/.app: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
@@ -24,8 +24,12 @@ app: $(VENV)/.app
 	$(BIN)/workbench app --demo --port $(PORT)
 demo: $(VENV)/.app
 	$(BIN)/workbench demo
-test: lint
-	$(BIN)/python -m pytest -q
+check: lint  # under a minute
+	$(BIN)/python -m pytest -q -n auto --fast -m "not exhaustive and not timing"
+test: lint  # a sample of the laws with thousands of cases
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not exhaustive"
+test-all: lint  # every case, and a kill at every kind of operation on files
+	WORKBENCH_KILLS=distinct $(BIN)/python -m pytest -q -n auto --dist worksteal
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check -q .

@@ -106,6 +106,7 @@ def test_a_bucket_without_a_score_is_no_test_of_the_family():
     assert others.p_holm.min() > others.p_value.min()
 
 
+@pytest.mark.timing
 def test_bands_of_a_whole_test_set_are_quick():
     """Six buckets, three systems, 3,003 segments, 1,000 resamples: a second at most, and room for a busy machine."""
     draw = np.random.default_rng(0)

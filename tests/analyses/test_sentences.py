@@ -117,6 +117,7 @@ def test_what_is_not_there_is_named(table):
         sentences.sentence_table(["a"], None, {"source": ["x"]}, {})
 
 
+@pytest.mark.timing
 def test_a_hundred_thousand_sentences_of_ten_systems_are_filtered_and_sorted_under_a_second():
     draw = np.random.default_rng(1)
     words = np.array(["".join(draw.choice(list("abcdefgh"), 5)) for _ in range(999)], dtype=object)

@@ -7,6 +7,7 @@ import os
 from dataclasses import replace
 from functools import partial
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -59,7 +60,12 @@ COMBINATIONS = [
     "em-routing+future-cost-1:capsules=16,encoder_layers=2,decoder_layers=2",
     "han-encoder+san:hierarchical_attention.context_sentences=2,selective_attention.context_sentences=2",
 ]
-SYSTEMS = [*catalogue(), *COMBINATIONS]
+EXHAUSTIVE = [name for number, name in enumerate(COMBINATIONS) if number % 4]
+SYSTEMS = [
+    *catalogue(),
+    *(name for name in COMBINATIONS if name not in EXHAUSTIVE),
+    *(pytest.param(name, marks=pytest.mark.exhaustive) for name in EXHAUSTIVE),
+]
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 

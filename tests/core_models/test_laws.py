@@ -19,7 +19,9 @@ from tests.core_models.laws import (
     training_terms,
 )
 
-DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
+DTYPES = pytest.mark.parametrize(
+    "dtype", [torch.float64, pytest.param(torch.float32, marks=pytest.mark.exhaustive)], ids=["float64", "float32"]
+)
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

@@ -1,7 +1,7 @@
 """A command that is killed at any operation on a file leaves the old or the new result, whole, and can be repeated.
 
-A few operations of each command are tried, those that put results into their places among them; with
-WORKBENCH_ALL_KILLS=1 all of them are.
+A few operations of each command are tried, those that put results into their places among them. With WORKBENCH_KILLS
+"distinct" the first and the last of each kind are tried (calls on names that differ in numbers alone), with "all" all.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -34,10 +35,10 @@ from workbench.experiments.train import finished
 from workbench.store.rating_studies import marks, open_study
 from workbench.store.runs import open_run
 
-ALL = bool(os.environ.get("WORKBENCH_ALL_KILLS"))
+KILLS = os.environ.get("WORKBENCH_KILLS", "few")
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs Linux"),
-    pytest.mark.timeout(3600 if ALL else 300),
+    pytest.mark.timeout(300 if KILLS == "few" else 3600),
 ]
 
 PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "x.en,x.de", "--out", "text", "--vocab-size", 38)
@@ -271,14 +272,22 @@ def left_over(root: Path) -> list[str]:
     return [str(path.relative_to(root)) for path in root.rglob("*") if any(mark in path.name for mark in marks)]
 
 
-def chosen(operations: tuple[str, ...]) -> list[int]:
-    """Operations to be killed at, from 1: all, or one in between and those that put the last result into its place."""
+def chosen(operations: tuple[str, ...], kills: str = KILLS) -> list[int]:
+    """Operations to be killed at, from 1: all, the first and the last of each kind, or one in between and those that
+    put the last result into its place."""
     count = len(operations)
-    if ALL:
+    if kills == "all":
         return list(range(1, count + 1))
+    if kills == "distinct":
+        kinds = [re.sub(r"\d+", "0", re.sub(r"part-\w+", "part", operation)) for operation in operations]
+        first, last = {}, {}
+        for number, kind in enumerate(kinds, start=1):
+            first.setdefault(kind, number)
+            last[kind] = number
+        return sorted({*first.values(), *last.values()})
     renamed = [number for number, operation in enumerate(operations, start=1) if operation.startswith("os.rename")]
-    last = {number + after for number in renamed[-1:] for after in (0, 1)}
-    return sorted({count // 2 + 1, *last} & set(range(1, count + 1)))
+    last_ones = {number + after for number in renamed[-1:] for after in (0, 1)}
+    return sorted({count // 2 + 1, *last_ones} & set(range(1, count + 1)))
 
 
 @pytest.mark.parametrize("name", CASES)

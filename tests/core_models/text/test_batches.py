@@ -80,6 +80,7 @@ def test_a_plan_costs_a_few_bytes_a_pair(two_million):
     assert sum(map(len, plan)) == pairs
 
 
+@pytest.mark.timing
 def test_seeking_costs_the_same_wherever_it_leads(two_million):
     """Any of some twenty thousand batches at once; to pass over those before it would take seconds."""
     plan = BatchPlan(*two_million, 4096, 1, 0)

@@ -46,6 +46,7 @@ def folders(copied_runs) -> list[Path]:
     return [copied_runs / "demo" / name for name in ("transformer", "future-cost-1", "future-cost-2")]
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("command", [(), ("data",), ("train",), ("experiment", "run")])
 def test_help_is_quick_and_imports_no_torch(command):
     script = (
