@@ -97,7 +97,7 @@ def test_figures_are_drawn_into_one_folder_also_into_one_without_a_mark(run, don
 def test_a_bundle_takes_the_place_of_another_and_of_nothing_else(run, done, refused):
     recipe = {"drawing": "scores", "runs": ["one"], "options": {"metrics": "bleu"}}
     Path("basket.json").write_text(json.dumps({"version": 1, "figures": [{"recipe": recipe}]}))
-    bundle = ("export", "bundle", "paper", "--basket", "basket.json", "--runs", "runs")
+    bundle = ("export", "bundle", "paper", "--collection", "basket.json", "--runs", "runs")
     done(*bundle)
     made = {path.name for path in Path("paper").iterdir()}
     Path("paper", MARK).unlink()

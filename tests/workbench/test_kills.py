@@ -45,7 +45,7 @@ PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "x.en,x.de", "--o
 CONTROLLED = ("data", "controlled", "--out", "corpus", "--sentences", 12, "--dev", 4, "--test", 4)
 OUTSIDE = ("runs", "import-translations", "--test", "news", "--source", "x.en", "--reference", "x.de", "--out", "out")
 SCORES = ("figure", "scores", "--run", "runs/one", "--option")
-BUNDLE = ("--basket", "basket.json", "--runs", "runs", "--venue")
+BUNDLE = ("--collection", "basket.json", "--runs", "runs", "--venue")
 TRAIN = ("train", "transformer:preset=tiny", "--data", "data", "--out", "runs/new", "--config", "max_steps=2")
 KEEP = (
     "--config",

@@ -38,7 +38,7 @@ MENU: dict[str, tuple[Page, ...]] = {
         Page("sentences", "Sentences", "table_rows", "segments/page"),
         Page("documents", "Documents", "article", "documents/page"),
         Page("adequacy", "Adequacy", "fact_check", "adequacy/page"),
-        Page("contrast", "Contrast", "compare_arrows", "contrastive/page"),
+        Page("contrast", "Contrastive evaluation", "compare_arrows", "contrastive/page"),
         Page("rating", "Human rating", "how_to_vote", "human_evaluation/page"),
     ),
     "Inside one sentence": (
@@ -48,7 +48,7 @@ MENU: dict[str, tuple[Page, ...]] = {
         Page("attribution", "Attribution", "bar_chart_4_bars", "attribution/page"),
         Page("beam_trees", "Beam trees", "account_tree", "beam_search/page"),
         Page("beam_sizes", "Beam sizes", "stacked_line_chart", "beam_size/page"),
-        Page("rescoring", "Rescoring", "tune", "reranking/page"),
+        Page("rescoring", "Reranking", "tune", "reranking/page"),
         Page("what_if", "What-if", "call_split", "interactive/prefix_page"),
         Page("future_cost", "Future cost", "query_stats", "future_cost/page"),
         Page("routing", "Routing", "hub", "layer_routing/page"),
@@ -59,7 +59,7 @@ MENU: dict[str, tuple[Page, ...]] = {
     "Training": (Page("curves", "Curves", "show_chart", "training_curves/page"),),
     "Figures": (
         Page("gallery", "Paper gallery", "auto_stories", "paper_gallery/page"),
-        Page("basket", "Basket", "shopping_basket", "collection/page"),
+        Page("basket", "Figure collection", "collections_bookmark", "collection/page"),
     ),
 }
 LAST: dict[str, tuple[Page, ...]] = {  # behind the pages of other packages

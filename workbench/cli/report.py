@@ -13,7 +13,7 @@ from workbench.cli.terminal import say
 if TYPE_CHECKING:
     from workbench.figures.from_spec import Drawn
 
-BasketFile = Annotated[
+CollectionFile = Annotated[
     Path | None,
     typer.Option(help="File of a figure collection, or a bundle's manifest.json; by default that of the runs folder"),
 ]
@@ -22,7 +22,7 @@ BasketFile = Annotated[
 @export_app.command("bundle")
 def export_bundle(
     out: Annotated[Path, typer.Argument(help="Folder or .zip file to write")],
-    basket: BasketFile = None,
+    collection: CollectionFile = None,
     root: RunsRoot = Path("runs"),
     venue: Annotated[str, typer.Option(help="Venue with its column and page widths: ACL, TACL, AAAI or IJCAI")] = "ACL",
     file: Files = None,
@@ -35,7 +35,7 @@ def export_bundle(
         refuse(f"--venue {venue}: there is none of this name; {nearest(venue, list(VENUES))}")
     need_folder(out)
     check_folder(out)
-    written = write_bundle(_drawn(basket, root, file), out, venue.upper())
+    written = write_bundle(_drawn(collection, root, file), out, venue.upper())
     say("\n".join(map(str, written)))
 
 
@@ -45,14 +45,14 @@ def export_report(
     run: Annotated[list[Path] | None, typer.Option(help="Run folder, the baseline first; may be repeated")] = None,
     test: TestName = "test",
     sentence: Annotated[int, typer.Option(help="Number of the sentence whose beam trees are shown, from 0", min=0)] = 0,
-    basket: BasketFile = None,
+    collection: CollectionFile = None,
     root: RunsRoot = Path("runs"),
     title: Annotated[str, typer.Option(help="Title of the report")] = "NMT workbench report",
     file: Files = None,
 ) -> None:
     """Write one HTML file on runs: configuration, scores with tests, figures. It opens without any network.
 
-    The figures are those of --basket, else scores, length buckets, training curves and the beam trees of one sentence.
+    The figures are those of --collection, else scores, length buckets, training curves and one sentence's beam trees.
     """
     from core_models.files.atomic_files import write_whole
     from workbench.export import report as reports
@@ -62,25 +62,25 @@ def export_report(
     if out.suffix.lower() not in (".html", ".htm"):
         refuse(f"{out}: a report is an .html file; give it this ending")
     need_folder(out)
-    drawn = _drawn(basket, root, file) if basket else []
+    drawn = _drawn(collection, root, file) if collection else []
     opened = open_runs(run) if run else reports.runs_of(drawn)
     if not opened:
-        refuse("no run is chosen; name at least one (--run), or a basket (--basket)")
+        refuse("no run is chosen; name at least one (--run), or a collection (--collection)")
     left_out: list[str] = []
-    if not basket:
+    if not collection:
         drawn, left_out = reports.usual_figures(Request(tuple(opened), test, sentence))
     say("".join(f"left out: {said}\n" for said in left_out), nl=False, err=True)
     say(write_whole(out, reports.report(title, opened, test, drawn, left_out)))
 
 
-def _drawn(basket: Path | None, root: Path, named: list[str] | None) -> list[Drawn]:
+def _drawn(collection: Path | None, root: Path, named: list[str] | None) -> list[Drawn]:
     from workbench.export.collection import file_of, read
     from workbench.figures import from_spec
 
-    path = basket or file_of(root)
+    path = collection or file_of(root)
     found = read(path)
     if not found:
-        refuse(f"{path}: there is no figure in it; add figures on their pages, or name another file (--basket)")
+        refuse(f"{path}: there is no figure in it; add figures on their pages, or name another file (--collection)")
     files = pairs(named, "--file")
     from_spec.check_files(found, files)
     return [from_spec.draw(one, root, files=files) for one in found]

@@ -108,7 +108,7 @@ def _foreign(folder: Path) -> str | None:
 
 
 def _manifest(drawn: Sequence[Drawn], written: Sequence[Sequence[Path]], venue: str) -> dict[str, object]:
-    """What the bundle holds; in the form of a basket, so that it can be drawn again."""
+    """What the bundle holds; in the form of a collection, so that it can be drawn again."""
     beside = {"venue": venue, "versions": files.versions(), **({"commit": commit()} if commit() else {})}
     made = collection.content([portable(one.recipe) for one in drawn], **beside)
     for entry, one, paths in zip(made["figures"], drawn, written, strict=True):
@@ -137,5 +137,5 @@ def _readme(drawn: Sequence[Drawn], venue: str) -> str:
         f"{_MANIFEST} says from which runs, options, versions and seeds each was made.\n\n"
         "Draw one again, or all of them:\n"
         f"  workbench figure redraw {drawn[0].figure.name if drawn else 'NAME'}.pdf --runs RUNS\n"
-        f"  workbench export bundle OUT --basket {_MANIFEST} --venue {venue} --runs RUNS\n"
+        f"  workbench export bundle OUT --collection {_MANIFEST} --venue {venue} --runs RUNS\n"
     )

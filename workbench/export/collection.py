@@ -1,10 +1,9 @@
-"""The basket: figures that were put aside, kept as recipes in a file below the runs folder, so that a reload or a
-restart loses nothing.
+"""The figure collection: recipes of figures in a file below the runs folder; a reload or a restart loses nothing.
 
     ROOT/.basket.json: {"version": 1, "figures": [{"recipe": {...}}, ...]}
 
 Every change reads the file, changes it and writes it whole under a lock: two tabs do not lose each other's figures.
-It draws nothing. The manifest of a bundle has the same form and can be read as a basket.
+It draws nothing. The manifest of a bundle has the same form and can be read as a collection.
 """
 
 from __future__ import annotations
@@ -30,26 +29,28 @@ _PATIENCE = 10.0  # seconds that a change waits for another one
 
 
 def file_of(root: str | Path) -> Path:
-    """Where the basket of a runs folder is kept."""
+    """Where the figure collection of a runs folder is kept."""
     return Path(root) / ".basket.json"
 
 
 def read(path: Path) -> list[Recipe]:
-    """The recipes of a basket's file or a bundle's manifest, none where there is no file; raises RunError for another
+    """The recipes of a collection or of a bundle's manifest, none where there is no file; raises RunError for another
     content."""
     try:
         found = read_json(mended(path), RESULT)
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise RunError(f"{path}: the basket cannot be read ({(error.strerror or str(error)).lower()})") from None
+        raise RunError(
+            f"{path}: the figure collection cannot be read ({(error.strerror or str(error)).lower()})"
+        ) from None
     except ValueError:
-        raise _not_a_basket(path, "it is not JSON") from None
+        raise _not_a_collection(path, "it is not JSON") from None
     figures = found.get("figures") if isinstance(found, dict) else None
     if not isinstance(figures, list) or not all(_holds_a_recipe(figure) for figure in figures):
-        raise _not_a_basket(path, "it has no list of figures, each with its recipe")
+        raise _not_a_collection(path, "it has no list of figures, each with its recipe")
     if found.get("version") != VERSION:
-        raise _not_a_basket(path, f"its version is {found.get('version')!r}, not {VERSION}")
+        raise _not_a_collection(path, f"its version is {found.get('version')!r}, not {VERSION}")
     try:
         return [parse(Recipe, figure["recipe"], f"{path}, figure {n}") for n, figure in enumerate(figures, start=1)]
     except ConfigError as error:
@@ -91,7 +92,7 @@ def clear(path: Path) -> None:
 
 
 def content(recipes: Sequence[Recipe], **beside: Any) -> dict[str, Any]:
-    """What the file of a basket says, with whatever stands beside the figures."""
+    """What the file of a collection says, with whatever stands beside the figures."""
     return {**beside, "version": VERSION, "figures": [{"recipe": recipe.model_dump(mode="json")} for recipe in recipes]}
 
 
@@ -110,7 +111,8 @@ def _changing(path: Path) -> Iterator[list[Recipe]]:
     except OSError as error:
         said = (error.strerror or str(error)).lower()
         raise RunError(
-            f"{path.parent}: the basket cannot be kept here ({said}); the workbench needs to write into the runs folder"
+            f"{path.parent}: the figure collection cannot be kept here ({said}); the workbench needs to write into the "
+            "runs folder"
         ) from None
 
 
@@ -118,5 +120,5 @@ def _holds_a_recipe(figure: object) -> bool:
     return isinstance(figure, dict) and isinstance(figure.get("recipe"), dict)
 
 
-def _not_a_basket(path: Path, said: str) -> RunError:
-    return RunError(f"{path}: not a basket: {said}; mend it, or delete it to begin a new one")
+def _not_a_collection(path: Path, said: str) -> RunError:
+    return RunError(f"{path}: not a figure collection: {said}; mend it, or delete it to begin a new one")

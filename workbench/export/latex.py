@@ -116,7 +116,7 @@ def beside_latex(rows: pd.DataFrame, origins: str) -> str:
         lines += [_beside(one) for one in part.to_dict("records")]
     wrapped = r">{\raggedright\arraybackslash}p"
     columns = rf"l{wrapped}{{0.22\linewidth}}{wrapped}{{0.23\linewidth}}r"
-    table = _tabular(columns, _row("Row", "Measure", "Printed", "Ours"), lines)
+    table = _tabular(columns, _row("Row", "Measure", "Reported", "This work"), lines)
     return "\n".join([*remarks(table), comment(f"Ours is of other data and no reproduction: {origins}"), table])
 
 

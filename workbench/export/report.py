@@ -38,6 +38,7 @@ th.number,td.number{text-align:right;white-space:nowrap;font-variant-numeric:tab
 pre{background:#f5f5f5;padding:.6rem .8rem;white-space:pre-wrap;overflow-wrap:anywhere;font-size:.82rem}
 details{margin:.3rem 0}summary{cursor:pointer;color:#0072b2}.small{color:#555;font-size:.82rem;overflow-wrap:anywhere}
 """
+_INTERVAL = {"low": "95% CI lower", "high": "95% CI upper"}
 
 
 def report(title: str, runs: Sequence[Run], test: str, drawn: Sequence[Drawn], left_out: Sequence[str] = ()) -> str:
@@ -141,21 +142,19 @@ def _scores(runs: Sequence[Run], test: str) -> list[str]:
     except RunError as error:
         return [f"<p>{escape(str(error))}</p>"]
     named = scores.assign(system=scores["system"].map(names), metric=scores["metric"].replace(scoring.METRIC_NAMES))
-    shown = named.drop(columns="signature").rename(columns={"low": "95 % from", "high": "to", "n": "sentences"})
+    shown = named.drop(columns="signature").rename(columns={**_INTERVAL, "n": "sentences"})
     signatures = named.drop_duplicates("metric")
     signed = "; ".join(f"{one.metric}: {one.signature}" for one in signatures.itertuples())
     parts = [
-        table_html(shown, dict.fromkeys(("score", "95 % from", "to"), ".2f")),
-        f'<p class="small">{escape(signed)}. Intervals: 95 % bootstrap of sentences.</p>',
+        table_html(shown, dict.fromkeys(("score", *_INTERVAL.values()), ".2f")),
+        f'<p class="small">{escape(signed)}. Intervals: 95% bootstrap of sentences.</p>',
     ]
     if tests is None:
         return parts
     columns = ["system", "metric", "delta", "low", "high", "p_value", "p_holm"]
     differences = tests.assign(system=tests["system"].map(names), metric=tests["metric"].replace(scoring.METRIC_NAMES))[
         columns
-    ].rename(
-        columns={"delta": "difference", "low": "95 % from", "high": "to", "p_value": "p", "p_holm": "p after Holm"}
-    )
+    ].rename(columns={"delta": "difference", **_INTERVAL, "p_value": "p", "p_holm": "p (Holm-corrected)"})
     command = ["workbench", "compare", *map(spec.path_of, runs), "--test", test, "--metrics", ",".join(METRICS)]
     return [
         *parts,
@@ -163,7 +162,11 @@ def _scores(runs: Sequence[Run], test: str) -> list[str]:
         "inverting the interval; Holm's correction over the systems of one metric.</p>",
         table_html(
             differences,
-            {**dict.fromkeys(("difference", "95 % from", "to"), "+.2f"), "p": ".4f", "p after Holm": ".4f"},
+            {
+                **dict.fromkeys(("difference", *_INTERVAL.values()), "+.2f"),
+                "p": ".4f",
+                "p (Holm-corrected)": ".4f",
+            },
         ),
         f"<pre>{escape(shlex.join(command))}</pre>",
     ]

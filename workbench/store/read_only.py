@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 READ_ONLY = "WORKBENCH_READ_ONLY"  # in the environment: "1" says so
-WHY = "This workbench was started with --read-only: it starts no jobs and keeps no uploads, ratings or baskets."
+WHY = "This workbench was started with --read-only: it starts no jobs and keeps no uploads, ratings or figures."
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # Which arguments of an event of the interpreter are paths that it changes.
 _CHANGED = dict.fromkeys(

@@ -101,7 +101,7 @@ def test_another_file_is_refused_and_left_as_it_is(tmp_path, content, said):
 
 def test_a_runs_folder_that_cannot_be_written_is_a_sentence(tmp_path):
     (tmp_path / "runs").write_text("no folder")  # root writes where permissions forbid it, but not into a file
-    with pytest.raises(RunError, match=r"the basket cannot be kept here .*needs to write into the runs folder"):
+    with pytest.raises(RunError, match=r"the figure collection cannot be kept here .*needs to write"):
         collection.add(collection.file_of(tmp_path / "runs"), CURVES)
 
 
@@ -137,7 +137,7 @@ def test_a_bundle_holds_every_format_of_every_figure_and_can_be_drawn_again(draw
             "export",
             "bundle",
             str(tmp_path / "again"),
-            "--basket",
+            "--collection",
             str(tmp_path / "manifest.json"),
             *("--runs", str(demo_runs)),
         ],

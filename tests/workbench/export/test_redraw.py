@@ -179,7 +179,7 @@ def test_commands_take_the_file_by_its_option(labelled, demo_runs, tmp_path):
     manifest = tmp_path / "paper" / "manifest.json"
     assert "home-of-alice" not in manifest.read_text() + report("Report", request.runs, "test", [one])
     rerun = ["figure", "redraw", str(file), "--runs", str(demo_runs)]
-    bundle = ["export", "bundle", str(tmp_path / "again"), "--basket", str(manifest), "--runs", str(demo_runs)]
+    bundle = ["export", "bundle", str(tmp_path / "again"), "--collection", str(manifest), "--runs", str(demo_runs)]
     for words in (rerun, bundle):
         assert isinstance(CliRunner().invoke(cli.app, words).exception, RunError)
         told = CliRunner().invoke(cli.app, [*words, "--file", f"labels={path}"])

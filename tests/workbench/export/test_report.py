@@ -135,7 +135,9 @@ def test_the_figures_can_be_those_of_a_basket(demo_runs, tmp_path):
     wanted = Recipe(drawing="beam-tree", runs=("demo/future-cost-1",), sentence=2)
     path.write_text(json.dumps(collection.content([wanted])))
     out = tmp_path / "report.html"
-    told = CliRunner().invoke(cli.app, ["export", "report", str(out), "--basket", str(path), "--runs", str(demo_runs)])
+    told = CliRunner().invoke(
+        cli.app, ["export", "report", str(out), "--collection", str(path), *("--runs", str(demo_runs))]
+    )
     assert told.exit_code == 0, told.output
     html = out.read_text(encoding="utf-8")
     assert html.count("<figure ") == 1
@@ -148,7 +150,7 @@ def test_what_cannot_be_reported_is_one_sentence(demo_runs, tmp_path):
         ((tmp_path / "report.pdf", "--run", run), "a report is an .html file"),
         ((tmp_path / "report.html",), "no run is chosen"),
         ((tmp_path / "no" / "report.html", "--run", run), "there is no folder"),
-        ((tmp_path / "report.html", "--basket", tmp_path / "gone.json"), "there is no figure in it"),
+        ((tmp_path / "report.html", "--collection", tmp_path / "gone.json"), "there is no figure in it"),
     ):
         told = CliRunner().invoke(cli.app, ["export", "report", *map(str, arguments)])
         assert told.exit_code == 2

@@ -1,5 +1,5 @@
 """One figure on a page: the chart, its summary in words, its table, its files for a paper, the command that draws it,
-and a button that puts it into the basket.
+and a button that adds it to the figure collection.
 
 Files are drawn when they are asked for. It computes nothing: `drawing.draw` makes the figure.
 """
@@ -61,7 +61,7 @@ def show_figure(
     figure: Figure, command: str, key: str = "", recipe: Recipe | None = None, selectable: bool = False
 ) -> list[dict[str, Any]]:
     """A figure that is there already; `key` tells two of one kind on one page apart. With its recipe it can go into the
-    basket. selectable: a click selects a point; answers with those selected (curve_number, point_index, …)."""
+    collection. selectable: a click selects a point; answers with those selected (curve_number, point_index, …)."""
     key = f"{figure.name}-{key}"
     chart = _chart(figure, st.context.theme.type == "dark", page_width(), selectable)
     config = {"displaylogo": False, "responsive": True}
@@ -193,11 +193,11 @@ def _files(figure: Figure, command: str, key: str, recipe: Recipe | None) -> Non
         if recipe is not None:
             chosen = recipe if width == figure.width else recipe.model_copy(update={"width": width})
             st.button(
-                "Add to basket",
+                "Add to collection",
                 key=f"basket-{key}",
                 on_click=_add,
                 args=(chosen,),
-                icon=":material/shopping_basket:",
+                icon=":material/bookmark_add:",
                 disabled=read_only.active(),
                 help=read_only.WHY if read_only.active() else None,
             )
@@ -209,7 +209,7 @@ def _add(recipe: Recipe) -> None:
     with sentences_for_errors():
         path = collection.file_of(current().root)
         collection.add(path, recipe)
-        st.toast(f"In the basket: {len(collection.read(path))}", icon=":material/shopping_basket:")
+        st.toast(f"In the collection: {len(collection.read(path))}", icon=":material/bookmark_add:")
 
 
 def _deferred(figure: Figure, ending: str, width: str) -> Callable[[], bytes]:

@@ -1,6 +1,6 @@
-"""The basket on its page: each figure as it will look on paper, the order, and all of them in one download.
+"""The figure collection on its page: each figure as it will look on paper, the order, and all of them in one download.
 
-Previews and files are drawn by `export`; what is in the basket is `basket`'s business.
+Previews and files are drawn by `export`; what is in the collection, `collection` knows.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ SEEN = {"paper": "On paper", "grey": "Printed in grey", "deuteranopia": "Without
 
 
 def show(frame: Frame) -> None:
-    """What is in the basket, or how figures get into it."""
+    """What is in the collection, or how figures get into it."""
     path = collection.file_of(frame.root)
     recipes = collection.read(path)
     if not recipes:
-        empty('The basket is empty. "Add to basket" stands below every figure.')
+        empty('The figure collection is empty. "Add to collection" stands below every figure.')
         return
     venue = st.segmented_control(
         "Widths of", list(VENUES), default="ACL", required=True, key="venue", bind="query-params"
@@ -54,12 +54,12 @@ def show(frame: Frame) -> None:
         with st.popover("Command"):
             command = ["workbench", "export", "bundle", "figures.zip", "--runs", str(frame.root), "--venue", venue]
             st.code(shlex.join(command), language="bash", wrap_lines=True)
-        st.button("Empty the basket", on_click=_changed, args=(collection.clear, path), icon=":material/delete:",
+        st.button("Clear collection", on_click=_changed, args=(collection.clear, path), icon=":material/delete:",
                   disabled=read_only.active())  # fmt: skip
 
 
 def _entry(path: Path, recipe: Recipe, place: int, count: int, venue: str, frame: Frame) -> Drawn | None:
-    """One figure of the basket; None where it cannot be drawn now."""
+    """One figure of the collection; None where it cannot be drawn now."""
     drawn = None
     with st.container(border=True):
         heading = st.container(gap="xsmall")

@@ -48,7 +48,7 @@ _BESIDE_RUNS = {
     "GROUP/data/": "Prepared text and test sets of the runs beside it",
     "GROUP/aligners/": "Frozen word aligners: may be removed, they are trained again",
     "annotations/TEST/": "Labels and scores of sentences, added on the page Sentences",
-    ".basket.json": "The figures in the basket",
+    ".basket.json": "The figure collection",
     ".ratings/NAME/": "A study of human ratings, and a file for each rater",
 }
 

@@ -144,6 +144,6 @@ def _caption(source: str, table: Table, ours: pd.DataFrame) -> str:
     proxies = ours["measure"].isin(PROXIES).any()
     apart = " What people counted stands apart from our proxies of it by links, another measure." if proxies else ""
     return (
-        f"{said}Filled: ours with 95 % intervals, of other data than the paper's and no reproduction: "
+        f"{said}Filled: ours with 95% intervals, of other data than the paper's and no reproduction: "
         f"{origins(ours)}.{apart}"
     )

@@ -9,7 +9,7 @@ from workbench.views.paper_gallery import tables
 
 frame.heading(
     "Paper gallery",
-    "What the papers print, table by table; beside it our scores, and whether the printed numbers agree.",
+    "Numbers reported in the papers, table by table, beside our scores; and whether they agree with each other.",
 )
 here = frame.current()
 with frame.sentences_for_errors():

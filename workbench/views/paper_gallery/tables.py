@@ -31,9 +31,9 @@ FEWEST_DOTS = 3  # rows: fewer say no more as dots than as a table
 _OURS = {
     "row": Text("Row", pinned=True),
     "measure": "Measure",
-    "ours": Number("Ours", format="%.2f", help="Of other data than the paper's: no reproduction"),
-    "low": Number("95 % from", format="%.2f"),
-    "high": Number("to", format="%.2f"),
+    "ours": Number("This work", format="%.2f", help="Of other data than the paper's: no reproduction"),
+    "low": Number("95% CI lower", format="%.2f"),
+    "high": Number("95% CI upper", format="%.2f"),
     "printed": Text("Printed", width="medium", help="Of the same measure; speeds as ratios to the baseline's"),
     "differs": Text("Not as printed, and how ours was measured", width="large"),
     "where": "Where",
@@ -98,7 +98,7 @@ def show_table(preset: Preset, table: Table, here: Frame) -> None:
         "row": Text("Row", pinned=True),
         "system": "System",
         **printed,
-        "ours": Text("Ours", help="Of other data than the paper's: no reproduction"),
+        "ours": Text("This work", help="Of other data than the paper's: no reproduction"),
         "cited": "Cited from",
     }
     order = [name for name in columns if name in rows and _filled(rows[name])]
@@ -125,7 +125,7 @@ def show_table(preset: Preset, table: Table, here: Frame) -> None:
 
 def _show_ours(preset: Preset, table: Table, found: pd.DataFrame) -> None:
     """Each number of ours with the printed ones of its measure, where it is from and what is not as printed."""
-    st.subheader("Ours beside printed")
+    st.subheader("Reported vs. ours")
     lines = comparison.beside(table, found)
     order = [name for name in _OURS if _filled(lines[name])]
     st.dataframe(
@@ -213,7 +213,7 @@ def show_cases(preset: Preset, here: Frame) -> None:
             st.text(case.what)
             st.caption(as_typed(f"Shows: {case.shows}. Systems: {', '.join(case.systems) or 'not said'}."))
     if here.tested:
-        st.caption(f"Ours, sentence {here.view.sentence} of the sidebar:")
+        st.caption(f"This work, sentence {here.view.sentence} of the sidebar:")
         texts = {name: text for name, text in sentence_texts.texts(here).items() if text is not None}
         base = REFERENCE if REFERENCE in texts else next(name for name in texts if name != SOURCE)
         translation_case.show(texts, base)

@@ -38,7 +38,7 @@ def _downloads(at) -> dict[str, bool]:
 
 def test_an_empty_basket_says_how_figures_get_in(with_demo):
     at = open_page("basket")
-    assert any("The basket is empty" in text for text in texts(at))
+    assert any("The figure collection is empty" in text for text in texts(at))
     assert not at.get("download_button")
 
 
@@ -107,8 +107,8 @@ def test_a_figure_that_cannot_be_drawn_any_more_says_why_and_keeps_the_bundle_ba
 def test_a_broken_basket_is_a_sentence_on_both_pages(path):
     path.write_text("{")
     at = open_page("basket")
-    assert any(as_typed("not a basket") in error.value for error in at.error)
+    assert any(as_typed("not a figure collection") in error.value for error in at.error)
     at = open_page("scores")
     at.button(key="basket-scores-").click().run()
-    assert any(as_typed("not a basket") in error.value for error in at.error)
+    assert any(as_typed("not a figure collection") in error.value for error in at.error)
     assert path.read_text() == "{"
