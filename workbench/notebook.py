@@ -126,7 +126,7 @@ def figure(
 def scores(
     runs: Sequence[Run], test: str = "test", metrics: Sequence[str] = ("bleu", "chrf"), **counting: Any
 ) -> pd.DataFrame:
-    """Corpus scores with 95 % bootstrap intervals and signatures; `counting` are preset and reference."""
+    """Corpus scores with 95% bootstrap intervals and signatures; `counting` are preset and reference."""
     return scoring.score_table(runs, test, metrics, counting=scoring.Counting(**counting))
 
 

@@ -109,7 +109,7 @@ def _sentence(count: int) -> int:
     number = int(st.number_input(f"Sentence (0 to {last})", 0, last, key="sentence", bind=bind))
     with st.container(horizontal=True):
         stepper.show(number, last, ("Previous", "Next"), partial(_step, last), "sentence", (PREVIOUS_KEY, NEXT_KEY))
-        st.button("Surprise me", on_click=_go_elsewhere, args=(count,), disabled=last == 0, key="surprise")
+        st.button("Random sentence", on_click=_go_elsewhere, args=(count,), disabled=last == 0, key="surprise")
     return number
 
 

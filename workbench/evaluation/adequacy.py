@@ -174,7 +174,7 @@ def reward(aligner: Aligner) -> Reward:
 def adequacy_table(
     runs: Sequence[Run], test: str, aligner: Aligner, samples: int = 1000, towards: str = TOWARDS[0]
 ) -> pd.DataFrame:
-    """system, measure, score, low, high (95 % bootstrap), n (sentences), of every measure and run; kept beside each."""
+    """system, measure, score, low, high (95% bootstrap), n (sentences), of every measure and run; kept beside each."""
     import pandas as pd
 
     from analyses import adequacy

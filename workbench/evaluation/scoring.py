@@ -103,7 +103,7 @@ def score_table(
     processes: int = 1,
     counting: Counting = Counting(),
 ) -> pd.DataFrame:
-    """system, metric, score, low, high (95 % bootstrap), signature, n for every run and metric."""
+    """system, metric, score, low, high (95% bootstrap), signature, n for every run and metric."""
     import pandas as pd
 
     from analyses.significance import bootstrap_intervals

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 METRICS = ("bleu", "chrf")
 INTERVALS = (
-    "Intervals: 95 %, Student's t of the seeds and the bootstrap of the sentences added in quadrature; p inverts them."
+    "Intervals: 95%, Student's t of the seeds and the bootstrap of the sentences added in quadrature; p inverts them."
 )
 ONE_SEED = "One seed: no interval over seeds; those shown are of other sentences, and say nothing of another training."
 HOLM = "Holm's correction: over all differences of a metric in the table, every test set included."
@@ -152,12 +152,12 @@ def readable(scores: pd.DataFrame, comparisons: pd.DataFrame, seeds: int) -> pd.
             "system": row["system"],
             "seeds": f"{row['seeds']} of {seeds}",
             "score": f"{row['score']:.2f}{spread}",
-            "95 %": f"[{row['low']:.2f}, {row['high']:.2f}]",
-            **dict.fromkeys(("difference", "of it 95 %", "p", "p (Holm)"), ""),
+            "95%": f"[{row['low']:.2f}, {row['high']:.2f}]",
+            **dict.fromkeys(("difference", "of it 95%", "p", "p (Holm)"), ""),
         }
         if other := against.get((row["test"], row["metric"], row["system"])):
             shown["difference"] = f"{other['delta']:+.2f}"
-            shown["of it 95 %"] = f"[{other['low']:+.2f}, {other['high']:+.2f}]"
+            shown["of it 95%"] = f"[{other['low']:+.2f}, {other['high']:+.2f}]"
             shown["p"], shown["p (Holm)"] = f"{other['p_value']:.3f}", f"{other['p_holm']:.3f}"
         rows.append(shown)
     return pd.DataFrame(rows)

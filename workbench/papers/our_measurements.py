@@ -174,7 +174,7 @@ def _routing(run: Run, test: str) -> Iterator[Record]:
 
 
 def _mean(values: tuple[np.ndarray, ...]) -> tuple[float, float, float]:
-    """The mean over sentences with its 95 % bootstrap interval."""
+    """The mean over sentences with its 95% bootstrap interval."""
     import numpy as np
 
     from analyses.significance import percentile_interval, resampled_sums

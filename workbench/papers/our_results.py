@@ -43,7 +43,7 @@ def ours(table: Table, runs: Sequence[Run], test: str, results: Path | None = No
 
     A row has what the given runs of its system have; sizes and speeds that they have not are those of benches, speeds
     in the runs' logs come after these, and scores that no run has are those of experiments (both from `results`, the
-    project's unless told). low and high: 95 % bootstrap. Raises RunError where a run lacks the test set.
+    project's unless told). low and high: 95% bootstrap. Raises RunError where a run lacks the test set.
     """
     import pandas as pd
 

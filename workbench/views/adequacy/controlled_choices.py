@@ -17,7 +17,7 @@ MAJORITY = "majority form"  # what a system reaches that always writes the commo
 
 def choices_table(runs: Sequence[Run], test: str, by: str | None = None) -> pd.DataFrame:
     """A row a choice, value of `by` and system: choice ("pronoun", "commitment"), by, system, n, right, wrong,
-    undecidable, share (right among the decided), low, high (95 %, Wilson).
+    undecidable, share (right among the decided), low, high (95%, Wilson).
 
     by: a column that both judgements have, such as distance (sentences back for pronouns, words ahead for commitments),
     or reach: the distance in words, far ones together.

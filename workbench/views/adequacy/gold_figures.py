@@ -29,7 +29,7 @@ def _choices(request: Request) -> Figure:
     table = choices_table(request.runs, request.test, "reach")
     caption = (
         f"What the controlled corpus knows of {request.test}: pronouns for the right gender, and first words that get "
-        "what they force, of those that can be decided by counting words; 95 % Wilson intervals. Grey: the commonest "
+        "what they force, of those that can be decided by counting words; 95% Wilson intervals. Grey: the commonest "
         "pronoun throughout."
     )
     return choices(table.assign(system=table["system"].map(short)), "reach", TITLES, MAJORITY, caption, styles(request))

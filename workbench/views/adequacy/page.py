@@ -1,4 +1,4 @@
-"""Adequacy: what of the source translations cover, leave out and say twice, by one frozen aligner."""
+"""Adequacy: coverage, under- and over-translation of the source, by one frozen aligner."""
 
 import streamlit as st
 
@@ -10,7 +10,7 @@ from workbench.views.adequacy import tables
 
 frame.heading(
     "Adequacy",
-    "What of the source the translations cover, leave out and say twice, by the links of one aligner for all systems.",
+    "Coverage, under- and over-translation of the source, by the links of one aligner for all systems.",
 )
 here = empty_states.needs_runs()
 references = len(here.tested[0].translations(here.view.test).test_set.all_references)
@@ -20,7 +20,7 @@ if not references:
 towards = tables.choose_references(references)
 figure_view.show("adequacy", here.request(here.tested, **towards))
 if has_truth(here.tested[0], here.view.test):
-    st.subheader("Against the truth")
+    st.subheader("By the known truth")
     knowing = [run for run in here.tested if has_truth(run, here.view.test)]
     figure_view.show("true-choices", here.request(knowing))
     for measure in MEASURES:

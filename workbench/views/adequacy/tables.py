@@ -13,11 +13,16 @@ from workbench.evaluation import adequacy
 from workbench.store.runs import Run, short_names
 
 MOST_SENTENCES = 500  # shown
+Number = st.column_config.NumberColumn
 _COLUMNS = {
-    "sentence": st.column_config.NumberColumn("Sentence", width="small"),
+    "sentence": Number("Sentence", width="small"),
     "system": "System",
-    "missed": st.column_config.NumberColumn("Left out", help="Source words that a reference covers, not the system"),
-    "repeated": st.column_config.NumberColumn("Repeated", help="Source words with the same translation too often"),
+    "missed": st.column_config.NumberColumn(
+        "Under-translated", help="Source words that a reference covers, not the system"
+    ),
+    "repeated": st.column_config.NumberColumn(
+        "Over-translated", help="Source words with the same translation too often"
+    ),
     "source": st.column_config.TextColumn("Source", width="large"),
     "translation": st.column_config.TextColumn("Translation", width="large"),
 }
@@ -34,7 +39,9 @@ def choose_references(references: int) -> dict[str, str]:
     if references < 2:
         return {}
     names = {towards: adequacy.covered_by(references, towards) for towards in adequacy.TOWARDS}
-    chosen = st.selectbox("Covered by", list(names), format_func=names.__getitem__, key="towards", bind="query-params")
+    chosen = st.selectbox(
+        "Reference set", list(names), format_func=names.__getitem__, key="towards", bind="query-params"
+    )
     return {"towards": chosen}
 
 
@@ -43,7 +50,7 @@ def show_sentences(frame: Frame, towards: str = adequacy.TOWARDS[0]) -> None:
     runs, test = frame.tested, frame.view.test
     table = _sentences(stamps(runs, test), test, towards, runs)
     if table.empty:
-        st.text("No translation leaves out or repeats a word that the aligner knows.")
+        st.text("No translation under- or over-translates a word that the aligner knows.")
         return
     shown = table.head(MOST_SENTENCES)
     numbers = shown["sentence"].tolist()

@@ -106,7 +106,7 @@ def in_buckets(run: Run, test: str, scheme: str) -> Buckets:
 
 def exact_table(runs: Sequence[Run], test: str, baseline: str, scheme: str = "short") -> pd.DataFrame:
     """A row a measure, system and bucket of source length, the whole test set first: measure, system, bucket, n
-    (sentences), percent, low, high (95 % bootstrap), and to the baseline delta, delta_low, delta_high, p_value."""
+    (sentences), percent, low, high (95% bootstrap), and to the baseline delta, delta_low, delta_high, p_value."""
     import pandas as pd
 
     from analyses import buckets

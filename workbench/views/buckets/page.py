@@ -43,7 +43,7 @@ metric = columns[0].selectbox(
     bind="query-params",
 )
 measure = columns[1].selectbox(
-    "Buckets of", list(MEASURES), format_func=MEASURES.__getitem__, key="measure", bind="query-params"
+    "Group by", list(MEASURES), format_func=MEASURES.__getitem__, key="measure", bind="query-params"
 )
 options = {"metric": metric, "measure": measure}
 if measure == "label":

@@ -28,7 +28,7 @@ def length_scores(
     marks: list[Mark] = []
     for system, rows in by_system(ordered):
         marks += lines(rows, "score", system, chosen[system], ("bucket", "n"), "low", "high", minimum_n)
-    caption, summary = f"{metric} by {length} with 95 % intervals.", extremes(ordered, "score", metric)
+    caption, summary = f"{metric} by {length} with 95% intervals.", extremes(ordered, "score", metric)
     return framed("length-scores", f"{metric} by {length}", marks, Axis(metric), ordered, buckets, length, caption,
                   summary, minimum_n)  # fmt: skip
 
@@ -53,7 +53,7 @@ def length_differences(
         found = rows[(rows["p_holm"] < alpha) & (rows["n"] >= minimum_n)].assign(text="∗")
         if len(found):
             marks.append(Labels(found, "place", "delta", system, style, align="above", bold=True, font_points=9))
-    caption = f"{metric} minus that of {baseline} by {length}, paired, 95 % intervals; ∗: p < {alpha:g} after Holm."
+    caption = f"{metric} minus that of {baseline} by {length}, paired, 95% intervals; ∗: p < {alpha:g} after Holm."
     return framed("length-differences", f"Difference in {metric} by {length}", marks, Axis(f"Δ {metric}"), ordered,
                   buckets, length, caption, extremes(ordered, "delta", f"Δ {metric}"), minimum_n)  # fmt: skip
 

@@ -68,7 +68,7 @@ def _contrastive(request: Request) -> Figure:
     grey = " Grey: the commonest right pronoun throughout." if bound else ""
     caption = (
         f"{first.name} ({first.origin}, {first.digest}): items whose right translation is more probable (log P) than "
-        f"every wrong one, with 95 % Wilson intervals; a tie counts as wrong ({ties} of {int(table['n'].sum())}). "
+        f"every wrong one, with 95% Wilson intervals; a tie counts as wrong ({ties} of {int(table['n'].sum())}). "
         f"Dotted: guessing.{grey}{unread}"
     )
     return contrastive_accuracy(table, "" if tag is None else str(tag), caption, styles(request), bound)

@@ -1,4 +1,4 @@
-"""Contrast: how often the runs find the right translation more probable than wrong ones, by what is tested."""
+"""Contrastive evaluation: how often the runs find the right translation more probable than wrong ones."""
 
 import streamlit as st
 
@@ -9,7 +9,7 @@ from workbench.views.contrastive import measure, tables
 WHOLE = "(all)"
 
 frame.heading(
-    "Contrast",
+    "Contrastive evaluation",
     "How often a right translation is more probable than wrong ones that differ in one detail, such as a pronoun.",
 )
 here = empty_states.needs_runs(translated=False)

@@ -1,4 +1,4 @@
-"""The tables of the page Contrast: accuracy by tag with margins, and the items themselves."""
+"""The tables of the page Contrastive evaluation: accuracy by tag with margins, and the items themselves."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ACCURACY = {
     "right": Number("Right"),
     "ties": Number("Ties", help="Equally probable: counted as wrong"),
     "share": Number("Accuracy (%)", format="%.1f"),
-    "low": Number("95 % from", format="%.1f"),
-    "high": Number("to", format="%.1f"),
-    "majority": Number("Majority (%)", format="%.1f", help="What the commonest right pronoun throughout would reach"),
+    "low": Number("95% CI lower", format="%.1f"),
+    "high": Number("95% CI upper", format="%.1f"),
+    "majority": Number("Majority baseline (%)", format="%.1f", help="Accuracy of the most frequent right pronoun"),
     "margin": Number("Margin (nats)", format="%.3f", help="Mean of log P right less log P of the best wrong one"),
     "margin_per_token": Number(
         "Margin per token", format="%.3f", help="The same, each log P divided by its number of tokens"
@@ -60,7 +60,7 @@ def show_items(request: Request) -> None:
     found = contrasts(request)
     table = measure.items_table(found)
     wrong = (table[list(found)] <= 0).any(axis="columns")
-    everything = st.toggle("Also those that all get right", key="every-item", persist_state="session")
+    everything = st.toggle("Show items all systems solve", key="every-item", persist_state="session")
     rows = table if everything else table[wrong]
     if rows.empty:
         st.text("Every system gets every item right.")

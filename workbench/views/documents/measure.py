@@ -75,7 +75,7 @@ def read_beside(run: Run, test: TestSet, sentence: int) -> str:
 
 def levels_table(runs: Sequence[Run], test: str, metric: str, counting: Counting, samples: int = 1000) -> pd.DataFrame:
     """A row a run: system, score (of the corpus, sentence by sentence), mean (of the documents' own scores), document
-    (n-grams over whole documents, with low and high: 95 % bootstrap over documents), documents, signature."""
+    (n-grams over whole documents, with low and high: 95% bootstrap over documents), documents, signature."""
     import pandas as pd
 
     from analyses.documents import as_segments, by_document

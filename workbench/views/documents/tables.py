@@ -108,12 +108,12 @@ def _said(here: Frame, names: Mapping[str, str]) -> str:
 
 _LEVELS = {
     "system": "System",
-    "score": Number("Of the corpus", format="%.2f", help="Over sentences, as on the page Scores"),
+    "score": Number("Corpus score", format="%.2f", help="Over sentences, as on the page Scores"),
     "mean": Number("Mean of documents", format="%.2f", help="Of each document's own score"),
-    "document": Number("Whole documents", format="%.2f", help="Each document as one segment: n-grams reach over the "
-                       "ends of sentences (d-BLEU, Liu et al. 2020)"),
-    "low": Number("95 % from", format="%.2f", help="Bootstrap over documents"),
-    "high": Number("to", format="%.2f"),
+    "document": Number("Document-level score", format="%.2f", help="Each document as one segment: n-grams reach over "
+                       "the ends of sentences (d-BLEU, Liu et al. 2020)"),
+    "low": Number("95% CI lower", format="%.2f", help="Bootstrap over documents"),
+    "high": Number("95% CI upper", format="%.2f"),
     "documents": Number("Documents"),
     "signature": "Signature",
 }  # fmt: skip

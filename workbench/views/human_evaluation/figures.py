@@ -36,7 +36,7 @@ def _human_rating(request: Request) -> Figure:
     )
     said = (
         "Human ratings, systems unknown to the raters: quality from 1 to 5, and the percentage of source words that "
-        f"are over- and under-translated; 95 % bootstrap over sentences. {found.counted}."
+        f"are over- and under-translated; 95% bootstrap over sentences. {found.counted}."
     )
     scores = named(table, request).pivot(index="system", columns="measure", values="score")[list(MEASURES)]
     summary = "; ".join(

@@ -42,7 +42,7 @@ def show(study: Study, rater: str) -> None:
     with st.form(f"rating-{study.name}-{rater}-{item.sentence}", border=False):
         for letter, text in study.shown(rater, item).items():
             _translation(study, rater, item, letter, text, given.get(item.sentence, {}).get(letter))
-        st.form_submit_button("Save and go on", on_click=_save, args=(study, rater, place), type="primary")
+        st.form_submit_button("Save and next", on_click=_save, args=(study, rater, place), type="primary")
 
 
 def _translation(study: Study, rater: str, item: Item, letter: str, text: str, mark: Mark | None) -> None:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 Number = st.column_config.NumberColumn
-_SCORES = {"score": Number(format="%.2f"), "low": Number("95 % from", format="%.2f"),
-           "high": Number("to", format="%.2f"), "n": "sentences"}  # fmt: skip
-_TESTS = {"difference": Number(format="%+.2f"), "low": Number("95 % from", format="%+.2f"),
-          "high": Number("to", format="%+.2f"), "p_value": Number("p (Wilcoxon)", format="%.4f"),
-          "p_holm": Number("p after Holm", format="%.4f")}  # fmt: skip
+_SCORES = {"score": Number(format="%.2f"), "low": Number("95% CI lower", format="%.2f"),
+           "high": Number("95% CI upper", format="%.2f"), "n": "sentences"}  # fmt: skip
+_TESTS = {"difference": Number(format="%+.2f"), "low": Number("95% CI lower", format="%+.2f"),
+          "high": Number("95% CI upper", format="%+.2f"), "p_value": Number("p (Wilcoxon)", format="%.4f"),
+          "p_holm": Number("p (Holm-corrected)", format="%.4f")}  # fmt: skip
 _AGREEMENT = {"alpha": Number("Krippendorff's alpha", format="%.3f"), "units": "translations"}
 
 
@@ -31,7 +31,7 @@ def choose_study(here: frame.Frame) -> str:
     """The study that is looked at; where there is none the page says how to begin one, and ends."""
     names = rating.studies(here.root)
     if not names:
-        said = "There is no study here yet. Begin one above, or on the command line:"
+        said = "There is no study here yet. Create one above, or on the command line:"
         empty_states.empty(said, _command(here, "NAME", 100, 1))
         st.stop()
     return st.selectbox("Study", names, key="study", bind="query-params")
@@ -44,10 +44,10 @@ def new_study(here: frame.Frame) -> None:
     with st.form("new-study", clear_on_submit=False):
         name = st.text_input("Name", placeholder="letters, digits, + and -").strip()
         left, right = st.columns(2)
-        sentences = int(left.number_input("Sentences, drawn without replacement", 1, count, min(100, count)))
-        seed = int(right.number_input("Seed of the draw", 0, 2**31 - 1, 1))
+        sentences = int(left.number_input("Sentences, sampled without replacement", 1, count, min(100, count)))
+        seed = int(right.number_input("Random seed", 0, 2**31 - 1, 1))
         reference = st.toggle("Show the reference to raters", False)
-        begun = st.form_submit_button("Begin the study", type="primary")
+        begun = st.form_submit_button("Create study", type="primary")
     st.code(_command(here, name or "NAME", sentences, seed, reference), language="bash", wrap_lines=True)
     if begun:
         study = rating.create(here.root, name, here.tested, here.view.test, sentences, seed, reference)
@@ -71,7 +71,7 @@ def show(here: frame.Frame, study: Study) -> None:
         rows.append({"rater": rater, "rated": sum(rating.is_rated(study, rater, item, given) for item in study.items)})
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     left.text(f"{len(study.items)} sentences of {study.test}; " + (_said(rows) or "nobody has begun."))
-    with right.popover("Bring in ratings"):
+    with right.popover("Import ratings"):
         st.caption("A CSV file: a form that was filled in, or an export. A row a rater, sentence and translation.")
         upload.take_in(["csv"], f"ratings-{study.name}", lambda file: _brought(study, file))
     if st.toggle("Unblind: say which system is which", False, key="unblind"):
@@ -100,7 +100,7 @@ def _unblinded(here: frame.Frame, study: Study) -> None:
     st.dataframe(
         found.intervals, hide_index=True, placeholder="–", column_config=_SCORES, alt="Mean ratings with intervals"
     )
-    st.caption(frame.as_typed(f"{found.counted}. Intervals: 95 % bootstrap over sentences."))
+    st.caption(frame.as_typed(f"{found.counted}. Intervals: 95% bootstrap over sentences."))
     if found.differences is not None:
         st.subheader("Difference to the baseline")
         st.dataframe(

@@ -55,7 +55,7 @@ def show(frame: Frame) -> None:
             _offer_to_score(frame, set(usable.loc[usable["bleu"].isna(), "run"]))
     broken = table[table["problem"] != ""]
     if len(broken):
-        st.subheader("Cannot be used")
+        st.subheader("Invalid runs")
         for run, problem in zip(broken["run"], broken["problem"], strict=True):
             with st.container(border=True):
                 st.text(run)
@@ -68,7 +68,7 @@ def _offer_to_score(frame: Frame, without: set[str]) -> None:
     if runs:
         command = ["workbench", "evaluate", *(run.reference for run in runs), "--test", frame.view.test]
         empty(
-            f"BLEU of {len(runs)} of them was not counted yet, which takes a while on a large test set. Count it:",
+            f"BLEU of {len(runs)} of them was not computed yet, which takes a while on a large test set. Compute it:",
             shlex.join([*command, "--metrics", "bleu"]),
         )
 

@@ -47,7 +47,7 @@ def _scores_by_test(request: Request) -> Figure:
         styles=styles(request),
         lower_is_better=tests if name in LOWER_IS_BETTER else (),
     )
-    said = f"{name} with 95 % intervals, a panel a test set, sorted by {tests[0]}; the axes do not start at zero."
+    said = f"{name} with 95% intervals, a panel a test set, sorted by {tests[0]}; the axes do not start at zero."
     rule = f" The dotted rule is {short_names(request.runs)[request.base]}."
     figure = replace(figure, name="scores-by-test", title=f"{name} by test set", caption=said + rule)
     signed = zip(table["test"], table["signature"], strict=True)

@@ -7,7 +7,7 @@ from workbench.app.components import empty_states, figure_view
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.views.scores import tables
 
-frame.heading("Scores", "Corpus scores with 95 % bootstrap intervals; every number carries its sacreBLEU signature.")
+frame.heading("Scores", "Corpus scores with 95% bootstrap intervals; every number carries its sacreBLEU signature.")
 here = empty_states.needs_runs()
 
 left, right = st.columns(2)

@@ -72,7 +72,7 @@ def _caption(baseline: str | None, printed: bool) -> str:
     if baseline:
         parts.append(f"The dotted rule is {baseline}.")
     if printed:
-        parts.append("Hollow dots are the numbers printed in the paper.")
+        parts.append("Hollow dots are the numbers reported in the paper.")
     return " ".join(parts)
 
 

@@ -38,8 +38,8 @@ _SCORES = {
     "system": "System",
     "metric": "Metric",
     "score": Number("Score", format="%.2f"),
-    "low": Number("95 % from", format="%.2f"),
-    "high": Number("to", format="%.2f"),
+    "low": Number("95% CI lower", format="%.2f"),
+    "high": Number("95% CI upper", format="%.2f"),
     "n": Number("Sentences", format="localized"),
     "signature": st.column_config.TextColumn("Signature", width="large"),
 }
@@ -48,10 +48,10 @@ _TESTS = {
     "metric": "Metric",
     "score": Number("Score", format="%.2f"),
     "delta": Number("Difference", format="%+.2f"),
-    "low": Number("95 % from", format="%+.2f"),
-    "high": Number("to", format="%+.2f"),
+    "low": Number("95% CI lower", format="%+.2f"),
+    "high": Number("95% CI upper", format="%+.2f"),
     "p_value": Number("p", format="%.4f"),
-    "p_holm": Number("p after Holm", format="%.4f"),
+    "p_holm": Number("p (Holm-corrected)", format="%.4f"),
 }
 _BESIDE = {test_sets.DELTA: "%+.2f", test_sets.P: "%.4f"}
 
@@ -74,7 +74,7 @@ def choose_counting(references: int) -> Counting:
     """How scores are counted: a preset, and where there are several references one of them or all."""
     left, right = st.columns(2)
     preset = left.selectbox(
-        "Counted as",
+        "Metric settings (sacreBLEU signature)",
         list(PRESETS),
         format_func=lambda name: f"{name}: {PRESETS[name].said}",
         key="preset",
@@ -146,7 +146,7 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
     )  # fmt: skip
     baseline = short_names(runs)[runs[0].name]
     if compared is not None:
-        corrected = f"p after Holm's correction over all {len(compared)} differences of the table"
+        corrected = f"p (Holm-corrected) over all {len(compared)} differences of the table"
         st.caption(as_typed(f"Δ: to {baseline}. {_SAID[method]}; {corrected}."))
     words = ["compare" if len(runs) > 1 else "evaluate", *(run.reference for run in runs)]
     words += [word for test in tests for word in ("--test", test)]

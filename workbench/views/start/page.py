@@ -69,7 +69,7 @@ st.text(
 )
 if demo.complete(here.root):
     st.text("The demo is built.")
-    more = st.expander("Add another system to it, trained by the same recipe", key="more", on_change="rerun")
+    more = st.expander("Add system to demo", key="more", on_change="rerun")
     if more.open:
         from core_models.system_catalogue import catalogue  # takes PyTorch
 

@@ -1,4 +1,4 @@
-"""Test sets: what the runs were tested on, what is odd about its lines, and scores by document."""
+"""Test sets: what the runs were tested on, issues of its lines, and scores by document."""
 
 import streamlit as st
 
@@ -9,14 +9,14 @@ from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.views.scores import tables as score_tables
 from workbench.views.test_sets import tables
 
-frame.heading("Test sets", "What the runs were tested on, what is odd about its lines, and the score of each document.")
+frame.heading("Test sets", "What the runs were tested on, issues of its lines, and the score of each document.")
 here = empty_states.needs_runs()
 with frame.sentences_for_errors():
     tables.show_sets(here)
     tables.show_corpora(here)
-    st.subheader("What the systems wrote")
+    st.subheader("Outputs of the systems")
     tables.show_outputs(here)
-    st.subheader("Lines to look at")
+    st.subheader("Data issues")
     tables.show_findings(here)
 
 st.subheader("Documents")

@@ -24,7 +24,7 @@ _SETS = {
     "reference_words": Number("Reference words", format="%.1f", help="Mean of the first reference, parted by spaces"),
     "longest": Number("Longest source", help="Words"),
     "empty": Number("Empty", help="Sources without a character"),
-    "odd": Number("Odd", help="Sources with controls, invisible or lost characters"),
+    "odd": Number("Suspicious characters", help="Sources with control characters, invisible or lost characters"),
     "repeated": Number("Repeated", help="Sources that were there before"),
     "digest": st.column_config.TextColumn("Version", help="sha256 of sources and references, its first twelve signs"),
     "runs": st.column_config.TextColumn("Runs", width="large"),
@@ -35,9 +35,9 @@ _OUTPUTS = {
     "characters": Number("Characters", format="%.1f"),
     "ratio": Number("Length ratio", format="%.3f", help="Characters, to those of the first reference"),
     "empty": Number("Empty"),
-    "odd": Number("Odd", help="With controls, invisible or lost characters"),
+    "odd": Number("Suspicious characters", help="Outputs with control characters, invisible or lost characters"),
     "repeated": Number("Repeated", help="The same as an earlier output"),
-    "copies": Number("Copies", help="The same as the source"),
+    "copies": Number("Copied source", help="Outputs that are the same as the source"),
 }
 _CORPORA = {
     "data": "Data",
@@ -146,7 +146,7 @@ def show_findings(frame: Frame) -> None:
         key="odd-lines",
         on_select=lambda: look_at("odd-lines", numbers),
         selection_mode="single-row",
-        alt="Odd lines",
+        alt="Data issues",
     )
     found = int(table["finding"].isin(kinds).sum())
     more = f", the first {MOST_LINES} shown" if found > MOST_LINES else ""

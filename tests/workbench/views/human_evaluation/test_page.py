@@ -26,7 +26,7 @@ def _fill(at, quality: int) -> None:
 
 
 def _save(at):
-    return next(button for button in at.button if button.label == "Save and go on").click().run()
+    return next(button for button in at.button if button.label == "Save and next").click().run()
 
 
 def test_without_a_study_the_page_says_how_to_begin_one(with_demo):
@@ -34,7 +34,7 @@ def test_without_a_study_the_page_says_how_to_begin_one(with_demo):
     assert any(code.startswith("workbench rating new NAME --run") for code in codes(at))
     at = open_page("rating", rating="New study")
     at.text_input[-1].set_value("first")
-    next(button for button in at.button if button.label == "Begin the study").click().run()
+    next(button for button in at.button if button.label == "Create study").click().run()
     assert not at.error
     study = rating.open_study(with_demo, "first")
     assert len(study.items) == 30
