@@ -26,7 +26,7 @@ def rerank(
 ) -> None:
     """Rerank stored n-best lists (translate --n-best) by PAST, FUTURE and other scores; no decoding.
 
-    The page Rescoring shows what is kept.
+    The page Reranking shows what is kept.
     """
     from workbench.figures.request import Request
     from workbench.store.runs import open_runs

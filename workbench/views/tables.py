@@ -31,7 +31,7 @@ def _counting(request: Request) -> Counting:
 
 @analysis("scores", "metrics", *_COUNTING)
 def _scores(request: Request) -> pd.DataFrame:
-    """Corpus scores with 95 % bootstrap intervals and signatures, under the metrics of the option `metrics`."""
+    """Corpus scores with 95% bootstrap intervals and signatures, under the metrics of the option `metrics`."""
     from workbench.evaluation.scoring import METRICS, score_table
 
     return score_table(request.runs, request.test, _metrics(request, *METRICS), counting=_counting(request))
@@ -109,7 +109,7 @@ def _adequacy_sentences(request: Request) -> pd.DataFrame:
 
 @analysis("alignment-error", "links", "layer", "head", "over_seeds")
 def _alignment_error(request: Request) -> pd.DataFrame:
-    """Alignment error of attention in percent with 95 % intervals, and against the baseline: difference, interval, p, p
+    """Alignment error of attention in percent with 95% intervals, and against the baseline: difference, interval, p, p
     after Holm; `links` as for the figure, `over_seeds` where runs of a system are its seeds."""
     from workbench.views.attention.alignment_error_figures import compared_table
 

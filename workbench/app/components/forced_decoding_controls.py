@@ -17,7 +17,7 @@ from workbench.store.runs import Run
 
 PARTS = {"cross": "Target → source", "encoder": "Source → source", "decoder": "Target → target"}
 LAYERS = {"mean": "Mean", "rollout": "Rollout", "each": "Each"}
-FORCED = {"reference": "References", "own": "Own outputs"}
+FORCED = {"reference": "References", "own": "Model outputs"}
 
 
 def with_models(here: frame.Frame) -> list[Run]:
@@ -35,11 +35,13 @@ def target() -> dict[str, object]:
     columns = st.columns([2, 3], vertical_alignment="bottom")
     chosen = columns[0].segmented_control(
         "Translation", list(TARGETS), format_func=TARGETS.__getitem__, default="own", required=True,
-        key="translation", bind="query-params", help="What is forced through each run, word by word",
+        key="translation", bind="query-params", help="The translation that each run is forced to decode, word by word",
     )  # fmt: skip
     if chosen != "typed":
         return {} if chosen == "own" else {"target": chosen}
-    text = columns[1].text_input("Typed translation", key="typed", bind="query-params", placeholder="as in the data")
+    text = columns[1].text_input(
+        "Custom translation", key="typed", bind="query-params", placeholder="tokenized like the corpus"
+    )
     return {"target": "typed", "text": text.strip()}
 
 
@@ -62,8 +64,9 @@ def whose(place, key: str, here: frame.Frame, run: Run) -> dict[str, object]:
     """Whether references or own outputs of the test set are forced, as an option; nothing where there is no choice."""
     if run.translations(here.view.test).test_set.references is None:
         return {}
+    page_sections.read_old_label(key, {"Own outputs": "own"})
     chosen = place.segmented_control(
-        "Forced", list(FORCED), format_func=FORCED.__getitem__, default="reference", required=True, key=key,
+        "Teacher forcing", list(FORCED), format_func=FORCED.__getitem__, default="reference", required=True, key=key,
         bind="query-params",
     )  # fmt: skip
     return {} if chosen == "reference" else {"target": chosen}
@@ -107,9 +110,14 @@ def attention(runs: Sequence[Run]) -> dict[str, object]:
     layer = _choice(columns[0], "Layer", "layer", list(LAYERS), layers, "Rollout follows attention through the layers")
     head = _choice(columns[1], "Head", "head", ["mean", "each"], heads, "") if layer != "rollout" else "mean"
     limit = columns[2].select_slider(
-        "Shade up to", [1.0, 0.5, 0.25, 0.1], 1.0, key="limit", bind="query-params", help="The weight of the last shade"
+        "Color scale maximum",
+        [1.0, 0.5, 0.25, 0.1],
+        1.0,
+        key="limit",
+        bind="query-params",
+        help="The weight that gets the darkest color",
     )
-    words = columns[3].toggle("Words", False, key="words", bind="query-params", help="Join pieces to words")
+    words = columns[3].toggle("Words", False, key="words", bind="query-params", help="Merge subwords into words")
     found: dict[str, object] = {"part": part, "layer": layer, "head": head, "words": words, "limit": limit}
     usual = {"part": "cross", "layer": "mean", "head": "mean", "words": False, "limit": 1.0}
     return {name: value for name, value in found.items() if value != usual[name]}
@@ -127,9 +135,9 @@ def _choice(place, label: str, key: str, named: list[str], count: int, said: str
 def links() -> str:
     """The path of a file of gold links, from this machine; never from the URL, which somebody else may have written."""
     return st.text_input(
-        "Gold links",
+        "Gold alignments (Pharaoh)",
         key="links",
         persist_state="session",
-        placeholder="a file of links such as 0-0 1-2 2?3, a line a sentence",
+        placeholder="file of alignments such as 0-0 1-2 2?3, one sentence per line",
         help="Pharaoh format: source word-target word, ? for a possible link; counted from 0 or from 1",
     ).strip()

@@ -16,6 +16,13 @@ from workbench.store.runs import Run, RunError, short_names
 _MOST_OFFERED = 6  # runs that have what the chosen ones lack
 
 
+def read_old_label(key: str, options: Mapping[str, str]) -> None:
+    """Choose the option that a link made before names by the label it had then."""
+    asked = st.query_params.get(key, "")
+    if key not in st.session_state and asked in options:
+        st.session_state[key] = options[asked]
+
+
 def choose(place, parts: Mapping[str, str], key: str) -> str:
     """Which part of a page is shown, the first unless told."""
     return place.segmented_control(

@@ -52,7 +52,7 @@ def _ablation(request: Request) -> Figure:
     varied = _varied(found.settings, option)
     printed, notes = printed_scores(option, metric, varied), printed_notes(option, metric, varied)
     said = [
-        f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {found.said}: means over seeds with 95 % intervals"
+        f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {found.said}: means over seeds with 95% intervals"
         f"{_of_seeds(points['seeds'].tolist())}.",
         f"Dashed: {base}, which has no such option." if base in scores else "",
         f"Hollow: printed in {printed.where}." if printed else "",

@@ -35,8 +35,8 @@ else:
 st.subheader("Alignment error over the test set")
 gold = links or (TRUTH if has_truth(able[0], here.view.test) else "")
 if not gold:
-    empty_states.empty("Name a file of gold links above: they join the words of the sources and of the references.")
-elif st.toggle("Count it", key="error", bind="query-params", help="Forces every reference through the runs"):
+    empty_states.empty("Name a file of gold alignments above, between the words of the sources and of the references.")
+elif st.toggle("Compute AER", key="error", bind="query-params", help="Forces every reference through the runs"):
     over = {name: value for name, value in chosen.items() if name in ("layer", "head")}
     by_threshold, by_length = st.tabs(["By threshold", "By source length"])
     with by_threshold:

@@ -11,27 +11,27 @@ from workbench.views.beam_search.measure import beam_difference
 
 
 def options(longest: int, key: str = "") -> dict[str, object]:
-    """The window of steps, smallest P(word), most nodes and whether pruned ones are drawn, from widgets."""
+    """The window of steps, minimum token probability, maximum nodes and whether pruned ones are drawn, from widgets."""
     columns = st.columns([3, 2, 2, 1.4], vertical_alignment="bottom")
     chosen: dict[str, object] = {}
     if longest > 1:
         chosen["steps"] = list(_window(columns[0], longest, f"steps{key}"))
     chosen["minimum_probability"] = columns[1].select_slider(
-        "Smallest P(word)",
+        "Min. token probability",
         [0.0, 0.001, 0.01, 0.05, 0.1],
         USUAL["minimum_probability"],
         key=f"probability{key}",
         bind="query-params",
     )
     chosen["node_cap"] = columns[2].slider(
-        "Most nodes", 50, 800, USUAL["node_cap"], 50, key=f"nodes{key}", bind="query-params"
+        "Max. nodes", 50, 800, USUAL["node_cap"], 50, key=f"nodes{key}", bind="query-params"
     )
     chosen["pruned"] = columns[3].toggle(
-        "Pruned",
+        "Show pruned hypotheses",
         USUAL["pruned"],
         key=f"pruned{key}",
         bind="query-params",
-        help="Draw the hypotheses that the search threw away",
+        help="Hypotheses that the search dropped",
     )
     return chosen
 

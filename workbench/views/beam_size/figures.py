@@ -44,7 +44,7 @@ def _beam_sizes(request: Request) -> Figure:
             f"{found['best_is_empty']} of them the empty output is the most probable"
         )
     caption = (
-        "BLEU with 95 % intervals, output words by reference words and empty outputs, on the whole test set; search "
+        "BLEU with 95% intervals, output words by reference words and empty outputs, on the whole test set; search "
         "errors, against exact search without a length penalty (Stahlberg and Byrne 2019), on short sentences. "
         f"{'; '.join(said)}."
     )

@@ -16,7 +16,7 @@ _SIZES = ("system", "size", "bleu", "low", "high", "length_ratio", "empty_percen
 
 
 def beam_sizes(table: pd.DataFrame, caption: str = "", styles: dict[str, SeriesStyle] | None = None) -> Figure:
-    """Four panels over the beam size, each step of the axis a doubling; bands and bars are 95 % intervals.
+    """Four panels over the beam size, each step of the axis a doubling; bands and bars are 95% intervals.
 
     Percentages of sentences; `error_percent` is NaN where no sentence was searched exactly.
     """

@@ -39,7 +39,7 @@ def measures_table(request: Request) -> pd.DataFrame:
 
 def _said(table: pd.DataFrame, request: Request) -> str:
     counted = ", ".join(map(str, sorted(set(table.loc[table["distance"] == 0, "n"]))))
-    return f"{counted} sentences of {request.test} that have a context; 95 % bootstrap intervals over sentences"
+    return f"{counted} sentences of {request.test} that have a context; 95% bootstrap intervals over sentences"
 
 
 @drawing("context-corpus", options=("sentences",))

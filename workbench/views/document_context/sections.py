@@ -166,7 +166,7 @@ def pronouns(here: frame.Frame, able: Sequence[Run]) -> None:
         return
     st.subheader("As they were written")
     figure_view.show("true-choices", here.request())
-    st.subheader("Right against wrong")
+    st.subheader("Contrastive evaluation")
     name = f"controlled-{test}"
     models = [run for run in here.tested if not run.outside]
     scored = [run for run in models if name in contrastive.names(run)]
@@ -205,7 +205,12 @@ def _attention(here: frame.Frame, runs: Sequence[Run], translation: dict[str, ob
         bind="query-params",
     )  # fmt: skip
     limit = columns[2].select_slider(
-        "Shade up to", [1.0, 0.5, 0.25, 0.1], 1.0, key="limit", bind="query-params", help="The share of the last shade"
+        "Color scale maximum",
+        [1.0, 0.5, 0.25, 0.1],
+        1.0,
+        key="limit",
+        bind="query-params",
+        help="The share that gets the darkest color",
     )
     options = {**translation, "side": side, **({} if over == "words" else {"over": over})}
     options |= {} if limit == 1 else {"limit": limit}

@@ -1,5 +1,5 @@
 """What if a translation began otherwise: a prefix is forced on every run, and what each makes of it stands beside what
-it says undisturbed.
+it says unconstrained.
 
 A prefix is text, since runs may have different pieces; each run segments it anew, and may go on within its last word.
 The searches come from the caller (a page keeps them); here they are read and forced once more. Knows no Streamlit.
@@ -46,7 +46,7 @@ class Account:
 
 @dataclass(frozen=True, eq=False)
 class Continued:
-    """A run's translation from a prefix beside its undisturbed one."""
+    """A run's translation from a prefix beside its unconstrained one."""
 
     run: Run
     source: str
@@ -135,8 +135,8 @@ def aligned_coverage(aligner: Aligner, source: str, text: str) -> float:
 
 
 def table(continued: Sequence[Continued], names: dict[str, str], aligner: Aligner | None = None) -> pd.DataFrame:
-    """A row a run: system, text, score, log_prob (nats), log_prob_change (to the undisturbed one), future_cost (nats,
-    NaN without estimates), coverage, coverage_before (of the undisturbed one): shares, by attention or an aligner."""
+    """A row a run: system, text, score, log_prob (nats), log_prob_change (to the unconstrained one), future_cost (nats,
+    NaN without estimates), coverage, coverage_before (of the unconstrained one): shares, by attention or an aligner."""
     import pandas as pd
 
     rows = []

@@ -1,4 +1,4 @@
-"""Parts of the page What-if: pieces that can be clicked, alternatives of a step, outputs beside undisturbed ones.
+"""Parts of the page What-if: pieces that can be clicked, alternatives of a step, outputs beside unconstrained ones.
 
 Also the way there from a beam tree: a node that is clicked, or chosen from a list, gives its prefix.
 """
@@ -24,12 +24,12 @@ _COLUMNS = {
     "text": st.column_config.TextColumn("Translation from the prefix", width=300),
     "score": Number("Score", format="%.3f", help="log P under the length penalty"),
     "log_prob": Number("log P (nats)", format="%.3f"),
-    "log_prob_change": Number("Change of log P", format="%+.3f", help="Against the undisturbed translation"),
+    "log_prob_change": Number("Change of log P", format="%+.3f", help="Against the unconstrained translation"),
     "future_cost": Number(
         "Future cost (nats)", format="%.3f", help="The sum of the log P that the system estimated one word ahead"
     ),
     "coverage": Number("Coverage (%)", format="%.1f"),
-    "coverage_before": Number("undisturbed (%)", format="%.1f", help="Coverage of the undisturbed translation"),
+    "coverage_before": Number("Unconstrained (%)", format="%.1f", help="Coverage of the unconstrained translation"),
 }
 
 
@@ -50,7 +50,7 @@ def pieces(name: str, tokens: Sequence[str]) -> None:
     st.pills(
         as_typed(name), range(len(texts)), key=key, on_change=_take, args=(key, texts),
         format_func=lambda number: f":gray[{number + 1}] {as_typed(tokens[number])}",  # equal ones would be one
-        help="A click makes all up to this piece the prefix",
+        help="Click to make the text up to this subword the prefix",
     )  # fmt: skip
 
 
@@ -59,9 +59,9 @@ def alternatives(name: str, table: pd.DataFrame) -> None:
     able = table[table["prefix"] != ""].to_dict("records")
     key = f"next-{name}"
     st.pills(
-        "Next piece", range(len(able)), key=key, on_change=_take, args=(key, [row["prefix"] for row in able]),
+        "Next subword", range(len(able)), key=key, on_change=_take, args=(key, [row["prefix"] for row in able]),
         format_func=lambda row: as_typed(f"{able[row]['piece']}  {able[row]['probability']:.3f}"),
-        help="By probability; a click appends it to the prefix",
+        help="Ranked by probability; click to append one to the prefix",
     )  # fmt: skip
     taken = table[table["taken"]]
     end = table[table["prefix"] == ""]
@@ -79,7 +79,7 @@ def results(table: pd.DataFrame) -> None:
 
 
 def changes(continued: Sequence[Continued], names: Mapping[str, str]) -> None:
-    """Each translation from the prefix, marked against the undisturbed one."""
+    """Each translation from the prefix, marked against the unconstrained one."""
     lines = [
         diff_view.html_line(
             names[one.run.name],
@@ -90,7 +90,7 @@ def changes(continued: Sequence[Continued], names: Mapping[str, str]) -> None:
     ]
     with st.container(border=True):
         diff_view.show(lines)
-    st.caption("Underlined: not in the undisturbed translation. Struck out: only there.")
+    st.caption("Underlined: not in the unconstrained translation. Struck out: only there.")
 
 
 def able_runs(runs: Sequence[Run]) -> list[Run]:

@@ -1,4 +1,4 @@
-"""What-if: a prefix is forced on every chosen run, and each decodes on from it; beside it what it says undisturbed."""
+"""What-if: prefix-constrained decoding of every chosen run, beside its unconstrained translation."""
 
 import streamlit as st
 
@@ -18,7 +18,7 @@ SAID = {
 }
 
 frame.heading(
-    "What-if", "What every run makes of a translation that begins otherwise: click a piece, or type a prefix."
+    "What-if", "Prefix-constrained decoding: every run continues a forced prefix. Click a subword, or type a prefix."
 )
 here = empty_states.needs_runs(translated=False)
 runs = prefix_controls.able_runs(here.chosen)
@@ -32,14 +32,14 @@ line = tested[0].translations(here.view.test).test_set.sources[here.view.sentenc
 
 typed = st.text_area(
     "Source", placeholder=line, height=80, key="source", bind="query-params",
-    help="Tokenised as in the training data. Left empty: the sentence chosen in the sidebar.",
+    help="Tokenized as in the training data. Left empty: the sentence chosen in the sidebar.",
 )  # fmt: skip
 before = document_context_input.field(here, runs, typed)
 losses = any(map(decoding.has_test_losses, runs))
 columns = st.columns([4, 2, 2, 4, *([2] if losses else [])], vertical_alignment="bottom")
 prefix = (
     columns[0]
-    .text_input("Prefix", key=PREFIX, bind="query-params", placeholder="what every translation must begin with")
+    .text_input("Prefix", key=PREFIX, bind="query-params", placeholder="forced prefix of every translation")
     .strip()
 )
 beam = columns[1].number_input("Beam", 1, decoding.MOST_BEAMS, 5, key="beam", bind=sidebar.whole_number_bind("beam"))

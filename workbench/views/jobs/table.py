@@ -21,7 +21,7 @@ _COLUMNS = {
     "state": st.column_config.TextColumn("State", width="small"),
     "progress": st.column_config.ProgressColumn("Done", format="percent", min_value=0.0, max_value=1.0, width="small"),
     "started": st.column_config.TextColumn("Started", width=140),
-    "lasted": st.column_config.TextColumn("How long", width=100),
+    "lasted": st.column_config.TextColumn("Duration", width=100),
     "line": st.column_config.TextColumn("Last line", width="large"),
     "command": st.column_config.TextColumn("Command", width="large"),
 }
@@ -53,7 +53,7 @@ def show(root: Path, first: Sequence[str]) -> None:
         alt="Jobs with their state; select one to read its log",
     )
     if any(state not in jobs.ACTIVE for _, state in found):
-        st.button("Clear those that have ended", on_click=jobs.clear, args=(root,), icon=":material/clear_all:")
+        st.button("Clear finished", on_click=jobs.clear, args=(root,), icon=":material/clear_all:")
     _one(*found[place])
 
 
@@ -100,7 +100,7 @@ def _one(job: Job, state: str) -> None:
     st.code(job.command, language="bash", wrap_lines=True)
     if state in jobs.ACTIVE:
         job_view.show_progress(job, state)
-    elif state in jobs.UNFINISHED and st.button("Start again", icon=":material/replay:", key="start-again"):
+    elif state in jobs.UNFINISHED and st.button("Restart", icon=":material/replay:", key="start-again"):
         with sentences_for_errors():
             st.session_state[_CHOSEN] = jobs.again(job).folder.name
             st.rerun()

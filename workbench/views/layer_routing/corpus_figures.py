@@ -126,7 +126,7 @@ def _routing_corpus(request: Request) -> Figure:
     series = table["series"] + table["layer"].map(lambda layer: f", layer {layer}" if layer else "")
     beside = is_on(request, "printed", usual=True)
     caption = (
-        f"Layers of the {side_of(request)}, means over positions with 95 % bootstrap intervals over sentences. "
+        f"Layers of the {side_of(request)}, means over positions with 95% bootstrap intervals over sentences. "
         f"{_EXPLAINED[formula]} {_BESIDE if beside else ''} {_ACTIVE} {said}."
     )
     return routing_corpus(
@@ -162,9 +162,9 @@ def _routing_learned(request: Request) -> Figure:
         apart = [f"minus {label} {_apart(trained, one)}" for one, label in zip(others, labels, strict=True)]
         said.append(f"{_names(request)[run.name]}, {_on(request, given)}; trained {' and '.join(apart)}")
     caption = (
-        f"Layers of the {side_of(request)}, means over positions with 95 % bootstrap intervals over sentences: "
+        f"Layers of the {side_of(request)}, means over positions with 95% bootstrap intervals over sentences: "
         f"{'; '.join(said)} (at the last iteration, paired). At initialisation: the weights that training began from, "
-        "the same words forced. Votes dealt anew: each layer's votes moved to other positions of a few sentences, all "
+        "the same words forced. Shuffled votes: each layer's votes moved to other positions of a few sentences, all "
         "capsules together, so every layer votes as often for what it votes for, but no longer about the same word as "
         "the other layers; what is left is the algorithm's own and the layers' average votes. Votes exchanged: at each "
         "position the votes for each capsule among the layers, so it hears the same, from others. "
@@ -224,7 +224,7 @@ def _routing_health(request: Request) -> Figure:
     table, found, said = _health(request)
     caption = (
         f"Layers of the {side_of(request)} at the last iteration, over training; step 0: the weights it began from. "
-        "The same words are forced at every step, as the finished run translates them; 95 % bootstrap intervals over "
+        "The same words are forced at every step, as the finished run translates them; 95% bootstrap intervals over "
         f"sentences. {said}."
     )
     return routing_health(table, styles(request), _ceilings(found), caption)

@@ -37,7 +37,7 @@ def routing_corpus(
     caption: str = "",
     formula: Literal["corrected", "printed"] = "corrected",
 ) -> Figure:
-    """Entropy, diversity, effective and dead capsules by iteration, a line and its 95 % band for each series.
+    """Entropy, diversity, effective and dead capsules by iteration, a line and its 95% band for each series.
 
     formula: "printed" shows entropy and diversity to the letter of their equations. printed: columns iteration, entropy
     and diversity as a paper prints them, hollow. ceilings: entropies of even shares, drawn as rules.

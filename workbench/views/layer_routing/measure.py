@@ -30,8 +30,8 @@ KINDS = ("em_routing", "dynamic_routing")
 SIDES = {"encoder": "source", "decoder": "target"}
 STATES = {
     "trained": "trained",
-    "initial": "at initialisation",
-    "shuffled": "votes dealt anew",
+    "initial": "at initialization",
+    "shuffled": "shuffled votes (permutation control)",
     "exchanged": "votes exchanged between layers",
 }
 _REVOTED = ("shuffled", "exchanged")

@@ -12,7 +12,7 @@ SIDES = {"encoder": "Encoder", "decoder": "Decoder"}
 PARTS = {
     "sentence": "One sentence",
     "corpus": "Test set",
-    "learned": "What is learned",
+    "learned": "Trained vs. control",
     "health": "Over training",
     "ablation": "Ablations",
 }
@@ -26,6 +26,7 @@ SECTIONS = {
 frame.heading("Routing", "How the layers of a stack agree, iteration by iteration, on what leaves it (Dou 2019).")
 here = empty_states.needs_runs()
 left, right = st.columns([5, 2], vertical_alignment="bottom")
+page_sections.read_old_label("routing", {"What is learned": "learned"})
 part = page_sections.choose(left, PARTS, "routing")
 if part == "ablation":
     ablation_section.ablations(here)

@@ -12,7 +12,7 @@ from dataclasses import replace
 import streamlit as st
 
 from workbench.app import frame
-from workbench.app.components import empty_states, figure_view, forced_decoding_controls, sentence_texts
+from workbench.app.components import empty_states, figure_view, forced_decoding_controls, page_sections, sentence_texts
 from workbench.figures.request import Request
 from workbench.store.runs import Run
 from workbench.views.layer_routing.corpus_figures import MOST_CHECKPOINTS, OVER_TRAINING, SENTENCES, corpus_table
@@ -20,7 +20,7 @@ from workbench.views.layer_routing.figures import assignments
 from workbench.views.layer_routing.measure import checkpoints
 
 ORDERS = {"natural": "By number", "sorted": "Sorted by layer"}
-FORMULAS = {"corrected": "Corrected", "printed": "As printed"}
+FORMULAS = {"corrected": "Corrected", "printed": "As published"}
 Number = st.column_config.NumberColumn
 MEASURES = {
     "series": "System",
@@ -28,8 +28,8 @@ MEASURES = {
     "iteration": Number("Iteration"),
     "layer": "Layer",
     "value": Number("Value", format="%.4f"),
-    "low": Number("95 % from", format="%.4f"),
-    "high": Number("to", format="%.4f"),
+    "low": Number("95% CI lower", format="%.4f"),
+    "high": Number("95% CI upper", format="%.4f"),
 }
 
 
@@ -42,9 +42,9 @@ def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
         bind="query-params",
     )  # fmt: skip
     growth = columns[1].toggle(
-        "Growth", False, key="growth", bind="query-params", help="Of the maps: since the iteration before"
+        "Change since previous iteration", False, key="growth", bind="query-params", help="Applies to the maps"
     )
-    layers = columns[2].toggle("Each layer by itself", False, key="layers", bind="query-params")
+    layers = columns[2].toggle("Per layer", False, key="layers", bind="query-params")
     translation = forced_decoding_controls.target()
     with frame.sentences_for_errors():
         looked = forced_decoding_controls.looked_into(here, able, translation)
@@ -77,12 +77,13 @@ def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     """The measures over a test set, with intervals, and their table."""
     columns = st.columns([3, 3, 2, 2], vertical_alignment="bottom")
     sentences = forced_decoding_controls.sentence_count(columns[0], "routed-sentences", SENTENCES)
+    page_sections.read_old_label("formula", {"As printed": "printed"})
     formula = columns[1].segmented_control(
-        "Equations 17 and 18", list(FORMULAS), format_func=FORMULAS.__getitem__, default="corrected", required=True,
-        key="formula", bind="query-params",
+        "Formula", list(FORMULAS), format_func=FORMULAS.__getitem__, default="corrected", required=True,
+        key="formula", bind="query-params", help="Equations 17 and 18 of Dou 2019",
     )  # fmt: skip
-    layers = columns[2].toggle("Each layer by itself", False, key="layers", bind="query-params")
-    beside = columns[3].toggle("Printed values", True, key="beside-printed", bind="query-params")
+    layers = columns[2].toggle("Per layer", False, key="layers", bind="query-params")
+    beside = columns[3].toggle("Reported values", True, key="beside-printed", bind="query-params")
     options = {**_side(side), **sentences, **({"formula": formula} if formula != "corrected" else {})}
     options |= {**({"layers": True} if layers else {}), **({} if beside else {"printed": False})}
     figure_view.show("routing-corpus", here.request(able, **options))

@@ -90,7 +90,7 @@ def _course(request: Request) -> Figure:
         tables.append(left.assign(system=short_names(request.runs)[run.name]))
         said.append(_on(request, run, target, len(found)))
     caption = (
-        "Mean mass of a source word over the relative position, in tenths, with 95 % bootstrap intervals over "
+        "Mean mass of a source word over the relative position, in tenths, with 95% bootstrap intervals over "
         f"sentences. The paper says that PAST rises and FUTURE falls to around zero. {'; '.join(said)}."
     )
     return past_future_course(pd.concat(tables, ignore_index=True), caption)
@@ -140,7 +140,7 @@ def _overlap(request: Request) -> Figure:
         "How much of the words up to a step (PAST) is among the 5 t most probable of the bag's prediction, and of the "
         f"words after it (FUTURE) among 5 (T − t); {counted}, "
         f"{'</s> among them' if end else 'without </s>'}; over relative position in tenths, "
-        "95 % bootstrap intervals over sentences; at the right the means of sentences"
+        "95% bootstrap intervals over sentences; at the right the means of sentences"
         f"{', hollow: printed by Zheng et al. 2019 (other data)' if beside else ''}. {'; '.join(said)}."
     )
     return overlap_rates(

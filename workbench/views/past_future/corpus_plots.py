@@ -228,7 +228,11 @@ def under_translation(table: pd.DataFrame, by: str = "left", caption: str = "") 
     labels = [label if len(label) <= 46 else f"{label[:45]}…" for label in labels]
     look = SeriesStyle(theme.FUTURE, "solid", "square")
     bars = Bars(rows, by, "place", "FUTURE left", look, ("word", "left", "most"), False, None, 0.7, True)
-    axis = {"mean": "FUTURE left, mean of a word", "left": "FUTURE left, all words", "most": "FUTURE left, of one word"}
+    axis = {
+        "mean": "Remaining FUTURE mass, mean per word",
+        "left": "Remaining FUTURE mass, all words",
+        "most": "Remaining FUTURE mass, max. per word",
+    }
     first = rows.iloc[0]
     return Figure(
         "under-translation",

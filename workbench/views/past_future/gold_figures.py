@@ -248,7 +248,7 @@ def _truth(request: Request) -> Figure:
     caption = (
         f"References of {found.sentences} sentences{left}, true links. Of a source word at a step: PAST / (PAST + "
         "FUTURE), against whether all its counterparts are written or all are to come; words that are just being "
-        f"written are {now}. Rules without a model: {rule}.{probed} 95 % bootstrap intervals over sentences. "
+        f"written are {now}. Rules without a model: {rule}.{probed} 95% bootstrap intervals over sentences. "
         f"{covered}{margins}Calibration error: {', '.join(errors)}.{redundant}"
     )
     return drawn(found.areas.table, found.bins, found.redundant, WORDS, by_name, caption)

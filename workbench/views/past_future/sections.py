@@ -22,16 +22,16 @@ from workbench.views.past_future.corpus_figures import RANKED, SENTENCES, remain
 from workbench.views.past_future.figures import iterations
 from workbench.views.past_future.measure import guided, has_bags, options_of
 
-PRESENT = {"out": "Left out", "future": "FUTURE"}
+PRESENT = {"out": "Exclude", "future": "Count as FUTURE"}
 MOST_SENTENCES = 500  # shown
 Number = st.column_config.NumberColumn
 _COLUMNS = {
     "sentence": Number("Sentence", width="small"),
     "system": "System",
-    "left": Number("FUTURE left", format="%.2f", help="Mass of all source words when </s> is predicted"),
-    "mean": Number("Of a word", format="%.3f", help="Its mean over the source words"),
-    "most": Number("Most of a word", format="%.2f"),
-    "word": "Which",
+    "left": Number("Remaining FUTURE mass", format="%.2f", help="Mass of all source words when </s> is predicted"),
+    "mean": Number("Mean per word", format="%.3f", help="Remaining FUTURE mass, mean over the source words"),
+    "most": Number("Max. per word", format="%.2f"),
+    "word": "Word with most",
     "source": st.column_config.TextColumn("Source", width="large"),
     "translation": st.column_config.TextColumn("Translation", width="large"),
 }
@@ -42,7 +42,7 @@ def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
     sentence_texts.show(here)
     translation = forced_decoding_controls.target()
     columns = st.columns(3, vertical_alignment="bottom")
-    pieces = columns[0].toggle("Pieces", False, key="pieces", bind="query-params", help="Not joined to words")
+    pieces = columns[0].toggle("Show subwords", False, key="pieces", bind="query-params", help="Not merged into words")
     signed = columns[1].toggle("PAST − FUTURE", False, key="signed", bind="query-params")
     routed = [run for run in able if (options_of(run) or {}).get("routing", "guided") == "guided"]
     capsules = columns[2].toggle(
@@ -117,11 +117,12 @@ def truth(here: frame.Frame) -> None:
     left, right, last = st.columns([3, 3, 2], vertical_alignment="bottom")
     options = forced_decoding_controls.sentence_count(left, "forced-sentences", SENTENCES)
     probe = last.toggle(
-        "Ask a probe", False, key="probe", bind="query-params",
-        help="What a small network that is taught the truth can read in each run's states; a minute a run",
+        "Run probe", False, key="probe", bind="query-params",
+        help="A probe trained on the truth reads each run's states; a minute a run",
     )  # fmt: skip
+    page_sections.read_old_label("present", {"Left out": "out", "FUTURE": "future"})
     present = right.segmented_control(
-        "Words just being written", list(PRESENT), format_func=PRESENT.__getitem__, default="out", required=True,
+        "Current word", list(PRESENT), format_func=PRESENT.__getitem__, default="out", required=True,
         key="present", bind="query-params",
     )  # fmt: skip
     options |= ({} if present == "out" else {"present": present}) | ({"probe": True} if probe else {})
@@ -146,7 +147,11 @@ def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
     )  # fmt: skip
     options |= {} if by == "left" else {"by": by}
     aligned = able[0].translations(here.view.test).test_set.references is not None and last.toggle(
-        "Ask the aligner", False, key="aligned", bind="query-params", help="Do the sentences with most leave out words?"
+        "Use word aligner",
+        False,
+        key="aligned",
+        bind="query-params",
+        help="Do the sentences with most leave out words?",
     )
     figure_view.show("under-translation", here.request(able, **options, **({"aligned": True} if aligned else {})))
     with frame.sentences_for_errors():

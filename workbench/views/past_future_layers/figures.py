@@ -107,7 +107,7 @@ def _content_course(request: Request) -> Figure:
             )
     whole = f" PAST + FUTURE against the source's summary, means over sentences: {'; '.join(steady)}." if steady else ""
     caption = (
-        f"Means over the relative position in tenths, 95 % bootstrap intervals over sentences. {_MEANING}{whole} "
+        f"Means over the relative position in tenths, 95% bootstrap intervals over sentences. {_MEANING}{whole} "
         f"{'; '.join(said)}.{_left_out(request)}"
     )
     return content_course(_ordered(pd.concat(tables, ignore_index=True), list(MEASURES)), MEASURES, caption)

@@ -63,7 +63,7 @@ def content_states(table: pd.DataFrame, labels: Mapping[str, str], caption: str 
 
 
 def content_course(table: pd.DataFrame, labels: Mapping[str, str], caption: str = "") -> Figure:
-    """Means of every measure over the relative position, with 95 % intervals."""
+    """Means of every measure over the relative position, with 95% intervals."""
     require_columns(table, _COURSE, "table")
     panels = []
     systems = list(dict.fromkeys(table["system"]))

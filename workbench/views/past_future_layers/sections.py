@@ -33,7 +33,7 @@ def coverage(here: frame.Frame, able: Sequence[Run]) -> None:
     sentence_texts.show(here)
     translation = forced_decoding_controls.target()
     options: dict[str, object] = {}
-    if st.toggle("Pieces", False, key="content-pieces", bind="query-params", help="Not joined to words"):
+    if st.toggle("Show subwords", False, key="content-pieces", bind="query-params", help="Not merged into words"):
         options["pieces"] = True
     if widths := [units for units in map(coverage_units, with_models) if units]:
         units = ["mean", *map(str, range(1, min(widths) + 1))]

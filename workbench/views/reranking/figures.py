@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from analyses.reranking import Lists
     from workbench.plotting.grammar import Figure
 
-SEARCH, ONES, CHOSEN, TUNED = "the search's choice", "every head by 1", "chosen weights", "tuned on"
+SEARCH, ONES, CHOSEN, TUNED = "1-best", "all weights 1", "chosen weights", "tuned on"
 PARTS = {"past": "PAST", "future": "FUTURE", "future_cost": "future cost", "length": "length", "main": "log P",
          "decoder": "log P of the decoder"}  # fmt: skip
 
@@ -141,7 +141,7 @@ def _rescoring(request: Request) -> Figure:
     tuned = "".join(f" Tuned on {dev}, by a grid: {one.name}: {said(one.tuned)}." for one in found if one.tuned)
     caption = (
         "Stored n-best lists, chosen from anew by a weighted sum of log-probabilities (nats) and length (pieces); "
-        f"nothing is decoded. BLEU with 95 % intervals. {sizes}. Left: the weight of {PARTS.get(part, part)} runs, the "
+        f"nothing is decoded. BLEU with 95% intervals. {sizes}. Left: the weight of {PARTS.get(part, part)} runs, the "
         f"others stay ({fixed}).{tuned}"
     )
     figure = rescored(pd.concat(curves, ignore_index=True), table, PARTS.get(part, part), styles(request), caption)

@@ -1,4 +1,4 @@
-"""Rescoring: stored n-best lists, chosen from anew by weights of PAST, FUTURE, length and other parts."""
+"""Reranking: stored n-best lists, reranked by weights of PAST, FUTURE, length and other parts."""
 
 import shlex
 
@@ -13,11 +13,11 @@ from workbench.views.reranking.figures import PARTS, free_parts, weights_table
 Number = st.column_config.NumberColumn
 COLUMNS = {
     "system": "System",
-    "choice": "Choice",
+    "choice": "Selection",
     "score": Number("BLEU", format="%.2f"),
-    "delta": Number("Δ", format="%+.2f", help="To the search's choice, paired"),
-    "delta_low": Number("Low", format="%+.2f", help="Of the 95 % interval of Δ"),
-    "delta_high": Number("High", format="%+.2f"),
+    "delta": Number("Δ vs. 1-best", format="%+.2f", help="Paired difference to the 1-best of the search"),
+    "delta_low": Number("95% CI lower", format="%+.2f", help="Of Δ, paired bootstrap"),
+    "delta_high": Number("95% CI upper", format="%+.2f"),
     "p_value": Number("p", format="%.3f"),
     "changed": Number("Changed", format="percent", help="Sentences with another hypothesis than the search's"),
     "weights": "Weights",
@@ -38,8 +38,8 @@ def _weights(parts: list[str]) -> dict[str, float]:
 
 
 frame.heading(
-    "Rescoring",
-    "Stored n-best lists, chosen from anew by a weighted sum of what each head says and of the length; BLEU without "
+    "Reranking",
+    "Stored n-best lists, reranked by a weighted sum of the scores of every head and of the length; BLEU without "
     "decoding again (Zheng 2018, Table 7).",
 )
 here = empty_states.needs_runs()

@@ -60,7 +60,7 @@ def test_every_run_goes_on_from_the_prefix(pair):
             assert row.future_cost == pytest.approx(float(trace["future_cost.log_prob"].values.sum()), abs=1e-3)
         else:
             assert math.isnan(row.future_cost)
-    assert any("Underlined: not in the undisturbed translation" in caption.value for caption in at.caption)
+    assert any("Underlined: not in the unconstrained translation" in caption.value for caption in at.caption)
     assert any("attends most" in caption.value for caption in at.caption)
 
 

@@ -51,10 +51,10 @@ def test_the_table_holds_every_job_with_its_state(several):
         ("running", "Running.", "Cancel"),
         ("ending", "it was cancelled and finishes", "End at once"),
         ("done", "it has ended well", None),
-        ("failed", "mend what its last lines say", "Start again"),
-        ("killed", "killed from outside by signal 9", "Start again"),
-        ("cancelled", "go on where they stopped", "Start again"),
-        ("lost", "gone without a result", "Start again"),
+        ("failed", "mend what its last lines say", "Restart"),
+        ("killed", "killed from outside by signal 9", "Restart"),
+        ("cancelled", "go on where they stopped", "Restart"),
+        ("lost", "gone without a result", "Restart"),
     ],
 )
 def test_the_chosen_job_says_what_its_state_means_and_offers_what_can_be_done(several, name, said, button):
@@ -63,7 +63,7 @@ def test_the_chosen_job_says_what_its_state_means_and_offers_what_can_be_done(se
     at.run()
     assert any(said in text for text in texts(at))
     assert f"workbench resume {several}/{name}" in codes(at)
-    offered = {"Cancel", "End at once", "Start again"} & {one.label for one in at.button}
+    offered = {"Cancel", "End at once", "Restart"} & {one.label for one in at.button}
     assert offered == ({button} if button else set())
     if name == "failed":
         assert "workbench: **one**: no run here" in codes(at)

@@ -201,11 +201,15 @@ def test_the_page(both):
 
 
 def test_the_other_sections_of_the_page(both):
-    for part, names in (("Test set", ["routing-corpus"]), ("What is learned", ["routing-learned"]),
+    for part, names in (("Test set", ["routing-corpus"]), ("Trained vs. control", ["routing-learned"]),
                         ("Over training", ["routing-health"])):  # fmt: skip
         at = open_page("routing", **both, routing=part)
         assert drawn(at) == names
         assert not at.error
+    linked = open_page("routing", **both, routing="What is learned")  # as the part was called when the link was made
+    assert drawn(linked) == ["routing-learned"]
+    linked = open_page("routing", **both, routing="Test set", formula="As printed")
+    assert any("formula" in code for code in codes(linked))
     at = open_page("routing", **both, routing="Ablations")
     assert drawn(at)[0] == "ablation"
     assert "model" in at.selectbox(key="option").options

@@ -1,4 +1,4 @@
-"""The page Rescoring: commands where nothing is scored; its sliders are the drawing's weights."""
+"""The page Reranking: commands where nothing is scored; its sliders are the drawing's weights."""
 
 import shutil
 
