@@ -120,7 +120,7 @@ def _say_end(progress: Any, run: Path) -> None:
         + (f" ({progress.reason})" if progress.finished else f"; not finished: {_resuming(run)}")
     )
     if progress.unmatched:
-        say(f"not matched by init_from, freshly initialised: {', '.join(progress.unmatched)}")
+        say(f"not matched by init_from, freshly initialized: {', '.join(progress.unmatched)}")
 
 
 def _resuming(run: Path) -> str:

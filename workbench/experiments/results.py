@@ -152,12 +152,12 @@ def readable(scores: pd.DataFrame, comparisons: pd.DataFrame, seeds: int) -> pd.
             "system": row["system"],
             "seeds": f"{row['seeds']} of {seeds}",
             "score": f"{row['score']:.2f}{spread}",
-            "95%": f"[{row['low']:.2f}, {row['high']:.2f}]",
-            **dict.fromkeys(("difference", "of it 95%", "p", "p (Holm)"), ""),
+            "95% CI": f"[{row['low']:.2f}, {row['high']:.2f}]",
+            **dict.fromkeys(("difference", "difference 95% CI", "p", "p (Holm)"), ""),
         }
         if other := against.get((row["test"], row["metric"], row["system"])):
             shown["difference"] = f"{other['delta']:+.2f}"
-            shown["of it 95%"] = f"[{other['low']:+.2f}, {other['high']:+.2f}]"
+            shown["difference 95% CI"] = f"[{other['low']:+.2f}, {other['high']:+.2f}]"
             shown["p"], shown["p (Holm)"] = f"{other['p_value']:.3f}", f"{other['p_holm']:.3f}"
         rows.append(shown)
     return pd.DataFrame(rows)

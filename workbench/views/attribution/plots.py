@@ -93,7 +93,7 @@ def attribution_matrix(table: pd.DataFrame, caption: str = "", summary: str = ""
         "attribution-matrix",
         "Attribution of every output word",
         tuple(panels),
-        f"{caption} Colours reach from −{reach:g} to {reach:g} nats.".strip(),
+        f"{caption} Colors reach from −{reach:g} to {reach:g} nats.".strip(),
         summary or _summary(table, systems),
         width="page",
         columns=2,

@@ -140,7 +140,7 @@ def _diameters(rank: pd.Series) -> pd.Series:
 
 
 def _caption(hidden: int, rows: int, minimum_probability: float) -> str:
-    rules = "Width of an edge: P(word); size of a node: rank; numbers: normalised score of a finished hypothesis."
+    rules = "Width of an edge: P(word); size of a node: rank; numbers: normalized score of a finished hypothesis."
     rules += going_on(rows)
     if not hidden:
         return rules

@@ -36,7 +36,7 @@ typed = wide.text_area(
     height=90,
     key="source",
     bind="query-params",
-    help="Tokenised as in the training data. Left empty: the sentence chosen in the sidebar.",
+    help="Tokenized as in the training data. Left empty: the sentence chosen in the sidebar.",
 )
 name = narrow.selectbox(
     "Run", [run.name for run in here.chosen], format_func=names.__getitem__, key="with", bind="query-params"

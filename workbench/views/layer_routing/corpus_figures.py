@@ -163,7 +163,7 @@ def _routing_learned(request: Request) -> Figure:
         said.append(f"{_names(request)[run.name]}, {_on(request, given)}; trained {' and '.join(apart)}")
     caption = (
         f"Layers of the {side_of(request)}, means over positions with 95% bootstrap intervals over sentences: "
-        f"{'; '.join(said)} (at the last iteration, paired). At initialisation: the weights that training began from, "
+        f"{'; '.join(said)} (at the last iteration, paired). At initialization: the weights that training began from, "
         "the same words forced. Shuffled votes: each layer's votes moved to other positions of a few sentences, all "
         "capsules together, so every layer votes as often for what it votes for, but no longer about the same word as "
         "the other layers; what is left is the algorithm's own and the layers' average votes. Votes exchanged: at each "

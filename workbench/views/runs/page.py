@@ -8,7 +8,7 @@ from workbench.views.runs import table
 
 frame.heading(
     "Runs",
-    "Select up to six rows; the other pages show these runs. A run keeps its colour, dash and marker on all pages.",
+    "Select up to six rows; the other pages show these runs. A run keeps its color, dash and marker on all pages.",
 )
 here = frame.current()
 if here.runs:

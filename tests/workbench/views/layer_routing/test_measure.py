@@ -170,10 +170,10 @@ def test_what_is_learned_shows_all_states_of_one_run(run):
                       for state in ("initial", "trained"))  # fmt: skip
     assert began[0] == trained[0] == pytest.approx(np.log(8))
     assert began[-1] != trained[-1]
-    assert "trained minus at initialisation" in figure.caption
+    assert "trained minus at initialization" in figure.caption
     assert "minus votes exchanged between layers" in figure.caption
     delta = f"{trained[-1] - began[-1]:+.3f}".replace("-", "−")
-    assert f"trained minus at initialisation entropy {delta} nats [" in figure.caption
+    assert f"trained minus at initialization entropy {delta} nats [" in figure.caption
 
 
 def test_health_goes_from_the_first_weights_over_every_checkpoint(run):
