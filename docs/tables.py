@@ -17,7 +17,7 @@ import pandas as pd
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "data" / "experiments" / "results"
-MARKED = re.compile(r"(<!-- (table|options): (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"^(<!-- (table|options): (\S+) -->\n)(.*?)^(<!-- end -->)$", re.DOTALL | re.MULTILINE)
 
 
 def main() -> None:
@@ -39,7 +39,8 @@ def result_table(name: str) -> str:
     for header, printed in about.get("printed", {}).items():
         table[header] = [printed.get(system, "") for system in table.index]
     rows = [(f"`{system}`", *cells) for system, cells in zip(table.index, table.to_numpy(), strict=True)]
-    return markdown([about.get("first", "system"), *table.columns], rows)
+    header = [re.sub(r"^(difference|p), .*", r"\1", column) for column in table]  # of the score to their left
+    return markdown([about.get("first", "system"), *header], rows)
 
 
 def options_table(mechanism: str) -> str:

@@ -1,7 +1,8 @@
 """Exact search: the most probable of all outputs up to a length, by depth-first search (Stahlberg and Byrne 2019).
 
 A prefix only loses log-probability as it grows, so one that is not above the best complete output known so far needs no
-look; what a beam found is the first bound. Knows no architecture and no length penalty.
+look; what a beam found is the first bound. A state that was stepped is used up, so a copy of it is stepped. Knows no
+architecture and no length penalty.
 """
 
 from __future__ import annotations

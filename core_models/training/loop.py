@@ -3,7 +3,8 @@
 Accelerate carries device, precision and processes. Ours are the plan of the data, the position in it, and the one
 number that the whole weighted loss is divided by: target tokens (or sentences) of the global batch, over all ranks
 and all accumulated batches. What is decided is decided from the same numbers on every process, and clocks decide when
-a call ends, never what is trained. Knows no metric: early stopping on a score calls the function it was handed.
+a call ends, never what is trained. All of a step is logged before its state is saved. Knows no metric: early stopping
+on a score calls the function it was handed.
 """
 
 from __future__ import annotations

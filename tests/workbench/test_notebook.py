@@ -1,4 +1,5 @@
-"""What README promises for a notebook is run as it stands there; a figure displays the numbers of its table."""
+"""What the documentation promises for a notebook is run as it stands there; a figure displays the numbers of its
+table."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import re
 import numpy as np
 import pytest
 
+from tests.docs.pages import python_blocks
 from tests.paths import ROOT
 from workbench import notebook
 from workbench.evaluation import scoring
@@ -15,37 +17,23 @@ from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError
 
-README = ROOT / "README.md"
-HEADING = "## In a notebook"
+PAGES = ("README.md", "docs/how-to/notebooks.md")
 DRAWN = """[...document.querySelectorAll(".js-plotly-plot")].filter((chart) => [...chart.querySelectorAll("text")].some(
     (text) => text.textContent == "transformer")).length"""  # charts of a page that name the run
 
 
-def blocks(text: str) -> list[str]:
-    """The Python blocks between the heading and the next one."""
-    _, heading, rest = text.partition(f"\n{HEADING}\n")
-    assert heading, f"README has no section {HEADING!r}"
-    section = re.split(r"^#{1,2} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
-    return re.findall(r"^```python\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
-
-
-def test_the_examples_of_readme_run(demo_runs, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", PAGES)
+def test_the_examples_of_the_documentation_run(page, demo_runs, tmp_path, monkeypatch):
     (tmp_path / "runs").symlink_to(demo_runs)
     monkeypatch.chdir(tmp_path)
-    found = blocks(README.read_text(encoding="utf-8"))
+    found = python_blocks((ROOT / page).read_text(encoding="utf-8"))
     assert found
     known: dict = {}
     for block in found:
-        exec(compile(block, "README.md", "exec"), known)
+        exec(compile(block, page, "exec"), known)
     saved = re.findall(r'\.save\("([^"]+)"', "".join(found))
-    assert saved
+    assert saved or page == "README.md"
     assert all((tmp_path / name).stat().st_size for name in saved)
-
-
-def test_blocks_are_those_of_the_section():
-    other = "```python\nno\n```\n"
-    text = f"# A\n{other}{HEADING}\nText\n\n```python\na\n```\n\n```python\nb\nc\n```\n## Next\n{other}"
-    assert blocks(text) == ["a\n", "b\nc\n"]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """One job over the processes that `torchrun` started: each does its share, the first one gathers, writes and speaks.
 
-Knows processes and rows; nothing of what is done with them. Without `torchrun` there is one process, the first.
+Whole batches are shared out, so that any number of processes gives the same bits. Knows processes and rows; nothing of
+what is done with them. Without `torchrun` there is one process, the first.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     OUT/{model.bin, config.json, *_vocabulary.json}  OUT/{source,target}.model (SentencePiece)  OUT/README.txt
 
-Knows the Transformer's modules and CTranslate2's specification of them; runs neither.
+A parameter that has no place in it is refused by its name. Knows the Transformer's modules and CTranslate2's
+specification of them; runs neither.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def real(tmp_path_factory):
         if run.translations(test).has_trees
     ]
     if not recorded:
-        pytest.skip("no run of Multi30k has recorded searches here; see README, Multi30k en-de")
+        pytest.skip("no run of Multi30k has recorded searches here; see docs/results/multi30k.md")
     first, test = recorded[0]
     grid = first.folder.parent
     runs = [run for run, other in recorded if other == test and run.folder.parent == grid][:2]
