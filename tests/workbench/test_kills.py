@@ -58,6 +58,7 @@ KEEP = (
     "batch_tokens=256",
 )
 PAUSED = (*TRAIN, *KEEP, "--minutes", 0.00001)
+N_BEST = ("translate", "runs/taught", "--test", "test", "--beam", 4, "--n-best")
 TRACE = ("trace", "runs/one", "--test", "test")
 TRANSLATE_FILE = ("translate", "runs/one", "--output", "t.txt", "--input")
 STUDY = ("rating", "new", "mine", "--run", "runs/one", "--sentences", 15, "--runs", "runs")
@@ -206,6 +207,11 @@ CASES = {
         (("beam-sweep", "runs/one", "--sizes", "1", "--exact-max-sentences", 1),),
     ),
     "contrast": Case(("contrastive-eval", "items.tsv", "--run", "runs/one"), paths("runs/one/contrast/items.json")),
+    "rerank": Case(
+        ("rerank", "runs/taught"),
+        paths("runs/taught/rescoring/test.npz"),
+        ((*N_BEST, 3), ("rerank", "runs/taught"), (*N_BEST, 2)),
+    ),
     "rating new": Case(
         STUDY, paths("runs/.ratings/mine/study.json"), again=listed("runs/.ratings/mine/study.json")
     ),
@@ -235,13 +241,15 @@ def warm() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def world(prepared, tmp_path_factory, warm) -> Path:
-    """Texts, two untrained runs with their translations, and what commands read of files."""
+def world(prepared, taught_run, tmp_path_factory, warm) -> Path:
+    """Texts, two untrained runs with translations, one that ends its sentences, and what commands read of files."""
     root = tmp_path_factory.mktemp("world")
     write_lines(root / "x.en", SOURCES)
     write_lines(root / "x.de", TARGETS)
     write_lines(root / "items.tsv", ["source\tright\twrong", "the dog\tder Hund\tder Baum"])
     shutil.copytree(prepared.folder, root / "data")
+    shutil.copytree(taught_run.folder, root / "runs" / "taught")
+    (root / "prepared").symlink_to("data")  # where the last one's configuration has it
     for name, system in (("one", "future-cost-2"), ("plain", "transformer")):
         folder = lay_out_run(
             root / "runs" / name, prepared, system, {"beam": 2, "max_length": 6}, precision="float32"
