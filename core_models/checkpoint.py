@@ -289,7 +289,7 @@ def initialise_from(
     for name, mechanism in system.named_mechanisms.items():
         own = f"mechanisms.{name}."
         fresh = [parameter.removeprefix(own) for parameter in unmatched if parameter.startswith(own)]
-        mechanism.begin_from(system.backbone.host(), fresh)
+        mechanism.begin_from(system.backbone.spec(), fresh)
     return unmatched
 
 

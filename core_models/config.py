@@ -239,7 +239,7 @@ class TrainingConfig(Section):
             )
         return self
 
-    def asks_for_more(self, step: int, epoch: int, without_gain: int) -> bool:
+    def can_continue(self, step: int, epoch: int, without_gain: int) -> bool:
         """Is something left for a training that had ended, at a step, behind so many whole epochs, after so many
         validations without gain? Its settings may have been raised since."""
         steps = self.max_steps is None or step < self.max_steps

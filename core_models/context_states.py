@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from core_models.interface.mechanism import ContextStates
-from core_models.interface.mechanism_stack import Guests
+from core_models.interface.mechanism_stack import ActiveMechanisms
 from core_models.text.batches import Context
 from core_models.text.vocabulary import BOS
 
@@ -21,7 +21,7 @@ def context_states(backbone: nn.Module, context: Context, outputs: bool) -> Cont
 
     State t of a translation has read its words before t. Absent sentences give numbers that the masks leave out.
     """
-    alone = Guests({}, {}, {}, forced=True)
+    alone = ActiveMechanisms({}, {}, {}, forced=True)
     shape, mask = context.words.shape[:2], context.mask.flatten(0, 1)
     memory = backbone.encode(context.words.flatten(0, 1), mask, alone)
     found = memory.unflatten(0, shape)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from core_models.config import ModelConfig, TestLoss
 from core_models.context_states import context_states
 from core_models.interface.mechanism import Mechanism, Prediction, View
-from core_models.interface.mechanism_stack import Guests
+from core_models.interface.mechanism_stack import ActiveMechanisms
 from core_models.interface.search_state import Scores, mixture
 from core_models.layers.vocabulary_head import log_partition, logits, word_logits
 from core_models.losses.prediction_losses import prediction_losses
@@ -55,7 +55,7 @@ class Forced:
     main: Prediction
     words: Tensor
     view: View
-    guests: Guests
+    active: ActiveMechanisms
     predictions: list[Prediction]
 
 
@@ -143,57 +143,59 @@ class System(nn.Module):
 
     def encode(self, batch: Batch, trace: TraceWriter | None = None) -> Encoded:
         """Read the source (and context) of a batch: everything that is made once per sentence."""
-        guests = Guests(self.named_mechanisms, {}, {}, forced=True, trace=trace)
-        batch = self._with_context(batch, guests)
+        active = ActiveMechanisms(self.named_mechanisms, {}, {}, forced=True, trace=trace)
+        batch = self._with_context(batch, active)
         for name, mechanism in self.named_mechanisms.items():
-            guests.owns[name].sentence.update(mechanism.read(batch, guests.owns[name]))
+            active.owns[name].sentence.update(mechanism.read(batch, active.owns[name]))
         if self.context.states and batch.context is not None:
             states = context_states(self.backbone, batch.context, self.context.outputs)
             for name, mechanism in self.named_mechanisms.items():
-                guests.owns[name].sentence.update(mechanism.remember(states, guests.owns[name]))
-        memory = self.backbone.encode(batch.source, batch.source_mask, guests)
+                active.owns[name].sentence.update(mechanism.remember(states, active.owns[name]))
+        memory = self.backbone.encode(batch.source, batch.source_mask, active)
         for name, mechanism in self.named_mechanisms.items():
-            guests.owns[name].sentence.update(mechanism.prepare(memory, batch.source_mask, guests.owns[name]))
-        sentence: Tensors = {name: dict(own.sentence) for name, own in guests.owns.items()}
+            active.owns[name].sentence.update(mechanism.prepare(memory, batch.source_mask, active.owns[name]))
+        sentence: Tensors = {name: dict(own.sentence) for name, own in active.owns.items()}
         sentence[BACKBONE] = self.backbone.prepare(memory, batch.source_mask)
         return Encoded(sentence, batch.source_mask)
 
-    def _with_context(self, batch: Batch, guests: Guests) -> Batch:
+    def _with_context(self, batch: Batch, active: ActiveMechanisms) -> Batch:
         """The batch with just the context that is read, none where nothing is; a trace is told its words."""
         use = self.context
         if not use.sentences or use.joined:
             return batch if batch.context is None else replace(batch, context=None)
         given = batch.context
         context = Context.none(batch, use.entries) if given is None else given.reaching(use.entries)
-        _record_words(guests, "context", context.words, context.mask, use.after)
+        _record_words(active, "context", context.words, context.mask, use.after)
         if use.outputs and context.outputs is not None and context.outputs_mask is not None:
-            _record_words(guests, "context_output", context.outputs, context.outputs_mask)
+            _record_words(active, "context_output", context.outputs, context.outputs_mask)
         return replace(batch, context=context)
 
     def _first(self, encoded: Encoded) -> Tensors:
         """What every mechanism's position before the first left, [S, 1, ...]."""
         memory = encoded.sentence[BACKBONE]["memory"]
-        guests = Guests(self.named_mechanisms, encoded.sentence, {}, forced=True)
+        active = ActiveMechanisms(self.named_mechanisms, encoded.sentence, {}, forced=True)
         return {
-            name: mechanism.start(memory, encoded.mask, guests.owns[name])
+            name: mechanism.start(memory, encoded.mask, active.owns[name])
             for name, mechanism in self.named_mechanisms.items()
         }
 
     def forward(self, encoded: Encoded, words: Tensor, mask: Tensor, trace: TraceWriter | None = None) -> Forced:
         """Force the words that come in [S, T] (BOS first), mask [S, T] of real positions."""
-        guests = Guests(self.named_mechanisms, encoded.sentence, self._first(encoded), forced=True, trace=trace)
-        output, view = self.backbone.force(words, mask, encoded.sentence[BACKBONE], encoded.mask, guests)
-        predictions = self._predictions(view, guests, every=self.training or trace is not None)
+        active = ActiveMechanisms(
+            self.named_mechanisms, encoded.sentence, self._first(encoded), forced=True, trace=trace
+        )
+        output, view = self.backbone.force(words, mask, encoded.sentence[BACKBONE], encoded.mask, active)
+        predictions = self._predictions(view, active, every=self.training or trace is not None)
         weight = math.prod(one.main_weight for one in self.named_mechanisms.values()) if self.training else 1.0
-        return Forced(Prediction("main", output, weight=weight), words, view, guests, predictions)
+        return Forced(Prediction("main", output, weight=weight), words, view, active, predictions)
 
-    def _predictions(self, view: View, guests: Guests, every: bool) -> list[Prediction]:
+    def _predictions(self, view: View, active: ActiveMechanisms, every: bool) -> list[Prediction]:
         """What mechanisms predict: all of it, or what the scores are made of alone."""
         found = (
             prediction
             for name, mechanism in self.named_mechanisms.items()
             if every or mechanism.mixes
-            for prediction in mechanism.predictions(view, guests.owns[name])
+            for prediction in mechanism.predictions(view, active.owns[name])
         )
         return [prediction for prediction in found if every or prediction.mixes]
 
@@ -204,7 +206,7 @@ class System(nn.Module):
         terms = prediction_losses(predictions, matrix, bias, batch.target, batch.target_mask, label_smoothing)
         losses = {prediction.name: prediction.weight * terms[prediction.name] for prediction in predictions}
         for name, mechanism in self.named_mechanisms.items():
-            losses.update(mechanism.losses(forced.view, forced.guests.owns[name], batch))
+            losses.update(mechanism.losses(forced.view, forced.active.owns[name], batch))
         return losses
 
     def token_log_probs(self, forced: Forced, target: Tensor) -> dict[str, Tensor]:
@@ -236,8 +238,8 @@ class System(nn.Module):
 
     def start(self, encoded: Encoded) -> State:
         """One empty hypothesis a sentence."""
-        guests = Guests(self.named_mechanisms, encoded.sentence, {}, forced=False)
-        room, begun = self.backbone.start(encoded.sentence[BACKBONE], guests)
+        active = ActiveMechanisms(self.named_mechanisms, encoded.sentence, {}, forced=False)
+        room, begun = self.backbone.start(encoded.sentence[BACKBONE], active)
         hypothesis = {BACKBONE: begun}
         first = self._first(encoded)
         hypothesis.update(
@@ -251,24 +253,24 @@ class System(nn.Module):
 
         The old state is used up: a backbone may have written into its tensors.
         """
-        guests = Guests(self.named_mechanisms, state.sentence, state.hypothesis, forced=False)
+        active = ActiveMechanisms(self.named_mechanisms, state.sentence, state.hypothesis, forced=False)
         output, stepped, view = self.backbone.step(
-            words, state.position, state.sentence[BACKBONE], state.hypothesis[BACKBONE], state.mask, guests
+            words, state.position, state.sentence[BACKBONE], state.hypothesis[BACKBONE], state.mask, active
         )
         hypothesis = {BACKBONE: stepped}
-        hypothesis.update({name: dict(own.after) for name, own in guests.owns.items() if own.after})
+        hypothesis.update({name: dict(own.after) for name, own in active.owns.items() if own.after})
         head = self.search_head
         values = logits(output, *self.backbone.output_matrix) if head is None else head(output)
-        scores = self._mixed(values, self._predictions(view, guests, every=False))
+        scores = self._mixed(values, self._predictions(view, active, every=False))
         return scores, State(state.position + 1, state.mask, state.sentence, hypothesis)
 
 
-def _record_words(guests: Guests, name: str, words: Tensor, mask: Tensor, after: int = 0) -> None:
+def _record_words(active: ActiveMechanisms, name: str, words: Tensor, mask: Tensor, after: int = 0) -> None:
     """Tell a trace the words of a grid [S, K, C], in order, and how many sentences before each one stands."""
-    if guests.wants(f"{name}.words") or guests.wants(f"{name}.distance"):
+    if active.wants(f"{name}.words") or active.wants(f"{name}.distance"):
         order = WordOrder.of(mask, after)
-        guests.record(f"{name}.words", (name,), order.gather(words))
-        guests.record(f"{name}.distance", (name,), order.distance)
+        active.record(f"{name}.words", (name,), order.gather(words))
+        active.record(f"{name}.distance", (name,), order.distance)
 
 
 def _context_of(mechanisms: Mapping[str, Mechanism]) -> ContextUse:

@@ -10,7 +10,7 @@ from torch import nn
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Transformer
 from core_models.config import ModelConfig
-from core_models.interface.mechanism import Host, Mechanism
+from core_models.interface.mechanism import BackboneSpec, Mechanism
 from core_models.settings import ConfigError, nearest, parse
 from core_models.system import System
 from core_models.system_catalogue import MECHANISMS, plugged_in
@@ -37,10 +37,10 @@ def build(
         backbone: nn.Module = BACKBONES[config.backbone](config, source_words, target_words or source_words)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    return System(config, backbone, _furnish(config, backbone.host()))
+    return System(config, backbone, _furnish(config, backbone.spec()))
 
 
-def _furnish(config: ModelConfig, host: Host) -> dict[str, Mechanism]:
+def _furnish(config: ModelConfig, spec: BackboneSpec) -> dict[str, Mechanism]:
     """Build the mechanisms in order and refuse what cannot work."""
     plugged_in()
     built: dict[str, Mechanism] = {}
@@ -50,26 +50,28 @@ def _furnish(config: ModelConfig, host: Host) -> dict[str, Mechanism]:
             raise ConfigError(f"mechanisms: there is no {kind!r}; {nearest(kind, list(MECHANISMS))}")
         options = options_of(kind, given or {})
         try:
-            mechanism = MECHANISMS[kind](host, options)  # type: ignore[arg-type]
+            mechanism = MECHANISMS[kind](spec, options)  # type: ignore[arg-type]
         except ConfigError as error:
             raise ConfigError(f"{kind} on {config.backbone}: {error}") from None
-        _refuse(kind, mechanism, built, host, config.backbone)
+        _refuse(kind, mechanism, built, spec, config.backbone)
         built[kind] = mechanism
     return built
 
 
-def _refuse(kind: str, mechanism: Mechanism, before: Mapping[str, Mechanism], host: Host, backbone: str) -> None:
-    lacking = [place.name for place in mechanism.places if place not in host.places]
+def _refuse(
+    kind: str, mechanism: Mechanism, before: Mapping[str, Mechanism], spec: BackboneSpec, backbone: str
+) -> None:
+    lacking = [hook_point.name for hook_point in mechanism.hook_points if hook_point not in spec.hook_points]
     if lacking:
-        raise ConfigError(f"{kind} stands on {', '.join(lacking)}, which {backbone} does not offer")
+        raise ConfigError(f"{kind} needs the hook point {', '.join(lacking)}, which {backbone} does not have")
     if type(mechanism) in map(type, before.values()):
         raise ConfigError(f"{kind} is named twice; one system has one of it")
-    for place in mechanism.replaces:
-        changed = [name for name, earlier in before.items() if place in earlier.places]
+    for hook_point in mechanism.replaces:
+        changed = [name for name, earlier in before.items() if hook_point in earlier.hook_points]
         if changed:
-            both = place in before[changed[0]].replaces
+            both = hook_point in before[changed[0]].replaces
             raise ConfigError(
-                f"{kind} replaces what stands on {place.name}, which {changed[0]} has changed before; "
+                f"{kind} replaces the stream at {hook_point.name}, which {changed[0]} has changed before; "
                 + ("leave one of the two out" if both else f"put {kind} first")
             )
 

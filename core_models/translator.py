@@ -20,9 +20,9 @@ from core_models.checkpoint import open_trained
 from core_models.config import SearchConfig
 from core_models.decoding import Exact, Found, Hypothesis
 from core_models.decoding.inference import Inference
-from core_models.decoding.inputs import Reading, Texts
+from core_models.decoding.inputs import EncodedInputs, Texts
 from core_models.decoding.memory_batching import Capacity, TooLarge, batches
-from core_models.decoding.outputs import Translation, TranslatorError, Wording
+from core_models.decoding.outputs import HypothesisDecoder, Translation, TranslatorError
 from core_models.devices import check_device
 from core_models.settings import parse
 from core_models.system import System
@@ -48,7 +48,7 @@ class Translator:
         self.systems = [system] if isinstance(system, System) else list(system)
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
         self.search = search or SearchConfig()
-        self.wording = Wording(source_vocabulary, target_vocabulary)
+        self.wording = HypothesisDecoder(source_vocabulary, target_vocabulary)
         try:
             self.context = ContextUse.of_all(system.context for system in self.systems)
         except ValueError as error:
@@ -147,9 +147,9 @@ class Translator:
         documents: Sequence[str] | None = None,
         contexts: Texts | None = None,
         context_outputs: Texts | None = None,
-    ) -> Reading:
+    ) -> EncodedInputs:
         vocabularies = self.source_vocabulary, self.target_vocabulary
-        return Reading(self.context, vocabularies, sources, documents, contexts, context_outputs)
+        return EncodedInputs(self.context, vocabularies, sources, documents, contexts, context_outputs)
 
     def score(
         self,
@@ -258,7 +258,7 @@ class Translator:
     def _each(
         self,
         work: str,
-        read: Reading,
+        read: EncodedInputs,
         config: SearchConfig,
         function: Callable[[list[int]], Any],
         rows: Sequence[int] | None = None,
@@ -280,7 +280,7 @@ class Translator:
             ) from None
 
     def _force_all(
-        self, read: Reading, targets: list[list[int]], into: list[Any], trace: Sequence[str], config: SearchConfig
+        self, read: EncodedInputs, targets: list[list[int]], into: list[Any], trace: Sequence[str], config: SearchConfig
     ) -> None:
         """Force all targets; fill in missing translations, and hang the traces on all."""
         self._check_traceable(trace)
@@ -300,7 +300,7 @@ class Translator:
     def _force_rows(
         self,
         rows: list[int],
-        read: Reading,
+        read: EncodedInputs,
         targets: list[list[int]],
         into: list[Any],
         trace: Sequence[str],

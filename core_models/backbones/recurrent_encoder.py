@@ -1,6 +1,6 @@
 """Encoders of a recurrent decoder: a recurrent cell that reads each way, or a Transformer's layers.
 
-Knows one batch of sentences and the places for mechanisms within layers; nothing of decoders.
+Knows one batch of sentences and the hook points of mechanisms within layers; nothing of decoders.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from torch.profiler import record_function
 
 from core_models.backbones.transformer import Block, Positions, encode_stack
 from core_models.config import ModelConfig
-from core_models.interface.mechanism_stack import Guests
-from core_models.layers.deferred_linear import LateProducts
+from core_models.interface.mechanism_stack import ActiveMechanisms
+from core_models.layers.deferred_linear import DeferredProducts
 from core_models.layers.dropout import Dropout
 from core_models.layers.recurrent import RECURRENCE, GatedUnit
 
@@ -24,7 +24,7 @@ def read(unit: GatedUnit, inputs: Tensor, first: Tensor, mask: Tensor | None, ba
 
     At padding, where mask [S, N] is False, the state stays as it was.
     """
-    projected, linear = unit.from_input(inputs).unbind(1), LateProducts(inputs.shape[1])
+    projected, linear = unit.from_input(inputs).unbind(1), DeferredProducts(inputs.shape[1])
     real = [None] * len(projected) if mask is None else _padded(mask)
     state, found = first, list[Tensor]()
     order = range(len(projected))
@@ -63,7 +63,7 @@ class TransformerEncoder(nn.Module):
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
         self.drop = Dropout(config.dropout)
 
-    def forward(self, embedded: Tensor, words: Tensor, mask: Tensor, guests: Guests) -> Tensor:
+    def forward(self, embedded: Tensor, words: Tensor, mask: Tensor, active: ActiveMechanisms) -> Tensor:
         """Raw embeddings [S, I, d] of source words [S, I] -> memory [S, I, d]."""
         x = self.drop(embedded * self.scale + self.positions(0, words.shape[1]))
-        return encode_stack(x, words, mask, self.blocks, self.norm, guests)
+        return encode_stack(x, words, mask, self.blocks, self.norm, active)

@@ -3,9 +3,9 @@
     s'_t = GRU1(s_{t-1}, E[y_{t-1}]);  c_t = attention(s'_t, h);  s_t = GRU2(s'_t, c_t)
     read = tanh(W1 s_t + W2 E[y_{t-1}] + W3 c_t);  p = softmax(Wo read + b)
 
-Offers the attention places besides READOUT and OUTPUT; what does not depend on the recurrence is done outside it: in a
-forced pass words before, deeper layers' inputs, readout and gradients of weights after the loop; in a search whatever
-maps c_t, a mean of annotations, is applied to the annotations once, and the images are averaged.
+Offers the hook points of attention besides READOUT and OUTPUT. What does not depend on the recurrence is done outside
+it: in a forced pass words before, deeper layers' inputs, readout and gradients of weights after the loop; in a search
+whatever maps c_t, a mean of annotations, is applied to the annotations once, and the images are averaged.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from torch.profiler import record_function
 
 from core_models.backbones.recurrent_encoder import TransformerEncoder, read, read_both_ways
 from core_models.config import ModelConfig
-from core_models.interface.mechanism import Host, Place, View
-from core_models.interface.mechanism_stack import Guests
+from core_models.interface.mechanism import BackboneSpec, HookPoint, View
+from core_models.interface.mechanism_stack import ActiveMechanisms
 from core_models.layers.dropout import Dropout
 from core_models.layers.embeddings import embedding_tables
 from core_models.layers.recurrent import CELLS, RECURRENCE, AdditiveAttention, GatedUnit
@@ -80,13 +80,13 @@ class RNNSearch(nn.Module):
         encoder = {"encoder.self_attention": (config.encoder_layers, config.heads)}
         return {"decoder.cross_attention": (1, 1)} | (encoder if config.encoder == "transformer" else {})
 
-    def host(self) -> Host:
+    def spec(self) -> BackboneSpec:
         config, width, embedding = self.config, self.config.width, self.config.embedding
         transformer = config.encoder == "transformer"
-        places = {place for place in Place if not place.name.startswith(("ENCODER", "DECODER"))}
-        places.add(Place.ENCODER_STACK_OUTPUT)
+        hook_points = {hook_point for hook_point in HookPoint if not hook_point.name.startswith(("ENCODER", "DECODER"))}
+        hook_points.add(HookPoint.ENCODER_STACK_OUTPUT)
         if transformer:
-            places |= {Place.ENCODER_LAYER_INPUT, Place.ENCODER_SUBLAYER}
+            hook_points |= {HookPoint.ENCODER_LAYER_INPUT, HookPoint.ENCODER_SUBLAYER}
         widths = {
             "embedding": embedding,
             "stream": width,
@@ -99,8 +99,8 @@ class RNNSearch(nn.Module):
             "energy": config.attention_width or width,
             "transition": self.context_unit.gates * width,
         }
-        return Host(
-            places=frozenset(places),
+        return BackboneSpec(
+            hook_points=frozenset(hook_points),
             layers={"encoder": config.encoder_layers if transformer else 1, "decoder": 1},
             heads=config.heads if transformer else 1,
             widths=widths,
@@ -114,15 +114,15 @@ class RNNSearch(nn.Module):
             summary=self.summarise,
         )
 
-    def encode(self, words: Tensor, mask: Tensor, guests: Guests) -> Tensor:
+    def encode(self, words: Tensor, mask: Tensor, active: ActiveMechanisms) -> Tensor:
         """Source words [S, I] with mask [S, I] -> annotations [S, I, m]; padding keeps the state as it was."""
         embedded = self.source_table(words)
         if self.config.encoder == "transformer":
-            return self.source_layers(embedded, words, mask, guests)
+            return self.source_layers(embedded, words, mask, active)
         embedded = self.drop(embedded)
         view = View("encoder").show(mask=mask, words=words, embedded=embedded)
         annotations = self.drop(read_both_ways(self.forward_unit, self.backward_unit, embedded, mask))
-        return guests.at(Place.ENCODER_STACK_OUTPUT, annotations, view)
+        return active.at(HookPoint.ENCODER_STACK_OUTPUT, annotations, view)
 
     def summarise(self, memory: Tensor, mask: Tensor) -> Tensor:
         """tanh(W mean_i h_i), the mean over real words, or of both ends as Zheng 2018, Eq. 5 has it (D5): -> [S, d]."""
@@ -141,9 +141,11 @@ class RNNSearch(nn.Module):
         first = self.context_unit.first(hidden)
         return {"memory": memory, "keys": self.attention.keys(memory), "first": first[:, None]}
 
-    def start(self, sentence: Mapping[str, Tensor], guests: Guests) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def start(
+        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Images of the annotations under all maps of what is attended [S, I, ...]; the first states [S, 1, ...]."""
-        maps = [self.context_unit.from_input, self.read_context, *guests.attended_maps]
+        maps = [self.context_unit.from_input, self.read_context, *active.attended_maps]
         begun = {"state": sentence["first"]}
         if self.deep:
             begun["deep"] = sentence["first"][:, :, None].expand(-1, -1, len(self.deep), -1).contiguous()
@@ -156,80 +158,82 @@ class RNNSearch(nn.Module):
         sentence: Mapping[str, Tensor],
         memory_mask: Tensor,
         view: View,
-        guests: Guests,
+        active: ActiveMechanisms,
     ) -> tuple[Tensor, Tensor | None]:
         """One position: projected word [S, N, 3 d] and s_{t-1} [S, N, d] -> s_t, and in a search W3 c_t [S, N, e]."""
         before = self.word_unit.hidden(state)
-        (recurrent,) = guests.linear([self.word_unit.from_state], before)
+        (recurrent,) = active.linear([self.word_unit.from_state], before)
         state = self.word_unit.combine(projected, recurrent, state)
-        query = guests.at(Place.BEFORE_ATTENTION, self.word_unit.hidden(state), view.show(previous=before))
+        query = active.at(HookPoint.BEFORE_ATTENTION, self.word_unit.hidden(state), view.show(previous=before))
         state = self.word_unit.with_hidden(state, query)
-        asked, recurrent = guests.linear([self.attention.query, self.context_unit.from_state], query)
+        asked, recurrent = active.linear([self.attention.query, self.context_unit.from_state], query)
         summed = asked[:, :, None] + sentence["keys"][:, None]
-        summed = guests.at(Place.ENERGY, summed, view.show(query=query))
+        summed = active.at(HookPoint.ENERGY, summed, view.show(query=query))
         weights = self.attention.weights(summed, memory_mask)
         shares = weights.to(sentence["memory"].dtype)
         view.show(weights=weights, context=partial(torch.matmul, shares, sentence["memory"]))
-        transition, read_context = self._attend(shares, sentence, view, guests)
-        transition = guests.at(Place.TRANSITION, transition, view)
+        transition, read_context = self._attend(shares, sentence, view, active)
+        transition = active.at(HookPoint.TRANSITION, transition, view)
         state = self.context_unit.combine(transition, recurrent, state)
-        after = guests.at(Place.AFTER_ATTENTION, self.context_unit.hidden(state), view)
+        after = active.at(HookPoint.AFTER_ATTENTION, self.context_unit.hidden(state), view)
         return self.context_unit.with_hidden(state, after), read_context
 
     def _attend(
-        self, shares: Tensor, sentence: Mapping[str, Tensor], view: View, guests: Guests
+        self, shares: Tensor, sentence: Mapping[str, Tensor], view: View, active: ActiveMechanisms
     ) -> tuple[Tensor, Tensor | None]:
         """Images of c_t for the unit after the attention and for the mechanisms; in a search for the readout too."""
         own = self.context_unit.from_input
         if "images" not in sentence:
-            transition, *found = guests.linear([own, *guests.attended_maps], view.context)
-            guests.attend(found)
+            transition, *found = active.linear([own, *active.attended_maps], view.context)
+            active.attend(found)
             return transition, None
-        widths = [one.out_features for one in (own, self.read_context, *guests.attended_maps)]
+        widths = [one.out_features for one in (own, self.read_context, *active.attended_maps)]
         transition, read_context, *found = (shares @ sentence["images"]).split(widths, dim=-1)
-        guests.attend(found)
+        active.attend(found)
         return transition, read_context
 
-    def _read_out(self, hidden: Tensor, read_context: Tensor, embedded: Tensor, view: View, guests: Guests) -> Tensor:
+    def _read_out(
+        self, hidden: Tensor, read_context: Tensor, embedded: Tensor, view: View, active: ActiveMechanisms
+    ) -> Tensor:
         """What the vocabulary head reads, [S, N, e]."""
         readout = self.read_state(hidden) + self.read_word(embedded) + read_context
         view.show(guide=lambda: torch.cat([hidden, view.context], dim=-1))
-        changed = guests.at(Place.READOUT, readout, view)
+        changed = active.at(HookPoint.READOUT, readout, view)
         view.show(state=lambda: torch.tanh(readout))
-        return guests.at(Place.OUTPUT, self.drop(torch.tanh(changed)), view)
+        return active.at(HookPoint.OUTPUT, self.drop(torch.tanh(changed)), view)
 
     def force(
-        self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, guests: Guests
+        self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, active: ActiveMechanisms
     ) -> tuple[Tensor, View]:
         """Words that come in [S, T] -> [S, T, e]: a loop over T, and after it the readout of all at once."""
         embedded = self.drop(self.target_table(words))
         projected = self.word_unit.from_input(embedded).unsqueeze(2).unbind(1)  # of [S, 1, 3 d]
         shown = {"memory": sentence["memory"], "memory_mask": memory_mask}
         state, states, views = sentence["first"], list[Tensor](), list[View]()
-        guests.recur(len(projected))
+        active.recur(len(projected))
         with record_function(RECURRENCE):
             for position, one in enumerate(projected):
                 here = slice(position, position + 1)
                 view = View("decoder").show(mask=mask[:, here], words=words[:, here], **shown)
                 view.show(embedded=partial(torch.narrow, embedded, 1, position, 1))
-                state, _ = self._advance(one, state, sentence, memory_mask, view, guests)
+                state, _ = self._advance(one, state, sentence, memory_mask, view, active)
                 states.append(self.context_unit.hidden(state))
                 views.append(view)
-                guests.advance()
-        guests.gather()
+                active.advance()
+        active.gather()
         hidden, context, weights = (
             torch.cat(part, dim=1)
             for part in (states, [view.context for view in views], [view.weights for view in views])
         )
         axes = ("layer", "head", "target", "source")
-        guests.record("decoder.cross_attention", axes, weights[:, None, None], "source")
+        active.record("decoder.cross_attention", axes, weights[:, None, None], "source")
         first = sentence["first"][:, 0]
         for unit in self.deep:
             hidden = hidden + read(unit, torch.cat([hidden, context], dim=-1), first, None)
         view = View("decoder").show(
             mask=mask, words=words, embedded=embedded, weights=weights, context=context, **shown
         )
-        return self._read_out(hidden, self.read_context(context), embedded, view, guests), view
+        return self._read_out(hidden, self.read_context(context), embedded, view, active), view
 
     def step(
         self,
@@ -238,7 +242,7 @@ class RNNSearch(nn.Module):
         sentence: Mapping[str, Tensor],
         hypothesis: Mapping[str, Tensor],
         memory_mask: Tensor,
-        guests: Guests,
+        active: ActiveMechanisms,
     ) -> tuple[Tensor, dict[str, Tensor], View]:
         """One position of every hypothesis: words [S, K] -> [S, K, e] and the new states."""
         embedded = self.drop(self.target_table(words))
@@ -246,12 +250,12 @@ class RNNSearch(nn.Module):
             mask=None, words=words, embedded=embedded, memory=sentence["memory"], memory_mask=memory_mask
         )
         projected = self.word_unit.from_input(embedded)
-        state, read_context = self._advance(projected, hypothesis["state"], sentence, memory_mask, view, guests)
+        state, read_context = self._advance(projected, hypothesis["state"], sentence, memory_mask, view, active)
         stepped, hidden = {"state": state}, self.context_unit.hidden(state)
         if self.deep:
             hidden, stepped["deep"] = self._deepen(hidden, hypothesis["deep"], view.context)
         assert read_context is not None  # the images that `start` made are there
-        return self._read_out(hidden, read_context, embedded, view, guests), stepped, view
+        return self._read_out(hidden, read_context, embedded, view, active), stepped, view
 
     def _deepen(self, hidden: Tensor, states: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
         """One position of the layers above: [S, K, d], their states [S, K, layers, ...] -> their sum, new states."""

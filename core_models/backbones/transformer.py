@@ -1,6 +1,6 @@
 """The Transformer (Vaswani 2017), pre- or post-norm: an encoder, and a decoder that is forced or stepped.
 
-Offers places to mechanisms and calls whoever stands there; knows no mechanism, no loss and no search.
+Offers hook points and calls the mechanisms at them; knows no mechanism, no loss and no search.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from core_models.config import ModelConfig
-from core_models.interface.mechanism import Host, Place, View
-from core_models.interface.mechanism_stack import Guests
+from core_models.interface.mechanism import BackboneSpec, HookPoint, View
+from core_models.interface.mechanism_stack import ActiveMechanisms
 from core_models.layers.attention import CrossAttention, SelfAttention
 from core_models.layers.dropout import Dropout
 from core_models.layers.embeddings import embedding_tables
@@ -105,25 +105,25 @@ def _reading(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], list[Ten
 
 
 def encode_stack(
-    x: Tensor, words: Tensor, mask: Tensor, blocks: Iterable[Block], norm: nn.Module, guests: Guests
+    x: Tensor, words: Tensor, mask: Tensor, blocks: Iterable[Block], norm: nn.Module, active: ActiveMechanisms
 ) -> Tensor:
     """Embedded source words [S, I, d] through encoder layers and the norm after them -> memory [S, I, d]."""
     layers, shares = [x], []
     view = View("encoder").show(mask=mask, words=words, embedded=x)
     read = _reading(layers, norm)
-    wanted = guests.wants("encoder.self_attention")
+    wanted = active.wants("encoder.self_attention")
     for number, block in enumerate(blocks):
-        x = guests.at(Place.ENCODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
+        x = active.at(HookPoint.ENCODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
         change, share = block.attention(block.enter(x, block.attention_norm), mask, False, wanted)
         x = block.leave(x, change, block.attention_norm)
-        x = guests.at(Place.ENCODER_SUBLAYER, x, view)
+        x = active.at(HookPoint.ENCODER_SUBLAYER, x, view)
         x = block.feed_forward(x)
         layers.append(x)
         shares.append(share)
     if wanted:
         axes = ("layer", "head", "source", "source_key")
-        guests.record("encoder.self_attention", axes, torch.stack(shares, 1), "source_key")
-    return norm(guests.at(Place.ENCODER_STACK_OUTPUT, x, view.show(layers=read)))
+        active.record("encoder.self_attention", axes, torch.stack(shares, 1), "source_key")
+    return norm(active.at(HookPoint.ENCODER_STACK_OUTPUT, x, view.show(layers=read)))
 
 
 class Transformer(nn.Module):
@@ -173,13 +173,13 @@ class Transformer(nn.Module):
         layers = {"encoder.self_attention": config.encoder_layers, **decoder}
         return {name: (count, config.heads) for name, count in layers.items()}
 
-    def host(self) -> Host:
+    def spec(self) -> BackboneSpec:
         width = self.config.width
         names = ("embedding", "stream", "memory", "state", "guide", "readout", "output")
-        recurrent = {Place.BEFORE_ATTENTION, Place.ENERGY, Place.TRANSITION, Place.AFTER_ATTENTION}
-        places = frozenset(Place) - recurrent
-        return Host(
-            places=places,
+        recurrent = {HookPoint.BEFORE_ATTENTION, HookPoint.ENERGY, HookPoint.TRANSITION, HookPoint.AFTER_ATTENTION}
+        hook_points = frozenset(HookPoint) - recurrent
+        return BackboneSpec(
+            hook_points=hook_points,
             layers={"encoder": len(self.encoder), "decoder": len(self.decoder)},
             heads=self.config.heads,
             widths=dict.fromkeys(names, width),
@@ -196,10 +196,10 @@ class Transformer(nn.Module):
     def _embed(self, table: nn.Embedding, words: Tensor, positions: Tensor) -> Tensor:
         return self.drop(table(words) * math.sqrt(self.config.width) + positions)
 
-    def encode(self, words: Tensor, mask: Tensor, guests: Guests) -> Tensor:
+    def encode(self, words: Tensor, mask: Tensor, active: ActiveMechanisms) -> Tensor:
         """Source words [S, I] with mask [S, I] -> memory [S, I, d]."""
         x = self._embed(self.source_table, words, self.source_positions(0, words.shape[1]))
-        return encode_stack(x, words, mask, self.encoder, self.encoder_norm, guests)
+        return encode_stack(x, words, mask, self.encoder, self.encoder_norm, active)
 
     def prepare(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """Keys and values of every decoder layer over the memory: [S, layers, 2, H, I, e]."""
@@ -209,14 +209,14 @@ class Transformer(nn.Module):
         }
 
     def force(
-        self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, guests: Guests
+        self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, active: ActiveMechanisms
     ) -> tuple[Tensor, View]:
         """Words that come in [S, T] -> what the vocabulary head reads [S, T, d], and the view mechanisms end with."""
         x = self._embed(self.target_table, words, self.target_positions(0, words.shape[1]))
         view = View("decoder").show(
             mask=mask, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask
         )
-        own_wanted, cross_wanted = guests.wants("decoder.self_attention"), guests.wants("decoder.cross_attention")
+        own_wanted, cross_wanted = active.wants("decoder.self_attention"), active.wants("decoder.cross_attention")
         own_shares, cross_shares = [], []
 
         def self_attention(number: int, x: Tensor) -> Tensor:
@@ -229,21 +229,23 @@ class Transformer(nn.Module):
             cross_shares.append(share)
             return change
 
-        x = self._decode(x, view, guests, self_attention, cross_attention)
+        x = self._decode(x, view, active, self_attention, cross_attention)
         if own_wanted:
-            guests.record(
+            active.record(
                 "decoder.self_attention",
                 ("layer", "head", "target", "target_key"),
                 torch.stack(own_shares, 1),
                 "target_key",
             )
         if cross_wanted:
-            guests.record(
+            active.record(
                 "decoder.cross_attention", ("layer", "head", "target", "source"), torch.stack(cross_shares, 1), "source"
             )
         return x, view
 
-    def start(self, sentence: Mapping[str, Tensor], guests: Guests) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def start(
+        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Room for the keys and values of a search, [S, layers, 2, H, slots, e], and `seen` [S, K, used slots].
 
         Every word a sentence's beams ever take fills a slot of its own and stays there: what a reordering of beams
@@ -260,7 +262,7 @@ class Transformer(nn.Module):
         sentence: dict[str, Tensor],
         hypothesis: Mapping[str, Tensor],
         memory_mask: Tensor,
-        guests: Guests,
+        active: ActiveMechanisms,
     ) -> tuple[Tensor, dict[str, Tensor], View]:
         """One position of every hypothesis: words [S, K] -> [S, K, d] and what they see; fills slots in place."""
         beams = words.shape[1]
@@ -282,22 +284,22 @@ class Transformer(nn.Module):
         def cross_attention(number: int, x: Tensor) -> Tensor:
             return self.decoder[number].cross(x, sentence["cross"][:, number], memory_mask, False)[0]
 
-        return self._decode(x, view, guests, self_attention, cross_attention), {"seen": seen}, view
+        return self._decode(x, view, active, self_attention, cross_attention), {"seen": seen}, view
 
-    def _decode(self, x: Tensor, view: View, guests: Guests, self_attention, cross_attention) -> Tensor:
+    def _decode(self, x: Tensor, view: View, active: ActiveMechanisms, self_attention, cross_attention) -> Tensor:
         """The decoder stack over N positions; the two attentions are handed in, forced or stepping."""
         layers = [x]
         read = _reading(layers, self.decoder_norm)
         for number, block in enumerate(self.decoder):
-            x = guests.at(Place.DECODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
+            x = active.at(HookPoint.DECODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
             x = block.leave(x, self_attention(number, block.enter(x, block.attention_norm)), block.attention_norm)
-            x = guests.at(Place.DECODER_SUBLAYER, x, view)
+            x = active.at(HookPoint.DECODER_SUBLAYER, x, view)
             x = block.leave(x, cross_attention(number, block.enter(x, block.cross_norm)), block.cross_norm)
             x = block.feed_forward(x)
             layers.append(x)
-        x = guests.at(Place.DECODER_STACK_OUTPUT, x, view.show(layers=read))
+        x = active.at(HookPoint.DECODER_STACK_OUTPUT, x, view.show(layers=read))
         view.show(guide=x)
-        guide, x = x, guests.at(Place.READOUT, x, view)
+        guide, x = x, active.at(HookPoint.READOUT, x, view)
         output = self.decoder_norm(x)
-        view.show(state=(lambda: self.decoder_norm(guide)) if guests.stand_on(Place.READOUT) else output)
-        return guests.at(Place.OUTPUT, output, view)
+        view.show(state=(lambda: self.decoder_norm(guide)) if active.any_at(HookPoint.READOUT) else output)
+        return active.at(HookPoint.OUTPUT, output, view)

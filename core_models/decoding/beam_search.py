@@ -97,27 +97,27 @@ class _Beam:
 
     def found(self) -> list[Found]:
         """Follow the back-pointers of every sentence's best hypotheses."""
-        host = {
+        spec = {
             name: getattr(self, name).cpu().numpy()
             for name in ("words", "parents", "scores", "done_score", "done_normalised", "done_length", "done_parent")
         }
         trees = self._trees(len(self.words))
-        return [self._sentence(row, host, trees[row]) for row in range(len(self.words))]
+        return [self._sentence(row, spec, trees[row]) for row in range(len(self.words))]
 
-    def _sentence(self, row: int, host: dict[str, Any], tree: Tree | None) -> Found:
+    def _sentence(self, row: int, spec: dict[str, Any], tree: Tree | None) -> Found:
         hypotheses = []
         for place in range(self.config.n_best):
-            if host["done_normalised"][row, place] == IMPOSSIBLE:
+            if spec["done_normalised"][row, place] == IMPOSSIBLE:
                 break
-            length, parent = int(host["done_length"][row, place]), int(host["done_parent"][row, place])
-            words, totals = self._path(row, length - 2, parent, host)
-            totals.append(float(host["done_score"][row, place]))
+            length, parent = int(spec["done_length"][row, place]), int(spec["done_parent"][row, place])
+            words, totals = self._path(row, length - 2, parent, spec)
+            totals.append(float(spec["done_score"][row, place]))
             hypotheses.append(
-                Hypothesis(words, totals[-1], float(host["done_normalised"][row, place]), True, differences(totals))
+                Hypothesis(words, totals[-1], float(spec["done_normalised"][row, place]), True, differences(totals))
             )
         if not hypotheses:  # nothing ended within the limit: the best live hypothesis, cut
             last = int(self.limits[row]) - 1
-            words, totals = self._path(row, last, 0, host)
+            words, totals = self._path(row, last, 0, spec)
             hypotheses.append(
                 Hypothesis(
                     words, totals[-1], totals[-1] / float(penalty(last + 1, self.config)), False, differences(totals)
@@ -128,12 +128,12 @@ class _Beam:
         return Found(hypotheses, tree)
 
     @staticmethod
-    def _path(row: int, position: int, beam: int, host: dict[str, Any]) -> tuple[list[int], list[float]]:
+    def _path(row: int, position: int, beam: int, spec: dict[str, Any]) -> tuple[list[int], list[float]]:
         words, totals = [], []
         while position >= 0:
-            words.append(int(host["words"][row, position, beam]))
-            totals.append(float(host["scores"][row, position, beam]))
-            beam, position = int(host["parents"][row, position, beam]), position - 1
+            words.append(int(spec["words"][row, position, beam]))
+            totals.append(float(spec["scores"][row, position, beam]))
+            beam, position = int(spec["parents"][row, position, beam]), position - 1
         return words[::-1], totals[::-1]
 
     def _trees(self, sentences: int) -> list[Tree | None]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from core_models.config import SearchConfig, TestLoss
 from core_models.decoding import Ensemble, Exact, Found, Hypothesis, beam_search, exact_search, mixture, sample
 from core_models.decoding.length_limits import output_limits
-from core_models.decoding.quantization import quantised
+from core_models.decoding.quantization import quantized
 from core_models.inspection import logit_lens
 from core_models.system import System
 from core_models.text.batches import Batch, context_lengths
@@ -94,7 +94,7 @@ class Inference:
 
     @cached_property
     def _quantised(self) -> list[System]:
-        return [quantised(system) for system in self.systems]
+        return [quantized(system) for system in self.systems]
 
     def _asked(self, test_loss: TestLoss, precision: str = "full") -> list[System]:
         systems = self._quantised if precision == "int8" else self.systems

@@ -18,7 +18,7 @@ from core_models.text.vocabulary import Vocabulary
 Texts = Sequence[Sequence[str | None]]  # for each sentence, entry k: the sentence k + 1 before, or none
 
 
-class Reading:
+class EncodedInputs:
     """`pieces` are what the encoder reads of each row: where contexts are joined, they stand before the sentence."""
 
     def __init__(

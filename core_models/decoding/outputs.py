@@ -40,7 +40,7 @@ class TranslatorError(ValueError):
     """A request that cannot be served; the message says which and why."""
 
 
-class Wording:
+class HypothesisDecoder:
     """Writes what was found in words of two vocabularies."""
 
     def __init__(self, source: Vocabulary, target: Vocabulary) -> None:

@@ -29,7 +29,7 @@ class Int8Linear(nn.Module):
         rows = weight.detach().float()
         scales = rows.abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny * MOST) / MOST
         zeros = torch.zeros(len(rows), dtype=torch.long)
-        with warnings.catch_warnings():  # PyTorch says that these products may go one day; `quantised` asks for them
+        with warnings.catch_warnings():  # PyTorch says that these products may go one day; `quantized` asks for them
             warnings.simplefilter("ignore", UserWarning)
             packed = torch.quantize_per_channel(rows, scales.double(), zeros, 0, torch.qint8)
         self._packed = torch.ops.quantized.linear_prepack(packed, None if bias is None else bias.detach().float())
@@ -38,20 +38,20 @@ class Int8Linear(nn.Module):
         return torch.ops.quantized.linear_dynamic(x, self._packed, SEVEN_BITS)
 
 
-def quantised(system: System) -> System:
+def quantized(system: System) -> System:
     """A copy of a system that decodes in eight bits; the system itself stays as it is.
 
     Its scores are near the system's, not equal: what is forced or trained must keep the original. Raises ConfigError:
-    see `check_quantisable`.
+    see `check_quantizable`.
     """
-    check_quantisable(system)
+    check_quantizable(system)
     copied = copy.deepcopy(system).eval()
     _replace(copied)
     copied.search_head = Int8Linear(*system.backbone.output_matrix)
     return copied
 
 
-def check_quantisable(system: System) -> None:
+def check_quantizable(system: System) -> None:
     """Raises ConfigError where the device is no CPU, the weights are not float32, or PyTorch has no such products."""
     kind = next(system.parameters()).dtype
     if system.device.type != "cpu" or kind != torch.float32:

@@ -2,7 +2,7 @@
 
 The function explained is log P of one forced word, or of the whole forced sentence, in the embeddings of the words it
 is read from, source and target apart. Captum does the attributing. What a mechanism looks up through
-`host.source_embedding` and `host.target_embedding` of the sentence's own words is attributed, what else it looks up is
+`spec.source_embedding` and `spec.target_embedding` of the sentence's own words is attributed, what else it looks up is
 named as not covered. Knows piece numbers, no text.
 """
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from core_models.interface.mechanism import Place
+from core_models.interface.mechanism import HookPoint
 from core_models.layers.vocabulary_head import logits
 from core_models.text.vocabulary import PAD
 
@@ -25,7 +25,7 @@ MEASURES = ("entropy", "rank", "best", "best_log_prob")
 LENS_MEASURES = ("log_prob", *MEASURES)
 HELD_LOGITS = 1 << 24  # numbers over the vocabulary that are held at once
 # A mechanism that stands here changes the stream after the last layer.
-_AFTER_THE_STACK = (Place.DECODER_STACK_OUTPUT, Place.READOUT, Place.OUTPUT)
+_AFTER_THE_STACK = (HookPoint.DECODER_STACK_OUTPUT, HookPoint.READOUT, HookPoint.OUTPUT)
 
 
 def measures(vectors: Tensor, matrix: Tensor, words: Tensor, bias: Tensor | None = None) -> dict[str, Tensor]:
@@ -78,7 +78,7 @@ def layer_vectors(forced: Forced) -> list[Tensor] | None:
     Where mechanisms change the stream after the last layer, what they made of it comes as one more.
     """
     layers = getattr(forced.view, "layers", None)
-    if layers is not None and forced.guests.stand_on(*_AFTER_THE_STACK):
+    if layers is not None and forced.active.any_at(*_AFTER_THE_STACK):
         return [*layers, forced.main.vectors]
     return layers
 

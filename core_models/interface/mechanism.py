@@ -1,8 +1,8 @@
-"""What a mechanism is: the places it may stand on, what it sees there, and the drawer it keeps its tensors in.
+"""What a mechanism is: the hook points it may use, what it sees there, and the state that it keeps.
 
 A mechanism is one idea of one paper. It is a module with parameters, a position-wise pass, loss terms and a trace.
-This file knows no backbone, no search and no particular mechanism: a backbone offers places, a mechanism names those
-it stands on, and `core_models.system` brings the two together.
+This file knows no backbone, no search and no particular mechanism: a backbone offers hook points, a mechanism names
+those it uses, and `core_models.system` brings the two together.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from core_models.traces import TraceWriter
 
 
-class Place(enum.Enum):
-    """Where in a backbone a mechanism may stand. STACK_OUTPUT is before the stack's final norm; READOUT is before the
-    decoder's final norm (or the tanh of a recurrent readout), OUTPUT after it: what the vocabulary head reads. The
-    attention places and TRANSITION, what the attended context adds to the gates of the unit after the attention, exist
-    only in a decoder that steps through time (RNNSearch)."""
+class HookPoint(enum.Enum):
+    """Where in a backbone a mechanism may work. STACK_OUTPUT is before the stack's final norm; READOUT is before the
+    decoder's final norm (or the tanh of a recurrent readout), OUTPUT after it: what the vocabulary head reads. Those of
+    attention and TRANSITION, what the attended context adds to the gates of the unit after the attention, exist only in
+    a decoder that steps through time (RNNSearch)."""
 
     ENCODER_LAYER_INPUT = enum.auto()
     ENCODER_SUBLAYER = enum.auto()
@@ -45,7 +45,7 @@ class Place(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Host:
+class BackboneSpec:
     """What a backbone lends to a mechanism when it is built, and nothing more.
 
     `widths` holds embedding, stream, memory, state, guide, readout, output; in a recurrent decoder, context, energy and
@@ -58,7 +58,7 @@ class Host:
     maps a memory [S, I, d] and its mask to the summary of the source that a recurrent decoder begins with, [S, d'].
     """
 
-    places: frozenset[Place]
+    hook_points: frozenset[HookPoint]
     layers: Mapping[Literal["encoder", "decoder"], int]
     heads: int
     widths: Mapping[str, int]
@@ -110,13 +110,13 @@ class View:
         return fields[name]
 
 
-class Own:
-    """A mechanism's drawer for one pass.
+class MechanismState:
+    """The tensors of one mechanism in one pass, and its trace.
 
     sentence: what `read` and `prepare` gave, [S, ...]. before / after: what the position before left and what this one
     leaves, [S, N, ...]. notes: anything for `predictions` and `losses` of the same pass. attended: at TRANSITION and
     AFTER_ATTENTION the images [S, N, ...] of the attended context under the mechanism's `attended_maps`.
-    linear(maps, x): the images of x under linear maps; in a forced recurrence one product, see `late_products`.
+    linear(maps, x): the images of x under linear maps; in a forced recurrence one product (`layers.deferred_linear`).
     """
 
     def __init__(
@@ -216,59 +216,59 @@ class Options(BaseModel):
 
 
 class Mechanism(nn.Module):
-    """One idea of one paper: subclass, name the places, and write the passes that are needed.
+    """One idea of one paper: subclass, name the hook points, and write the passes that are needed.
 
-    `Options` describes the configuration; `places` may be narrowed in __init__ by options. Refused at build: a place
-    the backbone lacks, and a mechanism that replaces the stream after another has changed it.
+    `Options` describes the configuration; `hook_points` may be narrowed in __init__ by options. Refused at build: a
+    hook point the backbone lacks, and a mechanism that replaces the stream after another has changed it.
     """
 
     Options: ClassVar[type[Options]] = Options
-    places: Sequence[Place] = ()
-    replaces: Sequence[Place] = ()
+    hook_points: Sequence[HookPoint] = ()
+    replaces: Sequence[HookPoint] = ()
     context: ContextUse = ContextUse()  # what it reads of the sentences before
     mixes: bool = False  # its predictions enter the scores: asked for at every position, forced and stepping
     may_mix: bool = False  # whether they do is for a search to say too: SearchConfig.test_loss
     main_weight: float = 1.0  # of the translation's own cross-entropy in training
-    reads_summary: bool = False  # of the source: `Host.summary`, which else a decoder that begins with zeros leaves out
+    reads_summary: bool = False  # of the source: else a decoder that begins with zeros leaves it out
 
-    def __init__(self, host: Host, options: Any) -> None:
+    def __init__(self, spec: BackboneSpec, options: Any) -> None:
         super().__init__()
         self.options = options
 
-    def read(self, batch: Batch, own: Own) -> dict[str, Tensor]:
+    def read(self, batch: Batch, own: MechanismState) -> dict[str, Tensor]:
         """Before the encoder runs: tensors [S, ...] made of context or source words."""
         return {}
 
     @property
     def attended_maps(self) -> Sequence[nn.Linear]:
-        """Linear maps of the attended context; the backbone works them out together with its own: `Own.attended`."""
+        """Linear maps of the attended context; worked out together with the backbone's: `MechanismState.attended`."""
         return ()
 
-    def remember(self, states: ContextStates, own: Own) -> dict[str, Tensor]:
+    def remember(self, states: ContextStates, own: MechanismState) -> dict[str, Tensor]:
         """Before the encoder runs, if `context.states`: tensors [S, ...] made of the states of the sentences before."""
         return {}
 
-    def prepare(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
         """After the encoder: plans over the memory [S, I, d], made once per sentence."""
         return {}
 
-    def start(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+    def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
         """What "the position before the first" left, [S, 1, ...]."""
         return {}
 
-    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
-        """The pass at a place: x [S, N, ...] in, x out. Position-wise; it never asks whether it is forced."""
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+        """The pass at a hook point: x [S, N, ...] in, x out. Position-wise; it never asks whether it is forced."""
         return x
 
-    def predictions(self, view: View, own: Own) -> list[Prediction]:
+    def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
         """Predictions over the vocabulary: asked for in training, for traces, and always if the mechanism mixes."""
         return []
 
-    def losses(self, view: View, own: Own, batch: Batch) -> dict[str, Tensor]:
+    def losses(self, view: View, own: MechanismState, batch: Batch) -> dict[str, Tensor]:
         """The other loss terms: weighted sums per sentence [S], float32 or better."""
         return {}
 
-    def begin_from(self, host: Host, fresh: Collection[str]) -> None:
+    def begin_from(self, spec: BackboneSpec, fresh: Collection[str]) -> None:
         """Another run's weights were copied into the system; `fresh` names this mechanism's parameters it had not."""
 
 

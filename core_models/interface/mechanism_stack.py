@@ -1,6 +1,6 @@
-"""The mechanisms that stand in a backbone during one pass, and the drawers they keep.
+"""The mechanisms of a system during one pass, each with its state.
 
-A backbone calls `guests.at(place, x, view)` where it offers a place and knows nothing else of its mechanisms.
+A backbone calls `active.at(hook_point, x, view)` where it offers a hook point and knows nothing else of its mechanisms.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import Mechanism, Own, Place, View
-from core_models.layers.deferred_linear import LateProducts, images
+from core_models.interface.mechanism import HookPoint, Mechanism, MechanismState, View
+from core_models.layers.deferred_linear import DeferredProducts, images
 
 if TYPE_CHECKING:
     from core_models.traces import TraceWriter
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 Tensors = Mapping[str, Tensor]
 
 
-class Guests:
-    """Mechanisms by name, each with its drawer for this pass; `trace` is there in forced passes that record."""
+class ActiveMechanisms:
+    """Mechanisms by name, each with its state for this pass; `trace` is there in forced passes that record."""
 
     def __init__(
         self,
@@ -33,20 +33,23 @@ class Guests:
     ) -> None:
         self.mechanisms, self.trace = mechanisms, trace
         self.owns = {
-            name: Own(sentence.get(name, {}), before.get(name, {}), forced, trace, name) for name in mechanisms
+            name: MechanismState(sentence.get(name, {}), before.get(name, {}), forced, trace, name)
+            for name in mechanisms
         }
         self.linear: Callable[[Sequence[nn.Linear], Tensor], tuple[Tensor, ...]] = images
         self._past: dict[str, list[tuple[dict[str, Tensor], dict[str, Tensor]]]] = {name: [] for name in mechanisms}
 
-    def stand_on(self, *places: Place) -> bool:
-        """Does any mechanism stand on one of these places?"""
-        return any(place in mechanism.places for mechanism in self.mechanisms.values() for place in places)
+    def any_at(self, *hook_points: HookPoint) -> bool:
+        """Does any mechanism work at one of these hook points?"""
+        return any(
+            hook_point in mechanism.hook_points for mechanism in self.mechanisms.values() for hook_point in hook_points
+        )
 
-    def at(self, place: Place, x: Tensor, view: View) -> Tensor:
-        """Let every mechanism on the place work on x, in the order of the configuration."""
+    def at(self, hook_point: HookPoint, x: Tensor, view: View) -> Tensor:
+        """Let every mechanism at the hook point work on x, in the order of the configuration."""
         for name, mechanism in self.mechanisms.items():
-            if place in mechanism.places:
-                x = mechanism.at(place, x, view, self.owns[name])
+            if hook_point in mechanism.hook_points:
+                x = mechanism.at(hook_point, x, view, self.owns[name])
         return x
 
     def wants(self, name: str) -> bool:
@@ -70,7 +73,7 @@ class Guests:
 
     def recur(self, positions: int) -> None:
         """A forced recurrence begins: linear maps in it have their gradients made after it."""
-        self._let_map(LateProducts(positions))
+        self._let_map(DeferredProducts(positions))
 
     def _let_map(self, linear: Callable[[Sequence[nn.Linear], Tensor], tuple[Tensor, ...]]) -> None:
         self.linear = linear

@@ -18,7 +18,7 @@ def images(maps: Sequence[nn.Module], x: Tensor) -> tuple[Tensor, ...]:
     return tuple(one(x) for one in maps)
 
 
-class LateProducts:
+class DeferredProducts:
     """The linear maps of one pass over so many positions, each used once at a position, or oftener.
 
     Several that read the same vector are one product, their weights side by side.

@@ -12,7 +12,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import Host, Mechanism, Options, Own, Place, View
+from core_models.interface.mechanism import BackboneSpec, HookPoint, Mechanism, MechanismState, Options, View
 from core_models.routing.query_guided import Correlation, correlations, shared_dynamic_routing
 
 if TYPE_CHECKING:
@@ -37,17 +37,17 @@ class CapsuleRegularisationOptions(Options):
 
 
 class CapsuleRegularisation(Mechanism):
-    """A loss term that falls as the correlation rises; it needs no place, but for option `reg_inputs: stream`."""
+    """A loss term that falls as the correlation rises; it needs no hook point, but for option `reg_inputs: stream`."""
 
     Options = CapsuleRegularisationOptions
     options: CapsuleRegularisationOptions
 
-    def __init__(self, host: Host, options: CapsuleRegularisationOptions) -> None:
-        super().__init__(host, options)
-        self.embed = {"source": host.source_embedding, "target": host.target_embedding}
+    def __init__(self, spec: BackboneSpec, options: CapsuleRegularisationOptions) -> None:
+        super().__init__(spec, options)
+        self.embed = {"source": spec.source_embedding, "target": spec.target_embedding}
         streams = options.reg_inputs == "stream"
-        self.places = (Place.ENCODER_LAYER_INPUT,) if streams else ()
-        width = host.widths["stream" if streams else "embedding"]
+        self.hook_points = (HookPoint.ENCODER_LAYER_INPUT,) if streams else ()
+        width = spec.widths["stream" if streams else "embedding"]
         self.transform = nn.ParameterDict(
             {side: nn.Parameter(torch.empty(options.capsules, width, width)) for side in self.embed}
         )
@@ -55,18 +55,18 @@ class CapsuleRegularisation(Mechanism):
             for matrix in parameter.data:
                 nn.init.xavier_uniform_(matrix)
 
-    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
         if view.layer == 0:
             own.notes["source"] = x
         return x
 
-    def prepare(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
         """What the encoder was given, for the loss alone."""
-        return {"source": own.notes["source"]} if self.places else {}
+        return {"source": own.notes["source"]} if self.hook_points else {}
 
-    def _inputs(self, view: View, own: Own, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _inputs(self, view: View, own: MechanismState, batch: Batch) -> tuple[Tensor, Tensor]:
         """Vectors of source [S, I, d] and target words [S, T, d]: those that are predicted, or that came in (E11)."""
-        if self.places:
+        if self.hook_points:
             return own.sentence["source"], view.embedded
         return self.embed["source"](batch.source), self.embed["target"](batch.target)
 
@@ -80,7 +80,7 @@ class CapsuleRegularisation(Mechanism):
         pairs = correlations(one[:, :, None], other[:, :, None], self.options.correlation)  # [S, m, 1, 1]
         return pairs[..., 0, 0].mean(1)
 
-    def losses(self, view: View, own: Own, batch: Batch) -> dict[str, Tensor]:
+    def losses(self, view: View, own: MechanismState, batch: Batch) -> dict[str, Tensor]:
         """Minus the correlation, times the words of the target it is counted for."""
         found = self.correlation(*self._inputs(view, own, batch), batch)
         counted = batch.target_mask.sum(1) if self.options.reg_norm == "token" else batch.target_mask.any(1)

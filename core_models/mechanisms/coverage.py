@@ -17,7 +17,15 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import Host, Mechanism, Options, Own, Place, View, refuse_unread
+from core_models.interface.mechanism import (
+    BackboneSpec,
+    HookPoint,
+    Mechanism,
+    MechanismState,
+    Options,
+    View,
+    refuse_unread,
+)
 from core_models.layers.precision import wide, widened
 
 # Options that are read only where another one has this value.
@@ -91,18 +99,18 @@ class Coverage(Mechanism):
 
     Options = CoverageOptions
     options: CoverageOptions
-    places: Sequence[Place] = (Place.ENERGY, Place.AFTER_ATTENTION, Place.READOUT)
+    hook_points: Sequence[HookPoint] = (HookPoint.ENERGY, HookPoint.AFTER_ATTENTION, HookPoint.READOUT)
 
-    def __init__(self, host: Host, options: CoverageOptions) -> None:
-        super().__init__(host, options)
-        memory, neural = host.widths["memory"], options.form == "neural"
-        self.cell = NeuralCoverage(memory, host.widths["stream"], options.units) if neural else None
+    def __init__(self, spec: BackboneSpec, options: CoverageOptions) -> None:
+        super().__init__(spec, options)
+        memory, neural = spec.widths["memory"], options.form == "neural"
+        self.cell = NeuralCoverage(memory, spec.widths["stream"], options.units) if neural else None
         self.fertility = None if neural or not options.fertility else nn.Linear(memory, 1, bias=False)
-        self.to_energy = nn.Linear(options.units if neural else 1, _energy(host), bias=False)
+        self.to_energy = nn.Linear(options.units if neural else 1, _energy(spec), bias=False)
         for linear in filter(None, (self.fertility, self.to_energy)):
             nn.init.xavier_uniform_(linear.weight)
 
-    def prepare(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
         """Fertilities [S, I], or the annotations' part of the gated unit [S, I, 3 u]."""
         if self.cell is not None:
             return {"planned": self.cell.from_memory(memory)}
@@ -112,7 +120,7 @@ class Coverage(Mechanism):
         own.record("fertility", ("source",), fertility)
         return {"fertility": fertility}
 
-    def start(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+    def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
         """cov_0 [S, 1, I] or [S, 1, I, u]: nothing is covered; for a mean the number of steps so far, [S, 1, 1]."""
         if self.cell is not None:
             return {"coverage": memory.new_zeros(len(memory), 1, memory.shape[1], self.cell.units)}
@@ -121,11 +129,11 @@ class Coverage(Mechanism):
             return {"coverage": least, "steps": least.new_zeros(len(memory), 1, 1)}
         return {"coverage": least + 1 if self.options.form == "subtractive" else least}
 
-    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
-        if place is Place.ENERGY:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+        if hook_point is HookPoint.ENERGY:
             coverage = own.before["coverage"].to(x.dtype)
             return x + self.to_energy(coverage if self.cell is not None else coverage[..., None])
-        if place is Place.AFTER_ATTENTION:
+        if hook_point is HookPoint.AFTER_ATTENTION:
             if self.options.form == "mean":
                 own.after["steps"] = own.before["steps"] + 1
             own.after["coverage"] = self._covered(view, own)
@@ -134,7 +142,7 @@ class Coverage(Mechanism):
         own.record("coverage", axes, own.after["coverage"])
         return x
 
-    def _covered(self, view: View, own: Own) -> Tensor:
+    def _covered(self, view: View, own: MechanismState) -> Tensor:
         before = own.before["coverage"]
         if self.cell is not None:
             (state,) = own.linear([self.cell.from_state], view.previous)
@@ -143,6 +151,6 @@ class Coverage(Mechanism):
         return accumulated(before, view.weights, own.sentence.get("fertility"), self.options.form, step)
 
 
-def _energy(host: Host) -> int:
-    """The width of the attention's energies; a host without them is refused by its places."""
-    return host.widths.get("energy", host.widths["stream"])
+def _energy(spec: BackboneSpec) -> int:
+    """The width of the attention's energies; a backbone without them is refused by its hook points."""
+    return spec.widths.get("energy", spec.widths["stream"])

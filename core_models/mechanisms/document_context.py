@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import ContextStates, Host, Mechanism, Options, Own, Place
+from core_models.interface.mechanism import BackboneSpec, ContextStates, HookPoint, Mechanism, MechanismState, Options
 from core_models.layers.attention import CrossAttention
 from core_models.mechanisms.sides import STACK_OUTPUT, Side, Sides, sides_of
 from core_models.text.batches import WordOrder
@@ -45,8 +45,8 @@ class Concatenation(Mechanism):
 
     Options = ContextOptions
 
-    def __init__(self, host: Host, options: ContextOptions) -> None:
-        super().__init__(host, options)
+    def __init__(self, spec: BackboneSpec, options: ContextOptions) -> None:
+        super().__init__(spec, options)
         self.context = options.use(joined=True)
 
 
@@ -56,21 +56,21 @@ class OverStacks(Mechanism):
     (`plan`) and what becomes of the output (`at`)."""
 
     options: SidedOptions
-    places: Sequence[Place]
+    hook_points: Sequence[HookPoint]
 
-    def __init__(self, host: Host, options: SidedOptions) -> None:
-        super().__init__(host, options)
+    def __init__(self, spec: BackboneSpec, options: SidedOptions) -> None:
+        super().__init__(spec, options)
         self.sides = sides_of(options.side)
         self.context = options.use(states=True, outputs="decoder" in self.sides)
-        self.places = tuple(STACK_OUTPUT[side] for side in self.sides)
-        self.widths = {"encoder": host.widths["memory"], "decoder": host.widths["stream"]}
-        self.state_widths = {"encoder": host.widths["memory"], "decoder": host.widths["state"]}
+        self.hook_points = tuple(STACK_OUTPUT[side] for side in self.sides)
+        self.widths = {"encoder": spec.widths["memory"], "decoder": spec.widths["stream"]}
+        self.state_widths = {"encoder": spec.widths["memory"], "decoder": spec.widths["state"]}
 
-    def plan(self, side: Side, states: Tensor, mask: Tensor, own: Own) -> dict[str, Tensor]:
+    def plan(self, side: Side, states: Tensor, mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
         """Tensors [S, ...] that are the same for all positions, of states [S, K, C, d] that are real by the mask."""
         raise NotImplementedError
 
-    def remember(self, states: ContextStates, own: Own) -> dict[str, Tensor]:
+    def remember(self, states: ContextStates, own: MechanismState) -> dict[str, Tensor]:
         """The plan of each side; what only the encoder reads is not kept for a search."""
         kept: dict[str, Tensor] = {}
         given = {"encoder": (states.memory, states.mask), "decoder": (states.outputs, states.outputs_mask)}
@@ -81,7 +81,7 @@ class OverStacks(Mechanism):
                 (own.notes if side == "encoder" else kept).update({f"{side}.{name}": planned[name] for name in planned})
         return kept
 
-    def held(self, own: Own, side: Side) -> dict[str, Tensor]:
+    def held(self, own: MechanismState, side: Side) -> dict[str, Tensor]:
         """The plan of a side by its names."""
         found = own.notes if side == "encoder" else own.sentence
         return {name.removeprefix(f"{side}."): found[name] for name in found if name.startswith(f"{side}.")}
@@ -90,11 +90,11 @@ class OverStacks(Mechanism):
 class ContextAttention(nn.Module):
     """Multi-head attention from positions [S, N, d] to a context, with a norm of its own before it (pre-norm)."""
 
-    def __init__(self, host: Host, memory_width: int | None = None) -> None:
+    def __init__(self, spec: BackboneSpec, memory_width: int | None = None) -> None:
         super().__init__()
-        width = host.widths["stream"]
-        self.attention = CrossAttention(width, memory_width or width, host.heads, host.dropout)
-        self.norm = nn.LayerNorm(width) if host.final_norm else nn.Identity()
+        width = spec.widths["stream"]
+        self.attention = CrossAttention(width, memory_width or width, spec.heads, spec.dropout)
+        self.norm = nn.LayerNorm(width) if spec.final_norm else nn.Identity()
         for linear in (self.attention.query, self.attention.memory, self.attention.output):
             xavier(linear)
 
@@ -109,10 +109,10 @@ class LayerShares:
     def __init__(self, name: str, axes: Sequence[str], layers: int) -> None:
         self.name, self.axes, self.layers = name, tuple(axes), layers
 
-    def wanted(self, own: Own) -> bool:
+    def wanted(self, own: MechanismState) -> bool:
         return own.wants(self.name)
 
-    def add(self, own: Own, layer: int, share: Tensor | None) -> None:
+    def add(self, own: MechanismState, layer: int, share: Tensor | None) -> None:
         """share [S, H, N, ...] of one layer."""
         if share is None:
             return

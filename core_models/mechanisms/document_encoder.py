@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from core_models.backbones.transformer import Positions
-from core_models.interface.mechanism import Host, Mechanism, Own, Place, View
+from core_models.interface.mechanism import BackboneSpec, HookPoint, Mechanism, MechanismState, View
 from core_models.layers.dropout import Dropout
 from core_models.mechanisms.document_context import (
     ContextAttention,
@@ -39,12 +39,12 @@ class DocumentEncoderOptions(SidedOptions):
 class GatedSublayer(nn.Module):
     """Attention to the context, then the gate; after it a norm where the backbone has one there (post-norm)."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, spec: BackboneSpec) -> None:
         super().__init__()
-        width = host.widths["stream"]
-        self.attend = ContextAttention(host)
+        width = spec.widths["stream"]
+        self.attend = ContextAttention(spec)
         self.from_stream, self.from_context = xavier(nn.Linear(width, width)), xavier(nn.Linear(width, width))
-        self.after = nn.Identity() if host.final_norm else nn.LayerNorm(width)
+        self.after = nn.Identity() if spec.final_norm else nn.LayerNorm(width)
 
     def forward(self, x: Tensor, keys: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
         found, share = self.attend(x, keys, mask, weights)
@@ -58,32 +58,32 @@ class DocumentEncoder(Mechanism):
 
     Options = DocumentEncoderOptions
     options: DocumentEncoderOptions
-    places: Sequence[Place]
+    hook_points: Sequence[HookPoint]
 
-    def __init__(self, host: Host, options: DocumentEncoderOptions) -> None:
-        super().__init__(host, options)
-        if host.encoder_layer is None:
+    def __init__(self, spec: BackboneSpec, options: DocumentEncoderOptions) -> None:
+        super().__init__(spec, options)
+        if spec.encoder_layer is None:
             raise ConfigError("the context's encoder has layers like the backbone's, which has none")
         self.context = options.use()
         self.sides = sides_of(options.side)
-        self.places = tuple(SUBLAYER[side] for side in self.sides)
-        self.embed, self.scale = host.source_embedding, math.sqrt(host.widths["stream"])
-        self.positions = Positions(host.widths["stream"], False, 0)
-        self.encoder = nn.ModuleList(host.encoder_layer() for _ in range(options.context_layers))
+        self.hook_points = tuple(SUBLAYER[side] for side in self.sides)
+        self.embed, self.scale = spec.source_embedding, math.sqrt(spec.widths["stream"])
+        self.positions = Positions(spec.widths["stream"], False, 0)
+        self.encoder = nn.ModuleList(spec.encoder_layer() for _ in range(options.context_layers))
         for module in self.encoder.modules():
             if isinstance(module, nn.Linear):
                 xavier(module)
-        self.norm = nn.LayerNorm(host.widths["stream"]) if host.final_norm else nn.Identity()
-        self.drop = Dropout(host.dropout)
+        self.norm = nn.LayerNorm(spec.widths["stream"]) if spec.final_norm else nn.Identity()
+        self.drop = Dropout(spec.dropout)
         self.sublayers = nn.ModuleDict(
-            {side: nn.ModuleList(GatedSublayer(host) for _ in range(host.layers[side])) for side in self.sides}
+            {side: nn.ModuleList(GatedSublayer(spec) for _ in range(spec.layers[side])) for side in self.sides}
         )
         self.shares = {
-            side: LayerShares(f"{side}.attention", (POSITIONS[side], "context"), host.layers[side])
+            side: LayerShares(f"{side}.attention", (POSITIONS[side], "context"), spec.layers[side])
             for side in self.sides
         }
 
-    def read(self, batch: Batch, own: Own) -> dict[str, Tensor]:
+    def read(self, batch: Batch, own: MechanismState) -> dict[str, Tensor]:
         """The context's keys and values for every layer of a side, [S, layers, 2, H, n, e], and which are real."""
         if batch.context is None:
             raise ValueError("a batch for the document encoder has a context, of absent sentences if need be")
@@ -99,7 +99,7 @@ class DocumentEncoder(Mechanism):
             (own.notes if side == "encoder" else found)[f"{side}.keys"] = torch.stack(keys, dim=1)
         return found
 
-    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
         keys = (own.notes if view.side == "encoder" else own.sentence)[f"{view.side}.keys"]
         shares = self.shares[view.side]
         sublayer = self.sublayers[view.side][view.layer]

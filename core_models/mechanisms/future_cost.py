@@ -14,7 +14,15 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import Host, Mechanism, Options, Own, Place, Prediction, View
+from core_models.interface.mechanism import (
+    BackboneSpec,
+    HookPoint,
+    Mechanism,
+    MechanismState,
+    Options,
+    Prediction,
+    View,
+)
 from core_models.text.vocabulary import BOS, EOS
 
 
@@ -32,25 +40,25 @@ class FutureCost(Mechanism):
 
     Options = FutureCostOptions
     options: FutureCostOptions
-    places = (Place.OUTPUT,)
+    hook_points = (HookPoint.OUTPUT,)
 
-    def __init__(self, host: Host, options: FutureCostOptions) -> None:
-        super().__init__(host, options)
-        width = host.widths["state"]
-        same = host.widths["memory"] == width
-        self.first_state = nn.Identity() if same else nn.Linear(host.widths["memory"], width, bias=False)
-        self.embed = host.target_embedding
-        self.from_word = nn.Linear(host.widths["embedding"], 3 * width, bias=False)  # W_r, W_z, W
+    def __init__(self, spec: BackboneSpec, options: FutureCostOptions) -> None:
+        super().__init__(spec, options)
+        width = spec.widths["state"]
+        same = spec.widths["memory"] == width
+        self.first_state = nn.Identity() if same else nn.Linear(spec.widths["memory"], width, bias=False)
+        self.embed = spec.target_embedding
+        self.from_word = nn.Linear(spec.widths["embedding"], 3 * width, bias=False)  # W_r, W_z, W
         self.from_state = nn.Linear(width, 2 * width, bias=False)  # U_r, U_z
         self.from_reset = nn.Linear(width, width, bias=False)  # U
         self.future_head = nn.Linear(width, width, bias=False)  # W_w of Eq. 12
-        self.future_matrix = None if options.tied_head else nn.Parameter(torch.empty(host.vocabulary_size, width))
+        self.future_matrix = None if options.tied_head else nn.Parameter(torch.empty(spec.vocabulary_size, width))
         self.main_head = nn.Linear(width, width, bias=False) if options.main_tanh_head else None
         self.gate = nn.Linear(2 * width, 1, bias=False) if options.model == 2 else None
         for parameter in self.parameters():
             nn.init.xavier_uniform_(parameter)
 
-    def start(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+    def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
         """H_0: the masked mean of the source representation (C9), [S, 1, d]."""
         real = memory_mask[..., None].to(memory.dtype)
         mean = (memory * real).sum(1) / real.sum(1).clamp(min=1)
@@ -65,7 +73,7 @@ class FutureCost(Mechanism):
         candidate = torch.relu(word_candidate + self.from_reset(reset * state))
         return update * candidate + (1 - update) * state
 
-    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
         own.notes["before"] = own.shift("state", view.state)  # H_{i-1}
         if self.gate is None:
             return self._main(x)  # Model I decodes as its baseline does (C6)
@@ -74,7 +82,7 @@ class FutureCost(Mechanism):
         own.record("gate", ("target",), lambda: gate[..., 0])
         return self._main(x + gate * future)
 
-    def _future(self, view: View, own: Own) -> Tensor:
+    def _future(self, view: View, own: MechanismState) -> Tensor:
         """F_{i-1} of the word that came in, y_{i-1}, and H_{i-1}; at the first position BOS stands for F_0's "</s>"."""
         if "future" not in own.notes:
             words = view.words
@@ -86,7 +94,7 @@ class FutureCost(Mechanism):
     def _main(self, x: Tensor) -> Tensor:
         return x if self.main_head is None else torch.tanh(self.main_head(x))
 
-    def predictions(self, view: View, own: Own) -> list[Prediction]:
+    def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
         """F_{i-1} predicts y_i: already aligned with the main prediction."""
         future = self._future(view, own)
         mask = None

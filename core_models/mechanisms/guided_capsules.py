@@ -15,7 +15,17 @@ import torch
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import Bag, Host, Mechanism, Options, Own, Place, Prediction, View, refuse_unread
+from core_models.interface.mechanism import (
+    BackboneSpec,
+    Bag,
+    HookPoint,
+    Mechanism,
+    MechanismState,
+    Options,
+    Prediction,
+    View,
+    refuse_unread,
+)
 from core_models.layers.dropout import Dropout
 from core_models.losses.bag_of_words import Side, content_agreement, running_means
 from core_models.mechanisms.guided_contents import (
@@ -132,13 +142,13 @@ class GuidedCapsules(Mechanism):
 
     Options = GuidedCapsulesOptions
     options: GuidedCapsulesOptions
-    places: Sequence[Place] = (Place.READOUT,)
+    hook_points: Sequence[HookPoint] = (HookPoint.READOUT,)
 
-    def __init__(self, host: Host, options: GuidedCapsulesOptions) -> None:
-        super().__init__(host, options)
+    def __init__(self, spec: BackboneSpec, options: GuidedCapsulesOptions) -> None:
+        super().__init__(spec, options)
         if options.bca_target == "output":
-            self.places = (Place.READOUT, Place.OUTPUT)
-        guide, memory, stream = (host.widths[name] for name in ("guide", "memory", "stream"))
+            self.hook_points = (HookPoint.READOUT, HookPoint.OUTPUT)
+        guide, memory, stream = (spec.widths[name] for name in ("guide", "memory", "stream"))
         width = options.capsule_width or (round(60 * stream / 512) if options.variant == "released" else stream // 2)
         content = options.capsules // 2 * width
         guided = options.routing != "guided" or options.iterations > 1
@@ -146,16 +156,16 @@ class GuidedCapsules(Mechanism):
         self.contents = self._contents(memory, guide, width, content)
         self.contents.initialise(options.initialisation == "released")
         parts, hidden = guide + 2 * content, options.hidden or 4 * stream
-        readout = host.widths["readout"]
+        readout = spec.widths["readout"]
         self.combine: nn.Module
         if options.combination == "feed_forward":
-            self.combine = FeedForward(parts, hidden, readout, host.dropout)
+            self.combine = FeedForward(parts, hidden, readout, spec.dropout)
         else:
             self.combine = Gate(parts, readout) if options.combination == "gate" else Term(parts - guide, readout)
-        self.drop = Dropout(host.dropout)
-        lacks_norm = Place.DECODER_STACK_OUTPUT in host.places and not host.final_norm
-        self.norm = nn.LayerNorm(host.widths["readout"]) if lacks_norm else nn.Identity()
-        self._teachers(host, content)
+        self.drop = Dropout(spec.dropout)
+        lacks_norm = HookPoint.DECODER_STACK_OUTPUT in spec.hook_points and not spec.final_norm
+        self.norm = nn.LayerNorm(spec.widths["readout"]) if lacks_norm else nn.Identity()
+        self._teachers(spec, content)
 
     def _contents(
         self, memory: int, guide: int, width: int, content: int
@@ -171,15 +181,15 @@ class GuidedCapsules(Mechanism):
         how = How(iterations=options.iterations, agreement=options.agreement, detach=options.detach)
         return GuidedContents(memory, guide, options.capsules, width, redundant, how)
 
-    def _teachers(self, host: Host, content: int) -> None:
+    def _teachers(self, spec: BackboneSpec, content: int) -> None:
         """The maps that only the losses use: capsules to word vectors, and means to capsules or the other way."""
         options = self.options
         self.bag_heads, self.agree = nn.ModuleDict(), nn.ModuleDict()
         if "bow" in options.losses:
             biased = options.bag_head == "tanh"
-            self.bag_heads.update({s: nn.Linear(content, host.widths["output"], bias=biased) for s in SIDES})
+            self.bag_heads.update({s: nn.Linear(content, spec.widths["output"], bias=biased) for s in SIDES})
         if "bca" in options.losses:
-            states = host.widths[{"state": "guide", "normed": "state", "output": "output"}[options.bca_target]]
+            states = spec.widths[{"state": "guide", "normed": "state", "output": "output"}[options.bca_target]]
             shape = (states, content) if options.bca_direction == "to_contents" else (content, states)
             self.agree.update({s: nn.Linear(*shape, bias=False) for s in SIDES})
         for linear in self.bag_heads.values():
@@ -188,11 +198,11 @@ class GuidedCapsules(Mechanism):
             # Images of normed states begin as long as a capsule, which is shorter than one.
             nn.init.normal_(linear.weight, std=linear.weight.numel() ** -0.5)
 
-    def prepare(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
         return self.contents.plan(memory, memory_mask)
 
-    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
-        if place is Place.OUTPUT:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+        if hook_point is HookPoint.OUTPUT:
             own.notes["output"] = x
             return x
         past, future = self.contents(self.query_norm(view.guide), view.memory_mask, own)
@@ -203,7 +213,7 @@ class GuidedCapsules(Mechanism):
         held = torch.cat([view.guide, past.to(x.dtype), future.to(x.dtype)], dim=-1)
         return self.norm(x + self.drop(self.combine(held)))
 
-    def predictions(self, view: View, own: Own) -> list[Prediction]:
+    def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
         """The bags of words before and after every position."""
         options = self.options
         tanh = options.bag_head == "tanh"
@@ -220,7 +230,7 @@ class GuidedCapsules(Mechanism):
             for side, vectors in made.items()
         ]
 
-    def losses(self, view: View, own: Own, batch: Batch) -> dict[str, Tensor]:
+    def losses(self, view: View, own: MechanismState, batch: Batch) -> dict[str, Tensor]:
         """Squared distance of contents and mean states, averaged over positions."""
         options, terms = self.options, {}
         if not self.agree:
@@ -235,7 +245,7 @@ class GuidedCapsules(Mechanism):
             terms[f"{side}_agreement"] = options.lambda_2 * distance
         return terms
 
-    def _targets(self, view: View, own: Own) -> Tensor:
+    def _targets(self, view: View, own: MechanismState) -> Tensor:
         """What the contents are to agree with the means of, [S, T, d]."""
         kind = self.options.bca_target
         states = own.notes["output"] if kind == "output" else view.state if kind == "normed" else view.guide

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import Own
+from core_models.interface.mechanism import MechanismState
 from core_models.layers.additive_energy import additive_energies
 from core_models.layers.precision import wide
 from core_models.routing.algorithms import Routing, squash
@@ -44,7 +44,7 @@ class CapsuleContents(nn.Module):
         """[S, I, J, D]"""
         return self.vote(memory).unflatten(-1, (self.count, -1))
 
-    def gathered(self, routing: Routing, own: Own) -> Contents:
+    def gathered(self, routing: Routing, own: MechanismState) -> Contents:
         """PAST and FUTURE of what was routed, which a trace is told."""
         capsules = routing.capsules
         axes = ("target", "iteration", "source", "capsule")
@@ -65,7 +65,7 @@ class UniformContents(CapsuleContents):
     def plan(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
         return {"first": first_capsules(self.votes(memory).transpose(1, 2), mask)}
 
-    def forward(self, guide: Tensor, mask: Tensor, own: Own) -> Contents:
+    def forward(self, guide: Tensor, mask: Tensor, own: MechanismState) -> Contents:
         first = own.sentence["first"]
         assignments = first_assignments(mask, self.count, first.dtype)
         return self.gathered(Routing(first[:, None].expand(-1, guide.shape[1], -1, -1), (assignments,)), own)
@@ -91,7 +91,7 @@ class GuidedContents(CapsuleContents):
     def plan(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
         return plan(self.votes(memory), self.from_vote, self.from_capsule, mask)._asdict()
 
-    def forward(self, guide: Tensor, mask: Tensor, own: Own) -> Contents:
+    def forward(self, guide: Tensor, mask: Tensor, own: MechanismState) -> Contents:
         planned = Plan(*(own.sentence[name] for name in Plan._fields))
         routing = route(self.query(guide), planned, self.from_capsule, self.weight, mask, **self.how)
         return self.gathered(routing, own)
@@ -122,7 +122,7 @@ class SimpleContents(nn.Module):
         values = self.value(memory).unflatten(-1, (2, -1)).transpose(1, 2)
         return {"keys": self._in_sets(self.key(memory)), "values": values.contiguous()}  # [S, sets, I, a], [S, 2, I, G]
 
-    def forward(self, guide: Tensor, mask: Tensor, own: Own) -> Contents:
+    def forward(self, guide: Tensor, mask: Tensor, own: MechanismState) -> Contents:
         query, keys = self._in_sets(self.query(guide)), own.sentence["keys"]
         groups = (-1, self.groups, -1, -1)
         energies = additive_energies(query.expand(groups), keys.expand(groups), self.weight)  # [S, groups, N, I]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import Host, Own, Place, View
+from core_models.interface.mechanism import BackboneSpec, HookPoint, MechanismState, View
 from core_models.layers.attention import CrossAttention, attend, join_heads, split_heads
 from core_models.layers.dropout import Dropout
 from core_models.mechanisms.document_context import (
@@ -38,10 +38,10 @@ class Looked(NamedTuple):
 class WordsThenSentences(nn.Module):
     """Attention over the words of each sentence, then over the sentences, from positions [S, N, d]."""
 
-    def __init__(self, host: Host, width: int, states: int, hidden: int) -> None:
+    def __init__(self, spec: BackboneSpec, width: int, states: int, hidden: int) -> None:
         super().__init__()
-        self.words = CrossAttention(width, states, host.heads, host.dropout)
-        self.sentences = CrossAttention(width, width, host.heads, host.dropout)
+        self.words = CrossAttention(width, states, spec.heads, spec.dropout)
+        self.sentences = CrossAttention(width, width, spec.heads, spec.dropout)
         self.expand, self.contract = nn.Linear(width, hidden), nn.Linear(hidden, width)
         for module in self.modules():
             if isinstance(module, nn.Linear):
@@ -49,7 +49,7 @@ class WordsThenSentences(nn.Module):
         self.word_norm, self.sentence_norm, self.vector_norm, self.feed_forward_norm = (
             nn.LayerNorm(width) for _ in range(4)
         )
-        self.drop = Dropout(host.dropout)
+        self.drop = Dropout(spec.dropout)
 
     def keys_and_values(self, states: Tensor) -> Tensor:
         """States [S, K, C, d] -> [S, K, 2, H, C, e]."""
@@ -93,23 +93,23 @@ class HierarchicalAttention(OverStacks):
 
     Options = SidedOptions
 
-    def __init__(self, host: Host, options: SidedOptions) -> None:
-        super().__init__(host, options)
+    def __init__(self, spec: BackboneSpec, options: SidedOptions) -> None:
+        super().__init__(spec, options)
         width, states = self.widths, self.state_widths
         self.look = nn.ModuleDict(
-            {side: WordsThenSentences(host, width[side], states[side], 4 * width[side]) for side in self.sides}
+            {side: WordsThenSentences(spec, width[side], states[side], 4 * width[side]) for side in self.sides}
         )
         self.gate = nn.ModuleDict({side: xavier(nn.Linear(2 * width[side], width[side])) for side in self.sides})
         # Where the stack ends in a norm, that one follows.
         self.after = nn.ModuleDict(
-            {side: nn.Identity() if host.final_norm else nn.LayerNorm(width[side]) for side in self.sides}
+            {side: nn.Identity() if spec.final_norm else nn.LayerNorm(width[side]) for side in self.sides}
         )
 
-    def plan(self, side: Side, states: Tensor, mask: Tensor, own: Own) -> dict[str, Tensor]:
+    def plan(self, side: Side, states: Tensor, mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
         """Keys and values of the states, [S, K, 2, H, C, e], and the mask [S, K, C]."""
         return {"keys": self.look[side].keys_and_values(states), "mask": mask}
 
-    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
         side: Side = view.side
         held = self.held(own, side)
         mask = held["mask"]
@@ -121,7 +121,7 @@ class HierarchicalAttention(OverStacks):
         mixed = self.after[side]((1 - share) * x + share * looked.context)
         return only_where(mask.any((1, 2)), mixed, x)
 
-    def _record(self, looked: Looked, own: Own, side: Side, mask: Tensor) -> None:
+    def _record(self, looked: Looked, own: MechanismState, side: Side, mask: Tensor) -> None:
         """Shares of words within their sentence, of sentences, and of words in all: what their product is, by head."""
         words, sentences = looked.words, looked.sentences
         if words is None or sentences is None:

@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import Host, Mechanism, Options, Own, Place, View
+from core_models.interface.mechanism import BackboneSpec, HookPoint, Mechanism, MechanismState, Options, View
 from core_models.mechanisms.sides import LAYER_INPUT, STACK_OUTPUT, Side, Sides, sides_of
 from core_models.settings import ConfigError
 
@@ -32,29 +32,29 @@ class Aggregation(Mechanism):
 
     options: AggregationOptions
 
-    def __init__(self, host: Host, options: AggregationOptions) -> None:
-        super().__init__(host, options)
+    def __init__(self, spec: BackboneSpec, options: AggregationOptions) -> None:
+        super().__init__(spec, options)
         self.sides = sides_of(options.side)
         for side in self.sides:
-            if LAYER_INPUT[side] not in host.places:
+            if LAYER_INPUT[side] not in spec.hook_points:
                 raise ConfigError(f"there is no stack of layers in this {side} that could be aggregated")
-        self.places = self.replaces = tuple(STACK_OUTPUT[side] for side in self.sides)
-        self.width = host.widths["stream"]
-        counts = {side: host.layers[side] + options.include_embedding for side in self.sides}
+        self.hook_points = self.replaces = tuple(STACK_OUTPUT[side] for side in self.sides)
+        self.width = spec.widths["stream"]
+        counts = {side: spec.layers[side] + options.include_embedding for side in self.sides}
         self.combine = nn.ModuleDict({side: self.combination(counts[side], self.width) for side in self.sides})
-        wanted = options.normalise and not host.final_norm
+        wanted = options.normalise and not spec.final_norm
         self.norm = nn.ModuleDict({side: nn.LayerNorm(self.width) if wanted else nn.Identity() for side in self.sides})
 
     def combination(self, layers: int, width: int) -> nn.Module:
         """A module from [S, N, layers, d] to [S, N, d]."""
         raise NotImplementedError
 
-    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
         layers = view.layers if self.options.include_embedding else view.layers[1:]
         combined = self.combined(view.side, torch.stack(layers, dim=-2), own)
         return self.norm[view.side](x + combined if self.options.residual else combined)
 
-    def combined(self, side: Side, layers: Tensor, own: Own) -> Tensor:
+    def combined(self, side: Side, layers: Tensor, own: MechanismState) -> Tensor:
         return self.combine[side](layers)
 
 
@@ -89,23 +89,23 @@ class LinearCombination(Aggregation):
     Options = LinearOptions
     options: LinearOptions
 
-    def __init__(self, host: Host, options: LinearOptions) -> None:
+    def __init__(self, spec: BackboneSpec, options: LinearOptions) -> None:
         if options.form == "matrix_dense":
             options = options.model_copy(update={"include_embedding": True})
-        super().__init__(host, options)
+        super().__init__(spec, options)
         self.inputs = nn.ModuleDict()
         if options.form == "matrix_dense":
-            self.places = self.replaces = (*self.places, *(LAYER_INPUT[side] for side in self.sides))
+            self.hook_points = self.replaces = (*self.hook_points, *(LAYER_INPUT[side] for side in self.sides))
             for side in self.sides:
-                counts = range(1, host.layers[side] + 1)
+                counts = range(1, spec.layers[side] + 1)
                 self.inputs[side] = nn.ModuleList(WeightedSum(count, self.width, True) for count in counts)
 
     def combination(self, layers: int, width: int) -> nn.Module:
         return WeightedSum(layers, width, self.options.form != "vector_top")
 
-    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
-        if place in STACK_OUTPUT.values():
-            return super().at(place, x, view, own)
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+        if hook_point in STACK_OUTPUT.values():
+            return super().at(hook_point, x, view, own)
         return self.inputs[view.side][view.layer](torch.stack(view.layers, dim=-2))
 
 

@@ -16,7 +16,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import Host, Own
+from core_models.interface.mechanism import BackboneSpec, MechanismState
 from core_models.layers.chunked_recompute import in_pieces
 from core_models.mechanisms.layer_aggregation import Aggregation, AggregationOptions
 from core_models.mechanisms.sides import POSITIONS, Side
@@ -88,7 +88,7 @@ class LayerRouting(Aggregation):
     def combination(self, layers: int, width: int) -> nn.Module:
         return CapsuleVotes(layers, width, self.options)
 
-    def combined(self, side: Side, layers: Tensor, own: Own) -> Tensor:
+    def combined(self, side: Side, layers: Tensor, own: MechanismState) -> Tensor:
         made, votes = self.combine[side](layers)
         own.record(f"{side}.votes", (POSITIONS[side], "layer", "capsule", "width"), votes)
         given = (votes, *self.beside(side, made, own))
@@ -100,7 +100,7 @@ class LayerRouting(Aggregation):
     def _capsules(self, *given: Tensor) -> Tensor:
         return self.route(*given).capsules.flatten(-2)
 
-    def _trace(self, side: Side, given: Sequence[Tensor], own: Own) -> None:
+    def _trace(self, side: Side, given: Sequence[Tensor], own: MechanismState) -> None:
         """The same once more, whole, if a trace wants it."""
         route = cache(lambda: self.route(*given, *self.betas(side)))
         axes = (POSITIONS[side], "iteration", "layer", "capsule")
@@ -108,7 +108,7 @@ class LayerRouting(Aggregation):
         if len(given) > 1:
             own.record(f"{side}.activations", (POSITIONS[side], "capsule"), lambda: route().activations)
 
-    def beside(self, side: Side, made: Tensor, own: Own) -> tuple[Tensor, ...]:
+    def beside(self, side: Side, made: Tensor, own: MechanismState) -> tuple[Tensor, ...]:
         """What is routed beside the votes, of each position."""
         return ()
 
@@ -172,8 +172,8 @@ class EMRouting(LayerRouting):
     Options = EMRoutingOptions
     options: EMRoutingOptions
 
-    def __init__(self, host: Host, options: EMRoutingOptions) -> None:
-        super().__init__(host, options)
+    def __init__(self, spec: BackboneSpec, options: EMRoutingOptions) -> None:
+        super().__init__(spec, options)
         self.heard, self.active, self.beta_a, self.beta_u = (
             nn.ModuleDict(),
             nn.ParameterDict(),
@@ -181,7 +181,7 @@ class EMRouting(LayerRouting):
             nn.ParameterDict(),
         )
         for side in self.sides:
-            layers, capsules = host.layers[side] + options.include_embedding, self.combine[side].capsules
+            layers, capsules = spec.layers[side] + options.include_embedding, self.combine[side].capsules
             if options.votes == "concatenated":
                 self.heard[side] = LayerMaps(layers, self.width, True)
             self.active[side] = nn.Parameter(torch.randn(layers, self.width) * self.width**-0.5)
@@ -195,7 +195,7 @@ class EMRouting(LayerRouting):
                 stacklevel=2,
             )
 
-    def beside(self, side: Side, made: Tensor, own: Own) -> tuple[Tensor, ...]:
+    def beside(self, side: Side, made: Tensor, own: MechanismState) -> tuple[Tensor, ...]:
         """Activations of the layers, [S, N, L]."""
         heard = self.heard[side](made) if side in self.heard else made
         said = (heard * self.active[side]).sum(-1)

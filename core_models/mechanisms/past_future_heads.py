@@ -11,18 +11,18 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import Host
+from core_models.interface.mechanism import BackboneSpec
 
 
 class ChangeHead(nn.Module):
     """Of two states [..., d] vectors for the vocabulary head [..., output]; matrix and bias where it has its own."""
 
-    def __init__(self, host: Host, width: int, delta: Literal["mapped", "plain"], own: bool) -> None:
+    def __init__(self, spec: BackboneSpec, width: int, delta: Literal["mapped", "plain"], own: bool) -> None:
         super().__init__()
         mapped = delta == "mapped"
         self.minuend = nn.Linear(width, width, bias=False) if mapped else None
         self.subtrahend = nn.Linear(width, width, bias=False) if mapped else None
-        self.map = nn.Linear(width, host.widths["output"], bias=mapped)
+        self.map = nn.Linear(width, spec.widths["output"], bias=mapped)
         for linear in filter(None, (self.minuend, self.subtrahend, self.map)):
             nn.init.xavier_uniform_(linear.weight)
         if mapped:
@@ -30,19 +30,19 @@ class ChangeHead(nn.Module):
         self.matrix: nn.Parameter | None = None
         self.bias: nn.Parameter | None = None
         if own:
-            matrix, bias = self._of(host)
+            matrix, bias = self._of(spec)
             self.matrix = nn.Parameter(matrix.detach().clone())
             self.bias = nn.Parameter(matrix.new_zeros(len(matrix)) if bias is None else bias.detach().clone())
 
     @staticmethod
-    def _of(host: Host) -> tuple[Tensor, Tensor | None]:
-        assert host.output_matrix is not None  # every backbone lends it
-        return host.output_matrix()
+    def _of(spec: BackboneSpec) -> tuple[Tensor, Tensor | None]:
+        assert spec.output_matrix is not None  # every backbone lends it
+        return spec.output_matrix()
 
-    def copy(self, host: Host) -> None:
+    def copy(self, spec: BackboneSpec) -> None:
         """Let an own matrix begin as the output matrix is now."""
         if self.matrix is not None and self.bias is not None:
-            matrix, bias = self._of(host)
+            matrix, bias = self._of(spec)
             with torch.no_grad():
                 self.matrix.copy_(matrix)
                 self.bias.zero_() if bias is None else self.bias.copy_(bias)

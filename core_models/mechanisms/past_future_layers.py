@@ -21,7 +21,16 @@ from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
-from core_models.interface.mechanism import Host, Mechanism, Options, Own, Place, Prediction, View, refuse_unread
+from core_models.interface.mechanism import (
+    BackboneSpec,
+    HookPoint,
+    Mechanism,
+    MechanismState,
+    Options,
+    Prediction,
+    View,
+    refuse_unread,
+)
 from core_models.layers.deferred_linear import images
 from core_models.mechanisms.past_future_heads import ChangeHead
 from core_models.mechanisms.past_future_units import ContentUnit, PlainUnit, future_unit
@@ -87,51 +96,51 @@ class PastFutureLayers(Mechanism):
 
     Options = PastFutureOptions
     options: PastFutureOptions
-    places: Sequence[Place]
+    hook_points: Sequence[HookPoint]
 
-    def __init__(self, host: Host, options: PastFutureOptions) -> None:
-        super().__init__(host, options)
-        if host.summary is None:
+    def __init__(self, spec: BackboneSpec, options: PastFutureOptions) -> None:
+        super().__init__(spec, options)
+        if spec.summary is None:
             raise ConfigError("PAST and FUTURE layers step through time; take a recurrent backbone, rnnsearch")
         self.reads_summary = "future" in options.layers and options.future_start == "summary"
         self.sides: tuple[Side, ...] = tuple(sorted(options.layers, reverse=True))  # past, future
-        self.summary: Callable[[Tensor, Tensor], Tensor] = host.summary
-        self.embed = host.target_embedding
-        width, context = host.widths["stream"], host.widths["context"]
+        self.summary: Callable[[Tensor, Tensor], Tensor] = spec.summary
+        self.embed = spec.target_embedding
+        width, context = spec.widths["stream"], spec.widths["context"]
         self.width, both = width, len(self.sides) * width
         self.units = nn.ModuleDict({side: self._unit(side, context) for side in self.sides})
-        self.to_readout = _linear(both, host.widths["readout"])
+        self.to_readout = _linear(both, spec.widths["readout"])
         previous = options.decoder_feed == "previous"
         self.meet = PlainUnit(both, width).unit if previous else None  # GRU_m
-        self.to_gates = None if previous else _linear(both, host.widths["transition"])
-        energy = host.widths["energy"]
+        self.to_gates = None if previous else _linear(both, spec.widths["transition"])
+        energy = spec.widths["energy"]
         additive = options.attention == "additive"
         self.to_energy = nn.ModuleDict({side: _linear(width, energy) for side in self.sides} if additive else {})
-        own = options.softmax == "own" or (options.softmax is None and not host.tied)
+        own = options.softmax == "own" or (options.softmax is None and not spec.tied)
         self.heads = nn.ModuleDict(
-            {side: ChangeHead(host, width, options.delta, own) for side in self.sides if side in options.losses}
+            {side: ChangeHead(spec, width, options.delta, own) for side in self.sides if side in options.losses}
         )
         self.may_mix = bool(self.heads)
         self.mixes = self.may_mix and options.test_loss != "none"
         if options.objective == "mean":
             self.main_weight = 1 / (1 + len(self.heads))
-        self.places = self._places()
+        self.hook_points = self._places()
 
     def _unit(self, side: Side, context: int) -> ContentUnit:
         if side == "past":
             return PlainUnit(context, self.width)
         return future_unit(self.options.future_unit, context, self.width, self.options.extra_map)
 
-    def _places(self) -> tuple[Place, ...]:
-        before = (Place.BEFORE_ATTENTION,) if self.meet is not None else ()
-        energy = (Place.ENERGY,) if self.to_energy else ()
-        return (*before, *energy, Place.TRANSITION, Place.READOUT)
+    def _places(self) -> tuple[HookPoint, ...]:
+        before = (HookPoint.BEFORE_ATTENTION,) if self.meet is not None else ()
+        energy = (HookPoint.ENERGY,) if self.to_energy else ()
+        return (*before, *energy, HookPoint.TRANSITION, HookPoint.READOUT)
 
     @property
     def attended_maps(self) -> Sequence[nn.Linear]:
         return [one for unit in self.units.values() for one in unit.from_context]
 
-    def start(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
+    def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
         """s^P_0 = 0 and s^F_0, the backbone's summary of the source: [S, 1, d] each."""
         zero = memory.new_zeros(len(memory), 1, self.width)
         first = dict.fromkeys(self.sides, zero)
@@ -139,16 +148,16 @@ class PastFutureLayers(Mechanism):
             first["future"] = self.summary(memory, memory_mask)[:, None]
         return first
 
-    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
-        if place is Place.BEFORE_ATTENTION:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+        if hook_point is HookPoint.BEFORE_ATTENTION:
             assert self.meet is not None
             (entered,) = own.linear([self.meet.from_input], self._both(own.before))
             (recurrent,) = own.linear([self.meet.from_state], x)
             return self.meet.combine(entered, recurrent, x)
-        if place is Place.ENERGY:
+        if hook_point is HookPoint.ENERGY:
             terms = [own.linear([self.to_energy[side]], own.before[side])[0] for side in self.sides]
             return x + sum(terms)[:, :, None]  # type: ignore[index]
-        if place is Place.TRANSITION:
+        if hook_point is HookPoint.TRANSITION:
             self._advance(own)
             return x if self.to_gates is None else x + own.linear([self.to_gates], self._both(own.after))[0]
         record_contents(self, view, own)
@@ -158,7 +167,7 @@ class PastFutureLayers(Mechanism):
         """[s^P; s^F] of the layers there are."""
         return torch.cat([states[side] for side in self.sides], dim=-1)
 
-    def _advance(self, own: Own) -> None:
+    def _advance(self, own: MechanismState) -> None:
         """New states of all layers, of the attended context."""
         for side, context in self.by_side(own.attended).items():
             unit, state = self.units[side], own.before[side]
@@ -173,7 +182,7 @@ class PastFutureLayers(Mechanism):
             found[side], remaining = remaining[:count], remaining[count:]
         return found
 
-    def predictions(self, view: View, own: Own) -> list[Prediction]:
+    def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
         """What the change of each layer's state says of the word (section 4.4)."""
         return [
             Prediction(
@@ -187,16 +196,16 @@ class PastFutureLayers(Mechanism):
             for side, head in self.heads.items()
         ]
 
-    def change_of(self, side: str, own: Own) -> tuple[Tensor, Tensor]:
+    def change_of(self, side: str, own: MechanismState) -> tuple[Tensor, Tensor]:
         """The two states of a layer whose difference, the first without the second, should be the word's content:
         s^F_{t-1} and s^F_t, s^P_t and s^P_{t-1}."""
         before, after = own.before[side], own.after[side]
         return (after, before) if side == "past" else (before, after)
 
-    def begin_from(self, host: Host, fresh: Collection[str]) -> None:
+    def begin_from(self, spec: BackboneSpec, fresh: Collection[str]) -> None:
         for side, head in self.heads.items():
             if f"heads.{side}.matrix" in fresh:
-                head.copy(host)
+                head.copy(spec)
 
 
 def _linear(inputs: int, outputs: int) -> nn.Linear:
@@ -205,7 +214,7 @@ def _linear(inputs: int, outputs: int) -> nn.Linear:
     return linear
 
 
-def record_contents(layers: PastFutureLayers, view: View, own: Own) -> None:
+def record_contents(layers: PastFutureLayers, view: View, own: MechanismState) -> None:
     """Write, for each layer and at READOUT of a forced pass:
 
     SIDE.state s_t, SIDE.norm |s_t|, SIDE.change |s_t - s_{t-1}|, SIDE.update_gate (the mean share that is kept),
@@ -227,11 +236,11 @@ def record_contents(layers: PastFutureLayers, view: View, own: Own) -> None:
         own.record("whole.distance", one, lambda: _distance(*_wholes(layers, view, own)))
 
 
-def _norm(layers: PastFutureLayers, side: str, view: View, own: Own) -> Tensor:
+def _norm(layers: PastFutureLayers, side: str, view: View, own: MechanismState) -> Tensor:
     return own.after[side].norm(dim=-1)
 
 
-def _change(layers: PastFutureLayers, side: str, view: View, own: Own) -> Tensor:
+def _change(layers: PastFutureLayers, side: str, view: View, own: MechanismState) -> Tensor:
     return (own.after[side] - own.before[side]).norm(dim=-1)
 
 
@@ -239,19 +248,19 @@ def _context(layers: PastFutureLayers, side: str, view: View) -> tuple[Tensor, .
     return images(layers.units[side].from_context, view.context)
 
 
-def _gate(layers: PastFutureLayers, side: str, view: View, own: Own) -> Tensor:
+def _gate(layers: PastFutureLayers, side: str, view: View, own: MechanismState) -> Tensor:
     unit = layers.units[side]
     recurrent = images(unit.from_state, own.before[side])
     return unit.gated(_context(layers, side, view), recurrent, images)[0].mean(-1)
 
 
-def _with_context(layers: PastFutureLayers, side: str, view: View, own: Own) -> Tensor:
+def _with_context(layers: PastFutureLayers, side: str, view: View, own: MechanismState) -> Tensor:
     minuend, subtrahend = layers.change_of(side, own)
     read = layers.units[side].content(_context(layers, side, view))
     return cosine_similarity(minuend - subtrahend, read, dim=-1)
 
 
-def _with_word(layers: PastFutureLayers, side: str, view: View, own: Own) -> Tensor:
+def _with_word(layers: PastFutureLayers, side: str, view: View, own: MechanismState) -> Tensor:
     """The right word at t is the one that comes in at t + 1, behind the last one EOS."""
     last = torch.full_like(view.words[:, :1], EOS)
     following = torch.cat([view.words[:, 1:], last], dim=1)
@@ -262,7 +271,7 @@ def _with_word(layers: PastFutureLayers, side: str, view: View, own: Own) -> Ten
     return cosine_similarity(head(*layers.change_of(side, own)), embedded, dim=-1)
 
 
-def _wholes(layers: PastFutureLayers, view: View, own: Own) -> tuple[Tensor, Tensor]:
+def _wholes(layers: PastFutureLayers, view: View, own: MechanismState) -> tuple[Tensor, Tensor]:
     """s^P_t + s^F_t [S, T, d] and the source as it was summed up at first [S, 1, d]."""
     return own.after["past"] + own.after["future"], layers.summary(view.memory, view.memory_mask)[:, None]
 

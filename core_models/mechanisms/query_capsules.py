@@ -14,7 +14,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import Host, Mechanism, Own, Place, View
+from core_models.interface.mechanism import BackboneSpec, HookPoint, Mechanism, MechanismState, View
 from core_models.layers.dropout import Dropout
 from core_models.mechanisms.document_context import (
     ContextAttention,
@@ -59,13 +59,13 @@ class QueryCapsules(Mechanism):
 
     Options = QueryCapsulesOptions
     options: QueryCapsulesOptions
-    places = (SUBLAYER["encoder"],)
+    hook_points = (SUBLAYER["encoder"],)
 
-    def __init__(self, host: Host, options: QueryCapsulesOptions) -> None:
-        super().__init__(host, options)
+    def __init__(self, spec: BackboneSpec, options: QueryCapsulesOptions) -> None:
+        super().__init__(spec, options)
         self.context = options.use()
-        self.embed = host.source_embedding
-        embedding, width = host.widths["embedding"], host.widths["stream"]
+        self.embed = spec.source_embedding
+        embedding, width = spec.widths["embedding"], spec.widths["stream"]
         self.from_word = xavier(nn.Linear(embedding, width))  # f of Eq. 6: its part of the embedding, ...
         self.from_distance = nn.Parameter(torch.empty(options.context_sentences, width))  # ... and of the one-hot k
         self.to_query = xavier(nn.Linear(embedding, width))  # g of Eq. 5
@@ -76,14 +76,14 @@ class QueryCapsules(Mechanism):
         nn.init.xavier_uniform_(self.from_distance)
         for matrix in self.transform.data.flatten(0, 1):
             nn.init.xavier_uniform_(matrix)
-        self.sublayers = nn.ModuleList(ContextAttention(host) for _ in range(host.layers["encoder"]))
+        self.sublayers = nn.ModuleList(ContextAttention(spec) for _ in range(spec.layers["encoder"]))
         self.after = nn.ModuleList(
-            nn.Identity() if host.final_norm else nn.LayerNorm(width) for _ in range(host.layers["encoder"])
+            nn.Identity() if spec.final_norm else nn.LayerNorm(width) for _ in range(spec.layers["encoder"])
         )
-        self.drop = Dropout(host.dropout)
-        self.shares = LayerShares("attention", ("source", "capsule"), host.layers["encoder"])
+        self.drop = Dropout(spec.dropout)
+        self.shares = LayerShares("attention", ("source", "capsule"), spec.layers["encoder"])
 
-    def read(self, batch: Batch, own: Own) -> dict[str, Tensor]:
+    def read(self, batch: Batch, own: MechanismState) -> dict[str, Tensor]:
         """Makes the capsules, of which nothing is needed after the encoder."""
         context = batch.context
         if context is None:
@@ -134,7 +134,7 @@ class QueryCapsules(Mechanism):
             detach=options.detach,
         )
 
-    def _record(self, own: Own, order: WordOrder, reach: int, routing: QueryRouting, words: Tensor) -> None:
+    def _record(self, own: MechanismState, order: WordOrder, reach: int, routing: QueryRouting, words: Tensor) -> None:
         """Couplings, correlations and their sum by context word and iteration, and how far the queries turned; tanh of
         both correlations of the words with the very queries, whichever of them routes (E2)."""
         joint = self.options.grouping == "joint"
@@ -165,7 +165,7 @@ class QueryCapsules(Mechanism):
         own.record("query_cosine", ("iteration", "capsule"), lambda: by_capsule(turned(later, first, dim=-1)))
         own.record("lengths", ("capsule",), lambda: own.notes["capsules"].norm(dim=-1))
 
-    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
         sublayer, capsules, real = self.sublayers[view.layer], own.notes["capsules"], own.notes["real"]
         if self.options.scale == "unit":
             capsules = capsules * capsules.shape[-1] ** 0.5  # lengths still say how sure each one is

@@ -15,7 +15,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import Host, Own, Place, View
+from core_models.interface.mechanism import BackboneSpec, HookPoint, MechanismState, View
 from core_models.layers.attention import CrossAttention, join_heads, split_heads
 from core_models.layers.dropout import Dropout
 from core_models.layers.precision import wide
@@ -65,18 +65,18 @@ class Plan(NamedTuple):
 class SelectiveLook(nn.Module):
     """From positions [S, N, d] to sentences and words, by the same heads."""
 
-    def __init__(self, host: Host, width: int, states: int, options: SelectiveOptions) -> None:
+    def __init__(self, spec: BackboneSpec, width: int, states: int, options: SelectiveOptions) -> None:
         super().__init__()
-        self.heads, self.options = host.heads, options
+        self.heads, self.options = spec.heads, options
         self.sentence_query, self.sentence_key = nn.Linear(width, width), nn.Linear(states, width)
-        self.to_words = CrossAttention(width, states, host.heads, host.dropout)
+        self.to_words = CrossAttention(width, states, spec.heads, spec.dropout)
         self.expand, self.contract = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
         self.from_stream, self.from_context = nn.Linear(width, width), nn.Linear(width, width)
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 xavier(module)
         self.asking_norm, self.found_norm, self.context_norm = (nn.LayerNorm(width) for _ in range(3))
-        self.drop = Dropout(host.dropout)
+        self.drop = Dropout(spec.dropout)
 
     def plan(self, states: Tensor, mask: Tensor) -> Plan:
         """Of states [S, K, C, d]; a sentence's key is of the mean of its words."""
@@ -125,18 +125,18 @@ class SelectiveAttention(OverStacks):
     Options = SelectiveOptions
     options: SelectiveOptions
 
-    def __init__(self, host: Host, options: SelectiveOptions) -> None:
-        super().__init__(host, options)
+    def __init__(self, spec: BackboneSpec, options: SelectiveOptions) -> None:
+        super().__init__(spec, options)
         if options.memory == "offline" and "decoder" in self.sides:
             raise ConfigError(
                 "memory=offline reads the sentences after one, and their translations are not there yet when it is "
                 "translated; give side=encoder, as san-encoder has it"
             )
         self.look = nn.ModuleDict(
-            {side: SelectiveLook(host, self.widths[side], self.state_widths[side], options) for side in self.sides}
+            {side: SelectiveLook(spec, self.widths[side], self.state_widths[side], options) for side in self.sides}
         )
 
-    def read(self, batch: Batch, own: Own) -> dict[str, Tensor]:
+    def read(self, batch: Batch, own: MechanismState) -> dict[str, Tensor]:
         """Which words are no </s>: those alone are looked at."""
         context = batch.context
         if context is None:
@@ -146,12 +146,12 @@ class SelectiveAttention(OverStacks):
             own.notes["decoder.are_words"] = context.outputs != EOS
         return {}
 
-    def plan(self, side: Side, states: Tensor, mask: Tensor, own: Own) -> dict[str, Tensor]:
+    def plan(self, side: Side, states: Tensor, mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
         """The `Plan` of the words alone, and the mask [S, K, C] that has </s> too: a trace's order."""
         plan = self.look[side].plan(states, mask & own.notes[f"{side}.are_words"])
         return {**plan._asdict(), "order": mask}
 
-    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
         side, look = view.side, self.look[view.side]
         held = self.held(own, side)
         plan = Plan(*(held[name] for name in Plan._fields))

@@ -13,8 +13,8 @@ from accelerate.state import AcceleratorState
 
 from core_models.checkpoint import CheckpointError, initialise_from, other_vocabulary
 from core_models.config import RunConfig, TrainingConfig, read_config
-from core_models.decoding.inputs import Reading
-from core_models.decoding.quantization import check_quantisable
+from core_models.decoding.inputs import EncodedInputs
+from core_models.decoding.quantization import check_quantizable
 from core_models.devices import check_device
 from core_models.settings import ConfigError
 from core_models.system import System
@@ -23,7 +23,7 @@ from core_models.text.batches import BatchLoader
 from core_models.text.parallel import TextError
 from core_models.text.prepared import Prepared
 from core_models.text.vocabulary import Vocabulary
-from core_models.training.lock import only_training
+from core_models.training.lock import training_lock
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, Report, Score, TrainingError
 from core_models.training.loss_module import Objective
@@ -69,7 +69,7 @@ def fit(
     _check_context(training, system, prepared)
     _check_dev(config, system, prepared, vocabularies)
     freeze(system, training.train)
-    with only_training(folder, accelerator):
+    with training_lock(folder, accelerator):
         loop, going_on = _prepared_loop(
             folder, config, accelerator, prepared, system, vocabularies, score, report, reward
         )
@@ -182,7 +182,7 @@ def _check_decoding(config: RunConfig, system: System, score: Score | None, rewa
     if score is None and metric != "adequacy":
         raise ConfigError(f"early_stopping.metric: {metric} needs a score function handed to fit(score=...)")
     if config.search.precision == "int8":
-        check_quantisable(system)
+        check_quantizable(system)
 
 
 def _check_context(training: TrainingConfig, system: System, prepared: Prepared) -> None:
@@ -216,7 +216,7 @@ def _check_dev(
         return
     dev = prepared.test("dev")
     try:
-        read = Reading(system.context, vocabularies, dev.sources, dev.documents)
+        read = EncodedInputs(system.context, vocabularies, dev.sources, dev.documents)
     except TextError as error:
         raise TextError(f"dev, whose translations early stopping watches: {error}") from None
     _check_positions(system, "dev, whose translations early stopping watches", max(map(len, read.pieces)) + 1)

@@ -24,7 +24,7 @@ LOCK = ".training.lock"
 
 
 @contextmanager
-def only_training(folder: Path, accelerator: Accelerator) -> Iterator[None]:
+def training_lock(folder: Path, accelerator: Accelerator) -> Iterator[None]:
     """Keeps all other trainings off a run; where one is at it, every process raises TrainingError."""
     lock, refused = FileLock(folder / LOCK), False
     try:

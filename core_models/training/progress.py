@@ -54,7 +54,7 @@ class Progress(BaseModel):
     def reopen(self, training: TrainingConfig) -> bool:
         """Has training ended, and does its configuration by now ask for more? Then it has not ended."""
         without_gain = self.validations_without_gain
-        reopened = self.finished and training.asks_for_more(self.step, self.epoch, without_gain)
+        reopened = self.finished and training.can_continue(self.step, self.epoch, without_gain)
         if reopened:
             self.finished, self.reason = False, ""
         return reopened

@@ -116,7 +116,7 @@ RUNS = {
         lambda run: _change(
             run / "config.yaml", "  mechanisms:\n", "  mechanisms:\n  - em_routing: {}\n  - linear_combination: {}\n"
         ),
-        "replaces what stands on ENCODER_STACK_OUTPUT, which em_routing has changed before; leave one of the two out",
+        "replaces the stream at ENCODER_STACK_OUTPUT, which em_routing has changed before; leave one of the two out",
     ),
     "a mechanism on a backbone without its place": (
         lambda run: (

@@ -9,19 +9,27 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.interface.mechanism import Host, Mechanism, Options, Own, Place, Prediction, View
+from core_models.interface.mechanism import (
+    BackboneSpec,
+    HookPoint,
+    Mechanism,
+    MechanismState,
+    Options,
+    Prediction,
+    View,
+)
 from core_models.text.batches import Batch
 
-PLACES = tuple(place.name for place in Place)
+PLACES = tuple(hook_point.name for hook_point in HookPoint)
 WIDTHS = {
     "ENCODER_STACK_OUTPUT": "memory", "ENERGY": "energy", "TRANSITION": "transition", "READOUT": "readout",
     "OUTPUT": "output",
 }  # else stream  # fmt: skip
-RECURRENT = (Place.BEFORE_ATTENTION, Place.ENERGY, Place.TRANSITION, Place.AFTER_ATTENTION)
+RECURRENT = (HookPoint.BEFORE_ATTENTION, HookPoint.ENERGY, HookPoint.TRANSITION, HookPoint.AFTER_ATTENTION)
 
 
 class ToyOptions(Options):
-    place: Literal[PLACES] = "OUTPUT"
+    hook_point: Literal[PLACES] = "OUTPUT"
     weight: float = Field(0.1, ge=0, description="of the loss term and of the prediction")
 
 
@@ -31,52 +39,55 @@ class Toy(Mechanism):
     Options = ToyOptions
     options: ToyOptions
 
-    def __init__(self, host: Host, options: ToyOptions) -> None:
-        super().__init__(host, options)
-        self.place = Place[options.place]
-        self.places = (self.place, Place.OUTPUT)  # always at the output too: there it notes what its prediction reads
-        width = host.widths.get(WIDTHS.get(options.place, "stream"), host.widths["stream"])
+    def __init__(self, spec: BackboneSpec, options: ToyOptions) -> None:
+        super().__init__(spec, options)
+        self.hook_point = HookPoint[options.hook_point]
+        self.hook_points = (
+            self.hook_point,
+            HookPoint.OUTPUT,
+        )  # always at the output too: there it notes what its prediction reads
+        width = spec.widths.get(WIDTHS.get(options.hook_point, "stream"), spec.widths["stream"])
         self.change = nn.Linear(width, width)
-        self.predict = nn.Linear(host.widths["output"], host.widths["output"])
+        self.predict = nn.Linear(spec.widths["output"], spec.widths["output"])
 
-    def prepare(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
-        if not self.place.name.startswith("ENCODER"):
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+        if not self.hook_point.name.startswith("ENCODER"):
             return {}
         own.record("level", ("source",), own.notes["level"])
         return {"level": own.notes["level"]}  # the encoder's notes end here; a sentence tensor lasts
 
-    def start(self, memory: Tensor, memory_mask: Tensor, own: Own) -> dict[str, Tensor]:
-        carried = self.place in (*RECURRENT, Place.READOUT, Place.OUTPUT)
+    def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+        carried = self.hook_point in (*RECURRENT, HookPoint.READOUT, HookPoint.OUTPUT)
         return {"level": memory.new_zeros(len(memory), 1)} if carried else {}
 
-    def at(self, place: Place, x: Tensor, view: View, own: Own) -> Tensor:
-        if place is self.place:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+        if hook_point is self.hook_point:
             x = self._changed(x, view, own)
-        if place is Place.OUTPUT:
+        if hook_point is HookPoint.OUTPUT:
             own.notes["output"] = x
-            if not self.place.name.startswith("ENCODER"):
+            if not self.hook_point.name.startswith("ENCODER"):
                 own.record("level", ("target",), lambda: self._level(own))
         return x
 
-    def _changed(self, x: Tensor, view: View, own: Own) -> Tensor:
+    def _changed(self, x: Tensor, view: View, own: MechanismState) -> Tensor:
         change = torch.tanh(self.change(x))
-        if self.place is Place.ENERGY:  # [S, N, I, a]: a sum over the source must leave the padding out
+        if self.hook_point is HookPoint.ENERGY:  # [S, N, I, a]: a sum over the source must leave the padding out
             change = change * view.memory_mask[:, None, :, None]
         level = change.square().flatten(2).sum(-1) / x.shape[-1]  # [S, N]
-        if self.place in RECURRENT:
+        if self.hook_point in RECURRENT:
             level = own.after["level"] = level + own.before["level"] / 2
-        elif self.place in (Place.READOUT, Place.OUTPUT):
+        elif self.hook_point in (HookPoint.READOUT, HookPoint.OUTPUT):
             level = level + own.shift("level", level) / 2
         own.notes["level"] = level
         return x + level.view(*level.shape, *[1] * (x.dim() - 2)) * change  # [S, N, 1] or, at ENERGY, [S, N, 1, 1]
 
-    def _level(self, own: Own) -> Tensor:  # [S, T]; of a forced recurrence the backbone stacks what was left
-        return own.after["level"] if self.place in RECURRENT else own.notes["level"]
+    def _level(self, own: MechanismState) -> Tensor:  # [S, T]; of a forced recurrence the backbone stacks what was left
+        return own.after["level"] if self.hook_point in RECURRENT else own.notes["level"]
 
-    def predictions(self, view: View, own: Own) -> list[Prediction]:
+    def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
         return [Prediction("toy", torch.tanh(self.predict(own.notes["output"])), weight=self.options.weight)]
 
-    def losses(self, view: View, own: Own, batch: Batch) -> dict[str, Tensor]:
-        if self.place.name.startswith("ENCODER"):
+    def losses(self, view: View, own: MechanismState, batch: Batch) -> dict[str, Tensor]:
+        if self.hook_point.name.startswith("ENCODER"):
             return {"toy_level": self.options.weight * (own.sentence["level"] * batch.source_mask).sum(1)}
         return {"toy_level": self.options.weight * (self._level(own) * batch.target_mask).sum(1)}

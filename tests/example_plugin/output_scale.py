@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 import torch
 
-from core_models.interface.mechanism import Mechanism, Place
+from core_models.interface.mechanism import HookPoint, Mechanism
 from core_models.system_catalogue import Entry
 from workbench.app import frame
 from workbench.app.components import empty_states, figure_view
@@ -15,13 +15,13 @@ from workbench.views.scores.plots import score_dots
 class OutputScale(Mechanism):
     """Scales what the vocabulary head reads by one number for each dimension."""
 
-    places = (Place.OUTPUT,)
+    hook_points = (HookPoint.OUTPUT,)
 
-    def __init__(self, host, options):
-        super().__init__(host, options)
-        self.scale = torch.nn.Parameter(torch.ones(host.widths["output"]))
+    def __init__(self, spec, options):
+        super().__init__(spec, options)
+        self.scale = torch.nn.Parameter(torch.ones(spec.widths["output"]))
 
-    def at(self, place, x, view, own):
+    def at(self, hook_point, x, view, own):
         return x * self.scale
 
 

@@ -182,7 +182,7 @@ def measure(
     """
     import torch
 
-    from core_models.decoding.quantization import quantised
+    from core_models.decoding.quantization import quantized
     from core_models.system_builder import build, parameters
 
     if threads:
@@ -199,7 +199,7 @@ def measure(
         **counts,
     }
     if precision == "int8":  # decodes only
-        system = quantised(system)
+        system = quantized(system)
     else:
         found |= measure_training(system, shape, precision)
         found["train_memory_bytes"] = _peak_memory(device)

@@ -131,5 +131,5 @@ def finished(folder: Path) -> bool:
         raise RunError(f"{error}; move the folder of this state away to go on from the one before it") from None
     if last is None:
         return any(event.get("event") == "end" for event in run.events())
-    more = run.config.training.asks_for_more(last.step, last.epoch, last.validations_without_gain)
+    more = run.config.training.can_continue(last.step, last.epoch, last.validations_without_gain)
     return last.finished and not more

@@ -8,7 +8,7 @@ import torch
 from core_models.config import SearchConfig
 from core_models.decoding import beam_search
 from core_models.decoding.inference import Inference
-from core_models.decoding.inputs import Reading
+from core_models.decoding.inputs import EncodedInputs
 from core_models.text.documents import ContextUse
 from tests.core_models.decoding.test_documents import EVERY, translator_of
 from tests.core_models.laws import batch_of, random_system
@@ -42,7 +42,7 @@ def test_round_j_holds_sentence_j_of_every_document_of_its_group(prepared, lengt
     places = [place for length in lengths for place in range(length)]
     sources = [text[row % len(text)] for row in range(len(documents))]
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
-    read = Reading(ContextUse(2, outputs=True), vocabularies, sources, list(map(str, documents)))
+    read = EncodedInputs(ContextUse(2, outputs=True), vocabularies, sources, list(map(str, documents)))
     groups, costs = read.groups(budget, width), read.costs(width)
     assert sorted(row for rounds in groups for rows in rounds for row in rows) == list(range(len(documents)))
     for rounds in groups:
@@ -52,7 +52,7 @@ def test_round_j_holds_sentence_j_of_every_document_of_its_group(prepared, lengt
         longest = max(costs[row] for rows in rounds for row in rows)
         assert len(together) == 1 or len(together) * width * longest <= budget
     assert len(groups) == 1 or budget < 10_000
-    apart = Reading(ContextUse(2), vocabularies, sources, list(map(str, documents)))
+    apart = EncodedInputs(ContextUse(2), vocabularies, sources, list(map(str, documents)))
     assert apart.groups(budget, width) == [[list(range(len(documents)))]]
 
 

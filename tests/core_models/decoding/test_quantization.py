@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core_models.decoding.quantization import Int8Linear, quantised
+from core_models.decoding.quantization import Int8Linear, quantized
 from core_models.settings import ConfigError
 from core_models.system_builder import build
 from core_models.system_catalogue import catalogue
@@ -34,7 +34,7 @@ def test_the_error_of_a_product_is_that_of_rounding():
 def test_every_system_steps_nearly_as_before(name):
     torch.manual_seed(1)
     system = build(f"{name}:preset=tiny", 30).eval()
-    low = quantised(system)
+    low = quantized(system)
     batch, words = collate(SOURCES), torch.tensor([[2], [2]])
     with torch.inference_mode():
         wanted, found = (one.step(words, one.start(one.encode(batch)))[0].values for one in (system, low))
@@ -44,6 +44,6 @@ def test_every_system_steps_nearly_as_before(name):
 
 def test_what_has_no_eight_bits_is_refused():
     with pytest.raises(ConfigError, match=r"int8 is for float32 weights on a CPU, these are torch.float64 on cpu"):
-        quantised(build("transformer:preset=tiny", 30).double())
+        quantized(build("transformer:preset=tiny", 30).double())
     with pytest.raises(ConfigError, match=r"these are torch.float32 on meta; take full or bfloat16"):
-        quantised(build("transformer:preset=tiny", 30).to("meta"))
+        quantized(build("transformer:preset=tiny", 30).to("meta"))

@@ -185,9 +185,9 @@ def test_what_a_mechanism_reads_beside_the_words_is_named(monkeypatch):
     from core_models import system_catalogue
 
     class Reader(Toy):
-        def __init__(self, host, options):
-            super().__init__(host, options)
-            self.embed = host.source_embedding
+        def __init__(self, spec, options):
+            super().__init__(spec, options)
+            self.embed = spec.source_embedding
 
         def prepare(self, memory, mask, own):
             return {"word": self.embed(torch.zeros(len(memory), 1, dtype=torch.long))}

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from core_models.context_states import context_states
-from core_models.interface.mechanism import ContextStates, Own, Place, View
+from core_models.interface.mechanism import ContextStates, HookPoint, MechanismState, View
 from core_models.text.batches import collate
 from core_models.text.documents import before
 from core_models.text.vocabulary import EOS
@@ -26,11 +26,11 @@ def drawn():
 
 
 def at_encoder(mechanism, x, states, mask, **notes):
-    own = Own({}, {}, forced=True)
+    own = MechanismState({}, {}, forced=True)
     own.notes.update(notes)
     own.sentence.update(mechanism.remember(ContextStates(states, mask), own))
     with torch.no_grad():
-        return mechanism.at(Place.ENCODER_STACK_OUTPUT, x, View("encoder"), own).numpy()
+        return mechanism.at(HookPoint.ENCODER_STACK_OUTPUT, x, View("encoder"), own).numpy()
 
 
 @pytest.mark.parametrize("name", ["han-encoder", "han-encoder:norm=post"])

@@ -89,7 +89,7 @@ def test_the_trace_names_fertility_and_coverage():
         ("coverage:fertility=false,most_words=3", "most_words: does nothing where fertility is False"),
         (
             "coverage:backbone=transformer",
-            "coverage stands on ENERGY, AFTER_ATTENTION, which transformer does not offer",
+            "coverage needs the hook point ENERGY, AFTER_ATTENTION, which transformer does not have",
         ),
     ],
 )

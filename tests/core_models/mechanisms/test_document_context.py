@@ -200,7 +200,7 @@ def test_parts_that_cannot_stand_together_are_refused():
     with pytest.raises(ConfigError, match="joins the sentences before to the sentence, another reads them apart"):
         build(both, WORDS)
     for name, place in (("qcn", "ENCODER_SUBLAYER"), ("han", "DECODER_STACK_OUTPUT")):
-        with pytest.raises(ConfigError, match=f"{place}, which rnnsearch does not offer"):
+        with pytest.raises(ConfigError, match=f"{place}, which rnnsearch does not have"):
             build(f"{name}:backbone=rnnsearch,preset=tiny,tied=target", WORDS)
     with pytest.raises(ConfigError, match="layers like the backbone's, which has none"):
         build("document-transformer:backbone=rnnsearch,preset=tiny,tied=target", WORDS)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from core_models.interface.mechanism import Own, Prediction
+from core_models.interface.mechanism import MechanismState, Prediction
 from core_models.losses.prediction_losses import prediction_losses
 from core_models.mechanisms.future_cost import FutureCost, FutureCostOptions
 from core_models.system_builder import build, parameters
@@ -19,8 +19,8 @@ from tests.core_models.laws import WORDS, exact, log_probs, random_sentences, ra
 def hand_worked() -> FutureCost:
     """Two-wide: W_r = I, U_r = 0, W_z = 0, U_z = I, W = I, U = 2 I, W_g = [1, 0, 0, 1]."""
     words = nn.Embedding(2, 2, dtype=torch.float64)
-    host = describe("transformer:preset=tiny").model_copy(update={"width": 2, "embedding": 2, "heads": 1})
-    mechanism = FutureCost(build(host, 8).backbone.host(), FutureCostOptions(model=2)).double()
+    spec = describe("transformer:preset=tiny").model_copy(update={"width": 2, "embedding": 2, "heads": 1})
+    mechanism = FutureCost(build(spec, 8).backbone.spec(), FutureCostOptions(model=2)).double()
     mechanism.embed = words
     one, none = torch.eye(2, dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64)
     with torch.no_grad():
@@ -55,7 +55,7 @@ def test_t9_the_first_future_reads_the_mean_of_the_real_source(hand_worked):
 def test_t9b_the_loss(future_from, expected):
     """F_0, F_1 and F_2 give the printed distributions; y = [1, 0, 2]; without F_0 there are T - 1 terms."""
     mechanism = random_system(f"future-cost-1:future_from={future_from}").mechanisms["future_cost"]
-    own = Own({}, {}, forced=True)
+    own = MechanismState({}, {}, forced=True)
     own.notes["future"] = torch.zeros(1, 3, 64, dtype=torch.float64)
     prediction = mechanism.predictions(None, own)[0]
     rows = torch.stack([vector(0.5, 0.3, 0.2), vector(0.2, 0.5, 0.3), vector(0.1, 0.2, 0.7)])[None]

@@ -64,8 +64,8 @@ def test_t10_gru_o_subtracts_outside():
 
 
 def test_t10_the_losses_of_subtraction_and_addition():
-    host = build(exact("rnnsearch:width=2,embedding=2"), 3).backbone.host()
-    head = filled(ChangeHead(host, 2, "mapped", False), minuend=np.eye(2), subtrahend=np.eye(2), map=np.eye(2))
+    spec = build(exact("rnnsearch:width=2,embedding=2"), 3).backbone.spec()
+    head = filled(ChangeHead(spec, 2, "mapped", False), minuend=np.eye(2), subtrahend=np.eye(2), map=np.eye(2))
     before, after = vector(1, 0), vector(0.5, 0.5)
     vectors = {"future": head(before, after), "past": head(after, before)}
     torch.testing.assert_close(vectors["future"], vector(0.462117, -0.462117), atol=5e-7, rtol=0)

@@ -153,7 +153,7 @@ def test_another_system_joins_the_demo_by_its_recipe_and_on_its_text(copied_runs
     [
         ("em-rooting", r"there is no system 'em-rooting'; .*em-routing"),
         ("coverage:form=neutral", "mechanisms.coverage: form: input should be"),
-        ("coverage:backbone=transformer", "coverage stands on .* which transformer does not offer"),
+        ("coverage:backbone=transformer", "coverage needs the hook point .* which transformer does not have"),
         ("pfrnn+future-cost-1:cell=gnu", "cell: input should be 'gru' or 'lstm'"),
     ],
 )

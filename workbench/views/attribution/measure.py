@@ -96,12 +96,12 @@ def _attributed(
     method: str,
     baseline: str,
 ) -> Attribution:
-    from core_models.decoding.inputs import Reading
+    from core_models.decoding.inputs import EncodedInputs
     from core_models.inspection.attribution import attribute
 
     translator, lock = opened(reference, weights)
     vocabularies = translator.source_vocabulary, translator.target_vocabulary
-    read = Reading(translator.context, vocabularies, [source], **given(before))
+    read = EncodedInputs(translator.context, vocabularies, [source], **given(before))
     finished = target[-1] == "</s>"
     words = _numbers(translator.target_vocabulary, target[: len(target) - finished])
     with lock:

@@ -115,12 +115,12 @@ def _forced(
     translator: Translator, text: _Text
 ) -> Iterator[tuple[Features, list[list[str]], list[list[str]], list[Truth]]]:
     """What the system's states say of some sentences at a time, and their pieces, </s> among them."""
-    from core_models.decoding.inputs import Reading
+    from core_models.decoding.inputs import EncodedInputs
     from core_models.inspection.probing import features
 
     (system,) = translator.systems
     vocabularies = translator.source_vocabulary, translator.target_vocabulary
-    read, targets = Reading(translator.context, vocabularies, text.sources, text.documents), list(text.targets)
+    read, targets = EncodedInputs(translator.context, vocabularies, text.sources, text.documents), list(text.targets)
     written = vocabularies[1].encode(targets)
     for row, ids in enumerate(written):
         read.found(row, ids)
