@@ -9,7 +9,7 @@ export MALLOC_MMAP_THRESHOLD_ ?= 4294967296
 export MALLOC_TRIM_THRESHOLD_ ?= 4294967296
 export MALLOC_TOP_PAD_ ?= 268435456
 
-.PHONY: app demo check test test-all lint lock clean
+.PHONY: app demo check test test-all lint screenshots lock clean
 $(VENV)/pyvenv.cfg:
 	$(PY) -m venv $(VENV)
 $(VENV)/.app: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
@@ -35,6 +35,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check -q .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+screenshots: $(VENV)/.dev
+	$(BIN)/workbench demo
+	$(BIN)/workbench demo em-routing gdr-bow-bca han-encoder
+	$(BIN)/python docs/screenshots.py
 lock: $(VENV)/.dev
 	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/\+[a-z0-9.]+$$//' > constraints.txt
 clean:

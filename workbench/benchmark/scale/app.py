@@ -60,7 +60,8 @@ _WATCH = """() => {
     look();
   });
 }"""
-_AT_REST = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'
+# The page is drawn whole and nothing on it waits.
+AT_REST = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'
   && document.querySelector('h1') && !document.querySelector('[data-testid=stSkeleton], [data-testid=stSpinner]')"""
 
 
@@ -180,7 +181,7 @@ def _first_page(root: Path, query: str, threads: int) -> float:
 def _opened(page: Page, address: str) -> float:
     began = time.perf_counter()
     page.goto(address)
-    page.wait_for_function(_AT_REST)
+    page.wait_for_function(AT_REST)
     return time.perf_counter() - began
 
 
