@@ -67,7 +67,7 @@ def _read(file: str, where: Mapping[str, Any] | None = None) -> pd.DataFrame:
     for column, value in (where or {}).items():
         rows = rows[rows[column] == value]
     first = "system" if "system" in rows else rows.columns[0]
-    rows[first] = rows[first].astype(str).str.replace(r"[:,](preset|dropout)=.*$", "", regex=True)
+    rows[first] = rows[first].astype(str).str.replace(r"([:,](preset|dropout)=.*|\.seed-\d+)$", "", regex=True)
     return rows
 
 
@@ -148,6 +148,7 @@ def _means(about: Mapping[str, Any]) -> pd.DataFrame:
     """Means over seeds of one column, its groups side by side."""
     rows = _read(about["file"], about.get("where"))
     table = rows.groupby(["system", about["by"]], sort=False)[about["values"]].mean().unstack(sort=False)
+    table.columns = table.columns.map(str)
     if "groups" in about:
         table = table[list(about["groups"])].rename(columns=about["groups"])
     digits = about.get("digits", 2)
