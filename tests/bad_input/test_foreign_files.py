@@ -104,7 +104,7 @@ def test_a_bundle_takes_the_place_of_another_and_of_nothing_else(run, done, refu
     done(*bundle)
     assert {path.name for path in Path("paper").iterdir()} == made
     _lay_down(["paper/paper.tex"])
-    assert "paper: holds paper.tex, which `workbench bundle` did not make" in refused(*bundle)
+    assert "paper: holds paper.tex, which `workbench export bundle` did not make" in refused(*bundle)
     done(*FIGURE)
     assert "figures: holds scores.csv" in refused("export", "bundle", "figures", *bundle[2:])
 

@@ -35,7 +35,8 @@ VENUES = {
     "IJCAI": {"column": "ijcai-column", "page": "ijcai-page"},
 }
 _MANIFEST, _README = "manifest.json", "README.txt"
-_COMMAND = "bundle"
+_COMMAND = "export bundle"
+_MARK = "bundle"  # in marks of folders, as the command was called first
 
 
 def width_at(venue: str, figure: Figure) -> str:
@@ -56,7 +57,7 @@ def write_bundle(drawn: Sequence[Drawn], out: str | Path, venue: str = "ACL") ->
     if out.suffix.lower() != ".zip":
         with replacing_folder(out, _COMMAND, _foreign) as part:
             written = _into(drawn, part, venue)
-            mark(part, _COMMAND)
+            mark(part, _MARK)
         return [out / path.name for path in written]
     with tempfile.TemporaryDirectory() as folder:
         inside = _into(drawn, Path(folder), venue)
@@ -99,7 +100,7 @@ def _into(drawn: Sequence[Drawn], folder: Path, venue: str) -> list[Path]:
 def _foreign(folder: Path) -> str | None:
     """The first thing in a folder that is not of a bundle; earlier versions left no mark, but a list of their files."""
     if is_marked(folder):
-        return unmarked(folder, _COMMAND)
+        return unmarked(folder, _MARK)
     listed: set[str] = set()
     with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
         figures = read_json(folder / _MANIFEST, RESULT)["figures"]

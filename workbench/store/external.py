@@ -17,7 +17,7 @@ from workbench.store.runs import OutsideConfig, Run, RunError, open_run
 from workbench.store.translation_writer import foreign_to_translations, write_hypotheses
 from workbench.store.translations import TestSet
 
-_COMMAND = "outside"
+_COMMAND = "runs import-translations"
 _NAME = re.compile(r"\w[\w.+ -]*")  # what may be a folder on every system, and no RUN@step
 
 

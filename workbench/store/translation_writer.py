@@ -63,7 +63,7 @@ def write_translations(
 def write_hypotheses(run: Run, test: TestSet, lines: Sequence[str], origin: str) -> Translations:
     """Put translations that were made elsewhere beside an outside run; `origin` is what they came from."""
     meta = {"test": test.name, "sentences": len(lines), "from": origin}
-    with _replacing(run, test, lines, meta, by="outside"):
+    with _replacing(run, test, lines, meta, by="runs import-translations"):
         pass
     return _without_outdated_traces(run, test.name)
 

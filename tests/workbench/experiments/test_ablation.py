@@ -258,7 +258,7 @@ def test_what_papers_print_stands_between_the_metrics(with_sides):
     options = {"experiment": "grid", "option": "side"}
     stacked = draw("ablation-stacked", Request((), options={**options, "metrics": "bleu"}))
     alone = draw("ablation", Request((), options={**options, "metric": "bleu"}))
-    assert "Hollow: printed in Dou et al. 2019" in stacked.caption
+    assert "Hollow: reported in Dou et al. 2019" in stacked.caption
     own, theirs = stacked.panels
     assert [panel.y for panel in stacked.panels] == [panel.y for panel in alone.panels]
     assert not any(mark.style.hollow for mark in own.marks)

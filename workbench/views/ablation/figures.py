@@ -55,7 +55,7 @@ def _ablation(request: Request) -> Figure:
         f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {found.said}: means over seeds with 95% intervals"
         f"{_of_seeds(points['seeds'].tolist())}.",
         f"Dashed: {base}, which has no such option." if base in scores else "",
-        f"Hollow: printed in {printed.where}." if printed else "",
+        f"Hollow: reported in {printed.where}." if printed else "",
         f"No scores are printed for it; {'; '.join(notes)}." if notes and not printed else "",
     ]
     return drawn(
@@ -100,7 +100,7 @@ def _ablation_cost(request: Request) -> Figure:
         "Speed in training (target tokens a second) and in decoding (sentences a second) and peak memory in training, "
         f"relative to {baseline}, by {option.replace('_', ' ')}; measured on the machine of {bench}."
     )
-    beside = f" Hollow: printed in {where}, relative to its own baseline, on other machines." if where else ""
+    beside = f" Hollow: reported in {where}, relative to its own baseline, on other machines." if where else ""
     return ablation_cost(points, option, baseline, printed, caption + beside)
 
 

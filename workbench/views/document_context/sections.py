@@ -112,7 +112,7 @@ def _capsules(here: frame.Frame, looked: Sequence[Looked], translation: dict[str
     correlation = columns[2].segmented_control(
         "Correlation", list(CORRELATIONS), format_func=CORRELATIONS.__getitem__, default="own", required=True,
         key="correlation", bind="query-params",
-        help="Equation 7 as printed divides by lengths before the means are taken off: it is no correlation",
+        help="Equation 7 as published divides by lengths before the means are taken off: it is no correlation",
     )  # fmt: skip
     raw = columns[3].toggle("Without tanh", False, key="raw", bind="query-params")
     options = {

@@ -31,7 +31,7 @@ _EXPLAINED = {
     "tenth of an even share within a sentence.",
     "printed": "Equations 17 and 18 of Dou 2019 to the letter; they do not give its numbers.",
 }
-_BESIDE = "Hollow: printed by Dou 2019, of six layers and 512 capsules on other text."
+_BESIDE = "Hollow: reported by Dou 2019, of six layers and 512 capsules on other text."
 _ACTIVE = "Activations of capsules (EM): lowest to highest of a position, on average, at the last iteration."
 _WHICH = ("side", "sentences")
 

@@ -192,7 +192,7 @@ def _routing_curves(request: Request) -> Figure:
         sorted(ceilings),
         f"Layers of the {side_of(request)}, {_said(passes, request, place)}. Entropy of where a layer's votes go "
         "(dotted: "
-        "even shares); diversity: one minus the mean cosine of what two capsules get. Hollow: printed by Dou 2019, of "
+        "even shares); diversity: one minus the mean cosine of what two capsules get. Hollow: reported by Dou 2019, of "
         "six layers and 512 capsules on other text. Its Equations 17 and 18 do not give its numbers; these forms do.",
         marked,
     )

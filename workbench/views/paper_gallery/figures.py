@@ -138,7 +138,7 @@ def _caption(source: str, table: Table, ours: pd.DataFrame) -> str:
     from workbench.papers.comparison import origins
     from workbench.papers.our_measurements import PROXIES
 
-    said = f"Hollow: printed in {source} ({table.data}). "
+    said = f"Hollow: reported in {source} ({table.data}). "
     if ours.empty:
         return said + "Nothing of ours has these systems and measures."
     proxies = ours["measure"].isin(PROXIES).any()

@@ -25,7 +25,7 @@ with frame.sentences_for_errors():
         st.caption(frame.as_typed(table.data))
         tables.show_table(preset, table, here)
         tables.show_dots(preset, table, here)
-        st.subheader("Printed and recomputed")
+        st.subheader("Reported and recomputed")
         tables.show_checks(presets.checks_of(papers, preset.paper, table.id))
     if preset.cases:
         st.subheader("Translation cases")

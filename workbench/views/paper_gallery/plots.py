@@ -56,7 +56,7 @@ def paper_table(
     ]
     return Figure(
         "paper-table",
-        "Printed beside ours",
+        "Reported vs. ours",
         tuple(panels),
         caption,
         _summary(theirs, mine),
@@ -95,7 +95,7 @@ def _summary(printed: pd.DataFrame, ours: pd.DataFrame) -> str:
         rows = printed[printed["unit"] == unit].sort_values("value", kind="stable")
         low, high = rows.iloc[0], rows.iloc[-1]
         text = (
-            f"{unit}: printed are {low['value']:.10g} ({low['label']}, {low['column']}) to "
+            f"{unit}: reported are {low['value']:.10g} ({low['label']}, {low['column']}) to "
             f"{high['value']:.10g} ({high['label']}, {high['column']})"
         )
         mine = _range(ours, unit)

@@ -35,7 +35,7 @@ _OURS = {
     "low": Number("95% CI lower", format="%.2f"),
     "high": Number("95% CI upper", format="%.2f"),
     "printed": Text("Printed", width="medium", help="Of the same measure; speeds as ratios to the baseline's"),
-    "differs": Text("Not as printed, and how ours was measured", width="large"),
+    "differs": Text("Not as reported, and how ours was measured", width="large"),
     "where": "Where",
     "data": "Data",
     "test": "Test set",
@@ -110,7 +110,7 @@ def show_table(preset: Preset, table: Table, here: Frame) -> None:
         column_order=order,
         placeholder="",
         key=f"printed-{preset.paper}-{table.id}",
-        alt=f"{preset.title}: what is printed beside ours",
+        alt=f"{preset.title}: reported values beside ours",
     )
     notes = [f"{row.label}: {row.note}." for row in table.rows if row.note]
     if len(found):
@@ -120,7 +120,7 @@ def show_table(preset: Preset, table: Table, here: Frame) -> None:
     if len(found):
         _show_ours(preset, table, found)
     for command, without in to_make(table, runs, test, found).items():
-        empty_runs("Not computed of these runs yet; what is printed here can be had of them:", without, command)
+        empty_runs("Not computed of these runs yet; the reported measures can be had of them:", without, command)
 
 
 def _show_ours(preset: Preset, table: Table, found: pd.DataFrame) -> None:
@@ -130,7 +130,7 @@ def _show_ours(preset: Preset, table: Table, found: pd.DataFrame) -> None:
     order = [name for name in _OURS if _filled(lines[name])]
     st.dataframe(
         lines, hide_index=True, column_config=_OURS, column_order=order, placeholder="",
-        key=f"ours-{preset.paper}-{table.id}", alt=f"{preset.title}: ours beside what is printed",
+        key=f"ours-{preset.paper}-{table.id}", alt=f"{preset.title}: ours beside reported values",
     )  # fmt: skip
     with st.expander("LaTeX table"):
         st.code(beside_latex(lines, comparison.origins(found)), language="latex", wrap_lines=True)
@@ -177,15 +177,15 @@ def show_checks(checks: pd.DataFrame) -> None:
     agreeing = int(checks["agrees"].sum())
     with st.container(horizontal=True):
         if agreeing:
-            st.badge(f"printed = recomputed: {agreeing}", icon=":material/check:", color="green")
+            st.badge(f"reported = recomputed: {agreeing}", icon=":material/check:", color="green")
         if agreeing < len(checks):
-            st.badge(f"printed ≠ recomputed: {len(checks) - agreeing}", icon=":material/difference:", color="orange")
+            st.badge(f"reported ≠ recomputed: {len(checks) - agreeing}", icon=":material/difference:", color="orange")
     for check in checks[~checks["agrees"].astype(bool)].to_dict("records"):
-        st.text(f"{check['what']}: printed {check['printed']}, recomputed {check['recomputed']}.")
+        st.text(f"{check['what']}: reported {check['printed']}, recomputed {check['recomputed']}.")
     said = checks["agrees"].map({True: "agrees", False: "differs"})
     rows = checks.assign(said=said).sort_values("agrees", kind="stable")
     st.dataframe(rows, hide_index=True, column_config=_CHECKS, column_order=list(_CHECKS), placeholder="",
-                 alt="Printed numbers and what the paper's own numbers give")  # fmt: skip
+                 alt="Reported numbers and what the paper's own numbers give")  # fmt: skip
 
 
 def show_drawing(table: Table, here: Frame) -> None:

@@ -141,7 +141,7 @@ def _overlap(request: Request) -> Figure:
         f"words after it (FUTURE) among 5 (T − t); {counted}, "
         f"{'</s> among them' if end else 'without </s>'}; over relative position in tenths, "
         "95% bootstrap intervals over sentences; at the right the means of sentences"
-        f"{', hollow: printed by Zheng et al. 2019 (other data)' if beside else ''}. {'; '.join(said)}."
+        f"{', hollow: reported by Zheng et al. 2019 (other data)' if beside else ''}. {'; '.join(said)}."
     )
     return overlap_rates(
         pd.concat(tables, ignore_index=True), pd.concat(means, ignore_index=True), printed if beside else None, caption
