@@ -1,16 +1,19 @@
-"""What a run is forced through, its own translations or the references, each sentence in its document, with traces.
+"""Translations forced through a run, each sentence in its document, with traces; every measure of them goes this way.
 
-Knows test sets and runs; torch comes with the first forced sentence.
+A run is opened once and stays open a while, two at most; one that was trained further is opened anew. Knows test sets
+and runs; torch comes with the first forced sentence.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from analyses.attention import END
-from workbench.evaluation.document_context import beside, own_source, texts_before
+from workbench.evaluation.document_context import Before, given, own_pieces, own_source, read_before, texts_before
 from workbench.evaluation.result_cache import digest
 from workbench.store import provenance
 from workbench.store.runs import Run, RunError
@@ -18,9 +21,134 @@ from workbench.store.runs import Run, RunError
 if TYPE_CHECKING:
     from core_models.traces import Trace
     from core_models.translator import Translator
+    from workbench.store.translations import Translations
 
 TARGETS = {"own": "the runs' own translations", "reference": "the references"}
 AT_ONCE = 16  # sentences whose arrays are held
+
+
+class Opened(NamedTuple):
+    """A loaded model and the lock that lets one pass at a time into it."""
+
+    translator: Translator
+    lock: threading.Lock
+
+
+def stamp(run: Run) -> tuple[float, int]:
+    """Changes whenever the weights do. Raises RunError where there are none."""
+    run.require_model()
+    if not run.trained:
+        raise RunError(f"{run.name} has no weights yet; train it: workbench resume {run.typed}")
+    found = run.weights.stat()
+    return found.st_mtime, found.st_size
+
+
+@lru_cache(maxsize=2)
+def opened(reference: str, stamp: tuple[float, int]) -> Opened:
+    """The model of `Run.reference`, as long as its `stamp` is the same. Raises what loading does."""
+    import core_models
+
+    return Opened(core_models.load(reference), threading.Lock())
+
+
+@dataclass(frozen=True)
+class Target:
+    """A translation to be forced: its text, or its pieces as the search wrote them. before: what stands before the
+    sentence."""
+
+    row: int
+    source: str
+    text: str = ""
+    pieces: tuple[str, ...] = ()
+    before: Before | None = None
+
+
+@dataclass(frozen=True)
+class Forced:
+    """A forced pass: pieces of both sides as they were read, </s> among them; the arrays of the trace; of a text its
+    log P (nats), NaN of pieces."""
+
+    target: Target
+    source_tokens: list[str]
+    tokens: list[str]
+    trace: Trace
+    log_prob: float
+
+    @property
+    def own(self) -> Forced:
+        """Without the sentences before, where these are joined to the source."""
+        source_tokens = own_pieces(self.source_tokens)
+        return replace(self, source_tokens=source_tokens, trace=own_source(self.trace, len(source_tokens)))
+
+
+def force(
+    model: Opened, targets: Sequence[Target], names: Sequence[str] = (), at_once: int = AT_ONCE
+) -> Iterator[Forced]:
+    """Force texts, or pieces, so many at once, and record arrays by name or pattern."""
+    translator = model.translator
+    for begin in range(0, len(targets), at_once):
+        some = targets[begin : begin + at_once]
+        sources, context = [one.source for one in some], given(*(one.before for one in some))
+        with model.lock:
+            if some[0].pieces:
+                pieces = [list(one.pieces) for one in some]
+                traces = translator.trace(sources, pieces, names, **context)
+                passes = [(own, trace, float("nan")) for own, trace in zip(pieces, traces, strict=True)]
+            else:
+                scored = translator.score(sources, [one.text for one in some], trace=names, **context)
+                passes = [(one.tokens, one.trace or {}, one.log_prob) for one in scored]
+        for target, one in zip(some, passes, strict=True):
+            yield Forced(target, source_tokens(translator, target), *one)
+
+
+def source_tokens(translator: Translator, target: Target) -> list[str]:
+    """What the encoder reads, </s> last: the sentences before too, where they are joined to the source."""
+    from core_models.text.documents import joined
+
+    vocabulary, use = translator.source_vocabulary, translator.context
+    (ids,) = vocabulary.encode([target.source])
+    if target.before is not None and use.joined:
+        there = [text for text in target.before.sources if text is not None]
+        ids = joined(ids, [use.fitted(one, "the sentence") for one in vocabulary.encode(there)])
+    return [*vocabulary.pieces(ids), END]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What is forced of a test set: translations of one of TARGETS; `run` has the test set, and made the own ones."""
+
+    run: Run
+    test: str
+    kind: str
+    sentences: tuple[Target, ...]
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    @property
+    def pieces(self) -> dict[int, tuple[str, ...]]:
+        """What is forced of each sentence, by its row."""
+        return {one.row: one.pieces for one in self.sentences}
+
+    @property
+    def outputs(self) -> list[str]:
+        """The translations of all lines, where those before a sentence are read: of the kind that is forced."""
+        return references_of(self.run, self.test) if self.kind == "reference" else self._translations.hypotheses
+
+    def in_documents(self, translator: Translator) -> list[Target]:
+        """Each with what a system reads before it."""
+        use, test_set, outputs = translator.context, self._translations.test_set, self.outputs
+        return [replace(one, before=read_before(use, test_set, one.row, outputs)) for one in self.sentences]
+
+    def inputs(self, run: Run) -> dict[str, str]:
+        """What a measurement of them by a run is computed from, for its `ResultCache`."""
+        texts = [[one.row, one.source, one.text, one.pieces] for one in self.sentences]
+        texts += texts_before(run, self._translations.test_set, self.outputs)
+        return {"model": provenance.digests(run, "")["model"], "target": self.kind, "texts": digest(texts)}
+
+    @property
+    def _translations(self) -> Translations:
+        return self.run.translations(self.test)
 
 
 def references_of(run: Run, test: str) -> list[str]:
@@ -31,85 +159,27 @@ def references_of(run: Run, test: str) -> list[str]:
     return found
 
 
-@dataclass(frozen=True)
-class Given:
-    """What is forced: pieces of an own translation, or the text of a reference."""
-
-    row: int
-    source: str
-    text: str
-    pieces: tuple[str, ...] = ()
-
-
-def given(run: Run, test: str, target: str, sentences: int | None) -> list[Given]:
-    """What is forced of the first so many sentences (None: all); those that are empty are left out. Raises RunError,
+def targets_of(run: Run, test: str, kind: str, sentences: int | None) -> Targets:
+    """The first so many sentences (None: all) with one of TARGETS; those that are empty are left out. Raises RunError,
     also where none is left."""
-    found = _texts(run, test, target, sentences)
-    if not found:
-        raise RunError(f"{run.name}: there is nothing of {test!r} that could be forced; translate it again")
-    return found
-
-
-def _texts(run: Run, test: str, target: str, sentences: int | None) -> list[Given]:
-    if target not in TARGETS:
-        raise RunError(f"target {target!r}: choose {' or '.join(TARGETS)}")
+    if kind not in TARGETS:
+        raise RunError(f"target {kind!r}: choose {' or '.join(TARGETS)}")
     run.require_model()
     translations = run.translations(test)
-    sources = translations.test_set.sources[:sentences]
-    if target == "reference":
-        wanted = zip(sources, references_of(run, test)[:sentences], strict=True)
-        return [Given(row, source, text) for row, (source, text) in enumerate(wanted) if text.strip()]
-    pieces = [tuple(detail["tokens"]) for detail in translations.details[:sentences]]
-    whole = enumerate(zip(sources, pieces, strict=True))
-    return [Given(row, source, "", own) for row, (source, own) in whole if own]
+    sources = enumerate(translations.test_set.sources[:sentences])
+    if kind == "reference":
+        texts = references_of(run, test)[:sentences]
+        found = [Target(row, source, text) for (row, source), text in zip(sources, texts, strict=True) if text.strip()]
+    else:
+        pieces = [tuple(detail["tokens"]) for detail in translations.details[:sentences]]
+        found = [Target(row, source, "", own) for (row, source), own in zip(sources, pieces, strict=True) if own]
+    if not found:
+        raise RunError(f"{run.name}: there is nothing of {test!r} that could be forced; translate it again")
+    return Targets(run, test, kind, tuple(found))
 
 
-@dataclass(frozen=True)
-class Forced:
-    """One of what was given, forced in its document: pieces of both sides, </s> among them, and the trace. Where the
-    sentences before are joined to the source, both are of the sentence's own."""
-
-    given: Given
-    sources: list[str]
-    targets: list[str]
-    trace: Trace
-
-
-def forced(
-    run: Run, test: str, target: str, given: Sequence[Given], names: Sequence[str], at_once: int = AT_ONCE
-) -> Iterator[Forced]:
-    """Force what is given, so many sentences at once, and record arrays by name. Raises what loading does."""
-    import core_models
-
-    translator = core_models.load(run.reference)
-    found, outputs = run.translations(test).test_set, _outputs(run, test, target)
-    for begin in range(0, len(given), at_once):
-        chunk = given[begin : begin + at_once]
-        sources = [one.source for one in chunk]
-        before = beside(translator.context, found, [one.row for one in chunk], outputs)
-        if target == "reference":
-            scored = translator.score(sources, [one.text for one in chunk], trace=names, **before)
-            passed = [(one.tokens, one.trace or {}) for one in scored]
-        else:
-            pieces = [list(one.pieces) for one in chunk]
-            passed = list(zip(pieces, translator.trace(sources, pieces, names, **before), strict=True))
-        for one, (tokens, trace) in zip(chunk, passed, strict=True):
-            own = _source_pieces(translator, one.source)
-            yield Forced(one, own, tokens, own_source(trace, len(own)))
-
-
-def _outputs(run: Run, test: str, target: str) -> list[str]:
-    """The translations of all lines, where a run reads those before a sentence: of the kind that is forced."""
-    return references_of(run, test) if target == "reference" else run.translations(test).hypotheses
-
-
-def _source_pieces(translator: Translator, source: str) -> list[str]:
-    vocabulary = translator.source_vocabulary
-    return [*vocabulary.pieces(vocabulary.encode([source])[0]), END]
-
-
-def forced_inputs(run: Run, test: str, target: str, given: Sequence[Given]) -> dict[str, str]:
-    """What a measurement of forced sentences is computed from, for the `ResultCache`."""
-    texts = [[one.row, one.source, one.text, one.pieces] for one in given]
-    before = texts_before(run, run.translations(test).test_set, _outputs(run, test, target))
-    return {"model": provenance.digests(run, "")["model"], "target": target, "texts": digest([texts, *before])}
+def force_in_documents(run: Run, targets: Targets, names: Sequence[str], at_once: int = AT_ONCE) -> Iterator[Forced]:
+    """Force targets through a run, each in its document; traces are of the sentence's own source. Raises what opening
+    a run does."""
+    model = opened(run.reference, stamp(run))
+    return (one.own for one in force(model, targets.in_documents(model.translator), names, at_once))

@@ -1,25 +1,23 @@
 """What happens inside a run at one sentence, live: a translation is forced once more and its arrays are kept a while.
 
-Two models at most stay loaded; one that was trained further is opened anew. Knows runs and the translator, no figure
-and no Streamlit; torch comes with the first look.
+Knows runs and the translator, no figure and no Streamlit; torch comes with the first look.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from workbench.evaluation.document_context import READERS, Before, given, read_before
+from workbench.evaluation.document_context import READERS, Before, read_before
+from workbench.evaluation.forced_decoding import Target, force, opened, source_tokens, stamp
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from core_models.traces import Trace
-    from core_models.translator import Translator
     from workbench.store.translations import Translations
 
 TARGETS = {"own": "Own output", "reference": "Reference", "typed": "Typed text"}
@@ -84,11 +82,16 @@ def look(run: Run, test: str, sentence: int, target: str = "own", text: str = ""
     source = translations.test_set.sources[sentence]
     if target == "own":
         own = tuple(translations.details[sentence]["tokens"])
-        return _looked(run, source, own, None, standing_before(run, translations, sentence))
+        if not own:
+            raise RunError(
+                f"{run.name}: the translation of this sentence is empty; choose the reference or type a text"
+            )
+        return _looked(run, Target(sentence, source, "", own, standing_before(run, translations, sentence)))
     if target == "typed":
         if not text.strip():
             raise RunError("no text was typed; type a translation, or choose the own output or the reference")
-        return _looked(run, source, None, " ".join(text.split()), standing_before(run, translations, sentence))
+        typed = " ".join(text.split())
+        return _looked(run, Target(sentence, source, typed, (), standing_before(run, translations, sentence)))
     if target != "reference":
         from core_models.settings import nearest
 
@@ -96,91 +99,46 @@ def look(run: Run, test: str, sentence: int, target: str = "own", text: str = ""
     references = translations.test_set.references
     if references is None:
         raise RunError(f"{run.name}: the test set {test!r} has no references; choose the own output or type a text")
-    return _looked(run, source, None, references[sentence], standing_before(run, translations, sentence, references))
+    before = standing_before(run, translations, sentence, references)
+    return _looked(run, Target(sentence, source, references[sentence], (), before))
 
 
 def standing_before(
     run: Run, translations: Translations, sentence: int, outputs: Sequence[str] | None = None
 ) -> Before | None:
     """What a run reads before a sentence of a test set; its own translations of that, unless other ones are given."""
-    use = opened(run.reference, stamp(run))[0].context
+    use = opened(run.reference, stamp(run)).translator.context
     return read_before(use, translations.test_set, sentence, translations.hypotheses if outputs is None else outputs)
 
 
-def _looked(run: Run, source: str, tokens: tuple[str, ...] | None, text: str | None, found: Before | None) -> Looked:
-    return _forced(run.reference, stamp(run), run, source, tokens, text, found)
-
-
-def stamp(run: Run) -> tuple[float, int]:
-    """Changes whenever the weights do. Raises RunError where there are none."""
-    run.require_model()
-    if not run.trained:
-        raise RunError(f"{run.name} has no weights yet; train it: workbench resume {run.typed}")
-    found = run.weights.stat()
-    return found.st_mtime, found.st_size
-
-
-@lru_cache(maxsize=2)
-def opened(reference: str, stamp: tuple[float, int]) -> tuple[Translator, threading.Lock]:
-    """A loaded model and the lock that lets one pass at a time into it."""
-    import core_models
-
-    return core_models.load(reference), threading.Lock()
+def _looked(run: Run, target: Target) -> Looked:
+    return _forced(run.reference, stamp(run), run, target)
 
 
 @lru_cache(maxsize=32)
-def _forced(
-    reference: str,
-    stamp: tuple[float, int],
-    run: Run,
-    source: str,
-    tokens: tuple[str, ...] | None,
-    text: str | None,
-    before: Before | None,
-) -> Looked:
-    translator, lock = opened(reference, stamp)
-    pieces = _source_pieces(translator, source, before)
-    _check_length(run, "source", len(pieces))
-    beside = given(before)
-    with lock:
-        if tokens is None:
-            (found,) = translator.score([source], [text or ""], trace=ARRAYS, **beside)
-            target, trace = found.tokens, found.trace or {}
-        else:
-            _check_length(run, "translation", len(tokens))
-            target, (trace,) = list(tokens), translator.trace([source], [tokens], ARRAYS, **beside)
-    if not target:
-        raise RunError(f"{run.name}: the translation of this sentence is empty; choose the reference or type a text")
-    name = translator.target_vocabulary.pieces
+def _forced(reference: str, stamp: tuple[float, int], run: Run, target: Target) -> Looked:
+    model = opened(reference, stamp)
+    _check_length(run, "source", len(source_tokens(model.translator, target)) - 1)
+    _check_length(run, "translation", len(target.pieces))
+    (found,) = force(model, [target], ARRAYS)
+    trace, name = found.trace, model.translator.target_vocabulary.pieces
     lens = trace["lens.best"].values if "lens.best" in trace else ()
     return Looked(
         run,
-        (*pieces, "</s>"),
-        tuple(target),
+        tuple(found.source_tokens),
+        tuple(found.tokens),
         trace,
         tuple(name(trace["best"].values)),
         tuple(tuple(name(row)) for row in lens),
-        before,
+        target.before,
         *(
             tuple(vocabulary.pieces(trace[f"{side}.words"].values)) if f"{side}.words" in trace else ()
             for side, vocabulary in (
-                ("context", translator.source_vocabulary),
-                ("context_output", translator.target_vocabulary),
+                ("context", model.translator.source_vocabulary),
+                ("context_output", model.translator.target_vocabulary),
             )
         ),
     )
-
-
-def _source_pieces(translator: Translator, source: str, before: Before | None) -> list[str]:
-    """What the encoder reads, without the end: the sentences before too, where they are joined to it."""
-    from core_models.text.documents import joined
-
-    vocabulary, use = translator.source_vocabulary, translator.context
-    (ids,) = vocabulary.encode([source])
-    if before is not None and use.joined:
-        there = [text for text in before.sources if text is not None]
-        ids = joined(ids, [use.fitted(one, "the sentence") for one in vocabulary.encode(there)])
-    return vocabulary.pieces(ids)
 
 
 def _check_length(run: Run, side: str, tokens: int) -> None:

@@ -10,6 +10,7 @@ import yaml
 import core_models
 from analyses.attention import joined, to_words
 from workbench.evaluation import translate
+from workbench.evaluation.forced_decoding import targets_of
 from workbench.evaluation.result_cache import of_forced_references
 from workbench.experiments.train import new_run, train
 from workbench.figures.request import Request
@@ -17,7 +18,6 @@ from workbench.store.runs import RunError, open_run
 from workbench.views.attention.alignment_error_figures import compared_table
 from workbench.views.beam_size import measure as beam_sizes
 from workbench.views.layer_routing import measure as routing
-from workbench.views.layer_routing.measure import forced
 from workbench.views.past_future import measure as past_future
 from workbench.views.past_future.probe import read_by_probe
 from workbench.views.past_future_layers import measure as content_states
@@ -87,7 +87,7 @@ def test_what_is_measured_in_documents_is_not_what_is_measured_without(run_of):
     """And each is kept by itself."""
     for name, measure in (
         ("gdr", lambda run: np.concatenate([one.mass.ravel() for one in past_future.measured(run, "test", "own")])),
-        ("em-routing", lambda run: routing.measured(run, "decoder", forced(run, "test")).entropy),
+        ("em-routing", lambda run: routing.measured(run, "decoder", targets_of(run, "test", "own", None)).entropy),
         ("pfrnn-loss", lambda run: np.concatenate(
             [one["past.norm"] for one in content_states.measured(run, "test", "reference")])),
     ):  # fmt: skip
@@ -117,11 +117,11 @@ def test_routing_of_layers(run_of, side):
     test = translations.test_set
     contexts, outputs = translator.contexts(test.sources, test.documents, translations.hypotheses)
     name = f"em_routing.{side}.assignments"
-    given = forced(run, "test")
+    targets = targets_of(run, "test", "own", None)
     tokens = [detail["tokens"] for detail in translations.details]
     traces = translator.trace(test.sources, tokens, [name], contexts=contexts, context_outputs=outputs)
-    wanted = routing.together(routing.spread(traces[row][name].values) for row in given.rows)
-    np.testing.assert_allclose(routing.measured(run, side, given).entropy, wanted.entropy, atol=1e-5)
+    wanted = routing.together(routing.spread(traces[row][name].values) for row in targets.pieces)
+    np.testing.assert_allclose(routing.measured(run, side, targets).entropy, wanted.entropy, atol=1e-5)
 
 
 @pytest.mark.parametrize("documents", [True, False])

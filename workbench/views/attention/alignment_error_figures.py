@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.evaluation.alignment_error import ALIGNMENT_ERROR, AlignmentError
-from workbench.evaluation.document_context import given, own_pieces
+from workbench.evaluation.document_context import own_pieces
+from workbench.evaluation.forced_decoding import Forced, Target, Targets, force, opened, stamp
 from workbench.evaluation.gold_alignments import has_truth
-from workbench.evaluation.live_trace import layers_and_heads, opened, stamp, standing_before
+from workbench.evaluation.live_trace import layers_and_heads
 from workbench.evaluation.result_cache import of_forced_references
 from workbench.evaluation.scoring import by_seed, check_alike
 from workbench.evaluation.word_frequencies import unseen_of
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     from analyses.alignment import ErrorStatistics, Link
     from analyses.pharaoh import GoldLinks
-    from core_models.traces import Trace
-    from workbench.evaluation.document_context import Before
     from workbench.plotting.grammar import Figure
 
 TRUTH = "truth"  # in place of a file
@@ -78,20 +77,10 @@ def gold(request: Request) -> tuple[GoldLinks, str]:
 
 
 @lru_cache(maxsize=3)
-def _traced(
-    reference: str,
-    weights: tuple[float, int],
-    sources: tuple[str, ...],
-    targets: tuple[str, ...],
-    before: tuple[Before | None, ...],
-    rollout: bool,
-) -> list[tuple[list[str], list[str], Trace]]:
-    """Pieces of both sides and attention of every forced reference, each in its document."""
-    translator, lock = opened(reference, weights)
+def _forced(reference: str, weights: tuple[float, int], targets: tuple[Target, ...], rollout: bool) -> list[Forced]:
+    """Every reference forced, with attention."""
     names = (_CROSS, _OWN, _ENCODER) if rollout else (_CROSS,)
-    with lock:
-        found = translator.score(list(sources), list(targets), trace=names, **given(*before))
-    return [(one.source_tokens, one.tokens, one.trace or {}) for one in found]
+    return list(force(opened(reference, weights), targets, names, len(targets)))
 
 
 def _maps(request: Request, run: Run) -> Iterator[tuple[str, int | None, int | None]]:
@@ -133,10 +122,12 @@ def _aligned(request: Request) -> list[_Aligned]:
             raise RunError(f"the test set {request.test!r} has no references, which gold links would align")
         rows = min(len(text.sources), MOST_SENTENCES)
         sources, targets = text.sources[:rows], text.references[:rows]
-        before = tuple(standing_before(run, translations, row, text.references) for row in range(rows))
-        traced = _traced(run.reference, stamp(run), tuple(sources), tuple(targets), before, rollout)
+        each = tuple(Target(row, *pair) for row, pair in enumerate(zip(sources, targets, strict=True)))
+        model = opened(run.reference, stamp(run))
+        within = Targets(run, request.test, "reference", each).in_documents(model.translator)
+        forced = _forced(run.reference, stamp(run), tuple(within), rollout)
         for name, layer, head in _maps(request, run):
-            maps = [_words(own, layer, head, rollout) for own in traced]
+            maps = [_words(own, layer, head, rollout) for own in forced]
             wanted = [
                 (len(target.split()), len(source.split())) for source, target in zip(sources, targets, strict=True)
             ]
@@ -157,11 +148,11 @@ def _aligned(request: Request) -> list[_Aligned]:
     return found
 
 
-def _words(own: tuple[list[str], list[str], Trace], layer: int | None, head: int | None, rollout: bool) -> np.ndarray:
+def _words(one: Forced, layer: int | None, head: int | None, rollout: bool) -> np.ndarray:
     """One map of words [target, source] of a forced sentence, without the ends and what is joined before it."""
     from analyses import attention
 
-    source, target, trace = own
+    target, trace = one.tokens, one.trace
     if _CROSS not in trace:
         raise RunError("a system without attention to the source has no alignment; choose another run")
     if rollout:
@@ -171,7 +162,7 @@ def _words(own: tuple[list[str], list[str], Trace], layer: int | None, head: int
         weights = attention.decoder_rollout(own_weights, cross, encoder).source[-1]
     else:
         weights = attention.average(trace[_CROSS].values, layer, head)
-    words = own_pieces(source)
+    words = own_pieces(one.source_tokens)
     joined = attention.to_words(weights[:, -len(words) :], target, words)
     return attention.without_end(joined, attention.joined(target), attention.joined(words))[0]
 

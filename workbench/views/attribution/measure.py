@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from workbench.evaluation.document_context import Before, given
-from workbench.evaluation.live_trace import look, opened, stamp
+from workbench.evaluation.forced_decoding import opened, stamp
+from workbench.evaluation.live_trace import look
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:

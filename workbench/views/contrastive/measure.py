@@ -11,22 +11,23 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from analyses.contrastive import CONTEXTS, Item, Scored
 from analyses.text_checks import digest
 from core_models.files.atomic_files import write_whole
 from core_models.files.run_files import RESULT, read_json
-from workbench.evaluation.document_context import own_outputs, readers, reads_after
+from workbench.evaluation.document_context import Before, own_outputs, readers, reads_after
+from workbench.evaluation.forced_decoding import Opened, Target, force
 from workbench.store.runs import Run, RunError
 from workbench.views.contrastive.items import item_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from core_models.decoding.inputs import Texts
     from core_models.text.documents import ContextUse
     from core_models.translator import Translator
     from workbench.evaluation.translate import Step
@@ -80,9 +81,10 @@ def measure(
         import core_models
 
         translator = core_models.load(run.reference, device)
+    model = Opened(translator, Lock())
     scored: list[Scored] = []
     for start in range(0, len(items), AT_ONCE):
-        scored += _score(translator, items[start : start + AT_ONCE])
+        scored += _score(model, items[start : start + AT_ONCE])
         if step is not None:
             step(len(scored), len(items))
     path = run.results / FOLDER / f"{name}.json"
@@ -93,14 +95,13 @@ def measure(
     return write_whole(path, json.dumps(found, ensure_ascii=False))
 
 
-def _score(translator: Translator, items: Sequence[Item]) -> list[Scored]:
-    each = [(item, text) for item in items for text in (item.right, *item.wrong)]
-    beside: dict[str, Any] = {
-        name: [lines for item, lines in zip(items, found, strict=True) for _ in (item.right, *item.wrong)]
-        for name, found in _contexts(translator, items).items()
-    }
-    sources, targets = [item.source for item, _ in each], [text for _, text in each]
-    found = iter(translator.score(sources, targets, **beside))
+def _score(model: Opened, items: Sequence[Item]) -> list[Scored]:
+    targets = [
+        Target(row, item.source, text, (), before)
+        for row, (item, before) in enumerate(zip(items, _contexts(model.translator, items), strict=True))
+        for text in (item.right, *item.wrong)
+    ]
+    found = force(model, targets, at_once=len(targets))
     scored = []
     for item in items:
         right, wrong = next(found), [next(found) for _ in item.wrong]
@@ -115,26 +116,27 @@ def _score(translator: Translator, items: Sequence[Item]) -> list[Scored]:
     return scored
 
 
-def _contexts(translator: Translator, items: Sequence[Item]) -> dict[str, Texts]:
+def _contexts(translator: Translator, items: Sequence[Item]) -> list[Before | None]:
     """What a system reads beside the items: sources and, where it reads these, the translations of those before, which
     are those of the items, or where an item has none the system's own."""
     use = translator.context
     if not use.sentences:
-        return {}
-    sources = [_around(item, use) for item in items]
+        return [None] * len(items)
+    around = [_around(item, use) for item in items]
     if not use.outputs:
-        return {"contexts": sources}
-    given: list[Sequence[str | None]] = [item.context_outputs[::-1][: use.sentences] for item in items]
-    lacking = [number for number, item in enumerate(items) if item.context and not item.context_outputs]
-    for number, lines in zip(lacking, own_outputs(translator, [sources[number] for number in lacking]), strict=True):
-        given[number] = lines
-    return {"contexts": sources, "context_outputs": given}
+        return list(around)
+    outputs: list[Sequence[str | None]] = [item.context_outputs[::-1][: use.sentences] for item in items]
+    lacking = [row for row, item in enumerate(items) if item.context and not item.context_outputs]
+    for row, lines in zip(lacking, own_outputs(translator, [around[row].sources for row in lacking]), strict=True):
+        outputs[row] = lines
+    return [replace(one, outputs=tuple(lines)) for one, lines in zip(around, outputs, strict=True)]
 
 
-def _around(item: Item, use: ContextUse) -> list[str | None]:
-    """The sentences that are read before an item, the nearest first, then those that are read after it."""
+def _around(item: Item, use: ContextUse) -> Before:
+    """The sentences that are read before an item, then those that are read after it."""
     before, after = item.context[::-1][: use.sentences], item.context_after[: use.after]
-    return [*before, *([None] * (use.sentences - len(before)) if after else []), *after]
+    nothing = [None] * (use.sentences - len(before)) if after else []
+    return Before((*before, *nothing, *after), after=len(after))
 
 
 def digest_of(items: Sequence[Item]) -> str:

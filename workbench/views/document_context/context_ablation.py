@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.evaluation.document_context import CAPSULES, Before, Lines, given, of_another_document
-from workbench.evaluation.live_trace import look, opened, stamp
+from workbench.evaluation.document_context import CAPSULES, Before, Lines, of_another_document
+from workbench.evaluation.forced_decoding import Target, force, opened, stamp
+from workbench.evaluation.live_trace import look
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -131,18 +132,15 @@ def _forced(
     own: Before,
     other: Before | None,
 ) -> tuple[Row, ...]:
-    translator, lock = opened(reference, stamp)
     tried = variants(own, other)
     if len(tried) > MOST_FORCED:
         raise RunError(
             f"{len(tried)} contexts are too many to be forced while somebody waits, at most {MOST_FORCED}: the "
             "sentences around it are too long; choose another sentence"
         )
-    with lock:
-        traces = translator.trace(
-            [source] * len(tried), [target] * len(tried), _NAMES, **given(*(one.before for one in tried))
-        )
-    return tuple(_rows(tried, traces))
+    targets = [Target(0, source, "", target, one.before) for one in tried]
+    passes = force(opened(reference, stamp), targets, _NAMES, MOST_FORCED)
+    return tuple(_rows(tried, [one.trace for one in passes]))
 
 
 def _rows(tried: Sequence[Variant], traces: Sequence[Trace]) -> Iterator[Row]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from analyses.attention import END
 from analyses.context_routing import ContextSpread, spread, together
 from analyses.npz_cache import checked_numbers
-from workbench.evaluation.document_context import CAPSULES, Before, before, given, routing_context
+from workbench.evaluation.document_context import CAPSULES, before, routing_context
+from workbench.evaluation.forced_decoding import Target, force, opened, stamp
 from workbench.evaluation.result_cache import ResultCache, digest
 from workbench.store import provenance
 from workbench.store.runs import Run, RunError
@@ -52,18 +54,12 @@ def measured(run: Run, test: str, sentences: int | None = None) -> ContextSpread
 
 
 def _live(run: Run, test: TestSet, count: int) -> Iterator[ContextSpread]:
-    import core_models
-
-    translator = core_models.load(run.reference)
-    reach, reads_outputs = translator.context.sentences, translator.context.outputs
-    chosen = [(row, before(test, row, reach)) for row in range(count)]
-    chosen = [(row, one) for row, one in chosen if one.there]
-    for begin in range(0, len(chosen), AT_ONCE):
-        some = chosen[begin : begin + AT_ONCE]
-        # Capsules are made before the first word: any translation will do, and an empty one is the shortest.
-        contexts = [Before(one.sources, one.sources if reads_outputs else None) for _, one in some]
-        traces = translator.trace([test.sources[row] for row, _ in some], [["</s>"]] * len(some), _NAMES,
-                                  **given(*contexts))  # fmt: skip
-        for trace in traces:
-            couplings, correlations, distances = (trace[name].values for name in _NAMES)
-            yield spread(couplings, correlations, distances, reach)
+    model = opened(run.reference, stamp(run))
+    use = model.translator.context
+    # Capsules are made before the first word: any translations will do, here an empty one and those of the sources.
+    outputs = test.sources if use.outputs else None
+    contexts = [before(test, row, use.sentences, outputs) for row in range(count)]
+    targets = [Target(row, test.sources[row], "", (END,), one) for row, one in enumerate(contexts) if one.there]
+    for one in force(model, targets, _NAMES, AT_ONCE):
+        couplings, correlations, distances = (one.trace[name].values for name in _NAMES)
+        yield spread(couplings, correlations, distances, use.sentences)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from workbench.evaluation.document_context import Before, given, own_outputs
-from workbench.evaluation.live_trace import opened, stamp
+from workbench.evaluation.forced_decoding import opened, stamp
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from analyses.attention import END, text_of
-from workbench.evaluation.document_context import Before, given, own_source
-from workbench.evaluation.live_trace import opened, stamp
+from workbench.evaluation.document_context import Before
+from workbench.evaluation.forced_decoding import Target, force, opened, stamp
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def prefixes(pieces: Sequence[str]) -> list[str]:
 
 def forced_steps(run: Run, prefix: str) -> int:
     """The steps of the search that a prefix takes away: its pieces in the run's own vocabulary."""
-    translator, _ = opened(run.reference, stamp(run))
+    translator = opened(run.reference, stamp(run)).translator
     return len(translator.target_vocabulary.encode([prefix])[0]) if prefix else 0
 
 
@@ -110,15 +110,14 @@ def _account(
     from analyses import attention
     from analyses.alignment import from_attention
 
-    translator, lock = opened(reference, weights)
-    with lock:
-        names = (_CROSS, _FUTURE)
-        (trace,) = translator.trace([source], [tokens], names, **given(before)) if tokens else ({},)
+    if not tokens:
+        return Account(None, None, None)
+    (found,) = force(opened(reference, weights), [Target(0, source, "", tokens, before)], (_CROSS, _FUTURE))
+    trace, pieces = found.own.trace, found.own.source_tokens
     future = float(trace[_FUTURE].values.sum()) if _FUTURE in trace else None
     if _CROSS not in trace:
         return Account(None, None, future)
-    pieces = [*translator.source_vocabulary.pieces(translator.source_vocabulary.encode([source])[0]), END]
-    mean = attention.average(own_source(trace, len(pieces))[_CROSS].values)
+    mean = attention.average(trace[_CROSS].values)
     weights_of_words, _, words = attention.without_end(
         attention.to_words(mean, tokens, pieces), attention.joined(tokens), attention.joined(pieces)
     )

@@ -10,6 +10,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from workbench.evaluation.forced_decoding import Targets, targets_of
 from workbench.figures.options import is_on, sentence_count
 from workbench.figures.registry import drawing
 from workbench.figures.request import Request, styles
@@ -43,18 +44,18 @@ def _able(request: Request) -> list[Run]:
     return able
 
 
-def _forced(run: Run, request: Request, usual: int) -> routing.Forced:
-    return routing.forced(run, request.test, sentence_count(request, usual))
+def _targets(run: Run, request: Request, usual: int) -> Targets:
+    return targets_of(run, request.test, "own", sentence_count(request, usual))
 
 
 def _names(request: Request) -> dict[str, str]:
     return short_names(request.runs)
 
 
-def _on(request: Request, given: routing.Forced) -> str:
+def _on(request: Request, targets: Targets) -> str:
     """Which sentences these are, in words."""
     own = "" if side_of(request) == "encoder" else ", the runs' own translations"
-    return f"{len(given.rows)} sentence{'s' if len(given.rows) > 1 else ''} of {request.test}{own}"
+    return f"{len(targets)} sentence{'s' if len(targets) > 1 else ''} of {request.test}{own}"
 
 
 def _ceilings(found: list[Spread]) -> list[float]:
@@ -92,12 +93,12 @@ def _corpus(request: Request) -> tuple[pd.DataFrame, list[Spread], str]:
 
     tables, found, said = [], [], []
     for run in _able(request):
-        given, name = _forced(run, request, SENTENCES), _names(request)[run.name]
-        one = routing.measured(run, side_of(request), given)
+        targets, name = _targets(run, request, SENTENCES), _names(request)[run.name]
+        one = routing.measured(run, side_of(request), targets)
         table = measures(one)
         tables.append(table.assign(series=name, layer=_layers(table, run)))
         found.append(one)
-        said.append(f"{name}: {_throughout(table, one)}, {_on(request, given)}")
+        said.append(f"{name}: {_throughout(table, one)}, {_on(request, targets)}")
     return pd.concat(tables, ignore_index=True), found, "; ".join(said)
 
 
@@ -150,17 +151,17 @@ def _routing_learned(request: Request) -> Figure:
     tables, found, said = [], [], []
     able = _able(request)
     for run in able:
-        given = _forced(run, request, SENTENCES)
+        targets = _targets(run, request, SENTENCES)
         name = f"{_names(request)[run.name]}, " if len(able) > 1 else ""
         for state, label in routing.STATES.items():
-            one = routing.measured(run, side_of(request), given, state)
+            one = routing.measured(run, side_of(request), targets, state)
             table = measures(one)
             tables.append(table[table["layer"] == 0].assign(series=f"{name}{label}"))
             found.append(one)
         trained, *others = found[-len(routing.STATES) :]
         labels = list(routing.STATES.values())[1:]
         apart = [f"minus {label} {_apart(trained, one)}" for one, label in zip(others, labels, strict=True)]
-        said.append(f"{_names(request)[run.name]}, {_on(request, given)}; trained {' and '.join(apart)}")
+        said.append(f"{_names(request)[run.name]}, {_on(request, targets)}; trained {' and '.join(apart)}")
     caption = (
         f"Layers of the {side_of(request)}, means over positions with 95% bootstrap intervals over sentences: "
         f"{'; '.join(said)} (at the last iteration, paired). At initialization: the weights that training began from, "
@@ -198,21 +199,21 @@ def _health(request: Request) -> tuple[pd.DataFrame, list[Spread], str]:
         raise RunError(f"checkpoints {most!r}: write how many at most, from 1")
     tables, found, said = [], [], []
     for run in _able(request):
-        given, side = _forced(run, request, OVER_TRAINING), side_of(request)
+        targets, side = _targets(run, request, OVER_TRAINING), side_of(request)
         kept = routing.checkpoints(run, int(most))
         if not kept:
             raise RunError(
                 f"{run.name} has kept no checkpoint, so only its end is known; train one that keeps them: --config "
                 "keep_every=STEPS"
             )
-        beginning = routing.measured(run, side, given, "initial")
-        stages = [(0, beginning), *((int(one.step), routing.measured(one, side, given)) for one in kept)]
+        beginning = routing.measured(run, side, targets, "initial")
+        stages = [(0, beginning), *((int(one.step), routing.measured(one, side, targets)) for one in kept)]
         for step, one in stages:
             table = measures(one)
             last = (table["iteration"] == table["iteration"].max()) & (table["layer"] == 0)
             tables.append(table[last].assign(series=_names(request)[run.name], step=step))
         found.append(beginning)
-        said.append(f"{_names(request)[run.name]}: {len(kept)} checkpoints, {_on(request, given)}")
+        said.append(f"{_names(request)[run.name]}: {len(kept)} checkpoints, {_on(request, targets)}")
     return pd.concat(tables, ignore_index=True), found, "; ".join(said)
 
 

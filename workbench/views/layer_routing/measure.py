@@ -8,7 +8,9 @@ come, a few sentences at a time. Knows runs and traces, no figure; torch comes w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from itertools import islice
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +18,8 @@ import numpy as np
 from analyses.npz_cache import checked_numbers
 from analyses.routing import Spread, dealt_anew, exchanged, spread, together
 from core_models.training.progress import is_step
-from workbench.evaluation.document_context import beside, texts_before
-from workbench.evaluation.result_cache import ResultCache, digest
-from workbench.store import provenance
+from workbench.evaluation.forced_decoding import Opened, Targets, force, opened, stamp
+from workbench.evaluation.result_cache import ResultCache
 from workbench.store.runs import Run, RunError
 from workbench.store.trace_index import stored
 
@@ -64,29 +65,7 @@ def kind_of(run: Run, side: str) -> str:
     raise RunError(f"{run.name} routes no layers of its {side}; choose a run of dynamic-routing or em-routing")
 
 
-@dataclass(frozen=True)
-class Forced:
-    """The sentences that are forced: sources, and translations as their pieces. `whose` made the translations."""
-
-    whose: Run
-    test: str
-    rows: tuple[int, ...]
-    sources: tuple[str, ...]
-    tokens: tuple[tuple[str, ...], ...]
-
-
-def forced(run: Run, test: str, sentences: int | None = None) -> Forced:
-    """The first so many sentences of a test set (None: all) that a run has translated, empty translations left out."""
-    translations = run.translations(test)
-    tokens = [tuple(record["tokens"]) for record in translations.details[:sentences]]
-    rows = tuple(row for row, pieces in enumerate(tokens) if pieces)
-    if not rows:
-        raise RunError(f"{run.name}: there is no translation of {test!r} that could be forced; translate it again")
-    sources = translations.test_set.sources
-    return Forced(run, test, rows, tuple(sources[row] for row in rows), tuple(tokens[row] for row in rows))
-
-
-def measured(run: Run, side: str, given: Forced, state: str = "trained") -> Spread:
+def measured(run: Run, side: str, targets: Targets, state: str = "trained") -> Spread:
     """What routing did in the sentences, by the run in one of STATES; kept beside the run for the next time.
 
     The trained run's is taken from its stored trace where that has all of them. Raises RunError, and what loading does.
@@ -96,11 +75,11 @@ def measured(run: Run, side: str, given: Forced, state: str = "trained") -> Spre
     kind = kind_of(run, side)
 
     def measure() -> Spread:
-        store = _stored(run, kind, side, given) if state == "trained" else None
-        traces = _live(run, kind, side, given, state) if store is None else _from_store(store, kind, side, given)
-        return together(traces)
+        if state == "trained" and (store := _stored(run, kind, side, targets)) is not None:
+            return together(_from_store(store, kind, side, targets))
+        return together(_live(run, kind, side, targets, state))
 
-    return CACHE.cached(run, _inputs(run, side, given, state), measure)
+    return CACHE.cached(run, {**targets.inputs(run), "side": side, "state": state}, measure)
 
 
 def checkpoints(run: Run, most: int) -> list[Run]:
@@ -114,25 +93,19 @@ def checkpoints(run: Run, most: int) -> list[Run]:
     return [replace(run, name=f"{whole}@{step}", step=str(step)) for step in steps]
 
 
-def _live(run: Run, kind: str, side: str, given: Forced, state: str) -> Iterator[Spread]:
-    import core_models
+def _live(run: Run, kind: str, side: str, targets: Targets, state: str) -> Iterator[Spread]:
     from core_models.training.initial_weights import untrained
 
-    translator = untrained(run.folder) if state == "initial" else core_models.load(run.reference)
+    model = Opened(untrained(run.folder), Lock()) if state == "initial" else opened(run.reference, stamp(run))
     names = ("votes", "inputs_active") if state in _REVOTED else ("assignments", "activations")
-    generator, made = np.random.default_rng(_SEED), given.whose.translations(given.test)
-    for begin in range(0, len(given.rows), AT_ONCE):
-        chunk = slice(begin, begin + AT_ONCE)
-        traces = translator.trace(
-            given.sources[chunk],
-            given.tokens[chunk],
-            [f"{kind}.{side}.{name}" for name in names],
-            **beside(translator.context, made.test_set, given.rows[chunk], made.hypotheses),
-        )
-        if state in _REVOTED:
-            yield from _revoted(translator, kind, side, traces, generator, state)
-        else:
-            yield from (_spread(trace, kind, side) for trace in traces)
+    arrays = [f"{kind}.{side}.{name}" for name in names]
+    traces = (one.trace for one in force(model, targets.in_documents(model.translator), arrays, AT_ONCE))
+    if state not in _REVOTED:
+        yield from (_spread(trace, kind, side) for trace in traces)
+        return
+    generator = np.random.default_rng(_SEED)
+    while some := list(islice(traces, AT_ONCE)):
+        yield from _revoted(model.translator, kind, side, some, generator, state)
 
 
 def _spread(trace: Trace, kind: str, side: str) -> Spread:
@@ -173,21 +146,14 @@ def route(
     return found.assignments.numpy(), None if found.activations is None else found.activations.numpy()
 
 
-def _stored(run: Run, kind: str, side: str, given: Forced) -> TraceStore | None:
+def _stored(run: Run, kind: str, side: str, targets: Targets) -> TraceStore | None:
     """The run's own stored trace, if it has the assignments of all the sentences."""
-    if given.whose.reference != run.reference:
+    if targets.run.reference != run.reference:
         return None
-    return stored(run, given.test, [f"{kind}.{side}.assignments"], dict(zip(given.rows, given.tokens, strict=True)))
+    return stored(run, targets.test, [f"{kind}.{side}.assignments"], targets.pieces)
 
 
-def _from_store(store: TraceStore, kind: str, side: str, given: Forced) -> Iterator[Spread]:
+def _from_store(store: TraceStore, kind: str, side: str, targets: Targets) -> Iterator[Spread]:
     names = [name for name in (f"{kind}.{side}.assignments", f"{kind}.{side}.activations") if name in store.names]
-    for row in given.rows:
+    for row in targets.pieces:
         yield _spread({name: store.array(name, row) for name in names}, kind, side)
-
-
-def _inputs(run: Run, side: str, given: Forced, state: str) -> dict[str, str]:
-    """What a measurement is computed from."""
-    made = given.whose.translations(given.test)
-    texts = [given.sources, given.tokens, *texts_before(run, made.test_set, made.hypotheses)]
-    return {"model": provenance.digests(run, "")["model"], "side": side, "state": state, "texts": digest(texts)}

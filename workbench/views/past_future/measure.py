@@ -20,7 +20,7 @@ from analyses.attention import END, joined
 from analyses.content_states import covered_words
 from analyses.npz_cache import checked_numbers
 from workbench.evaluation.document_context import own_pieces, own_source
-from workbench.evaluation.forced_decoding import Given, forced, forced_inputs, given
+from workbench.evaluation.forced_decoding import Targets, force_in_documents, targets_of
 from workbench.evaluation.result_cache import ResultCache
 from workbench.store.runs import Run, RunError
 from workbench.store.trace_index import stored
@@ -133,18 +133,18 @@ def measured(run: Run, test: str, target: str, sentences: int | None = None) -> 
 
     Raises RunError, and what loading does.
     """
-    wanted = given(run, test, target, sentences)
+    targets = targets_of(run, test, target, sentences)
 
     def measure() -> list[Sentence]:
-        store = _stored(run, test, wanted) if target == "own" else None
-        return list(_live(run, test, target, wanted) if store is None else _from_store(run, test, store, wanted))
+        store = _stored(run, targets) if target == "own" else None
+        return list(_live(run, targets) if store is None else _from_store(run, store, targets))
 
-    return CACHE.cached(run, forced_inputs(run, test, target, wanted), measure)
+    return CACHE.cached(run, targets.inputs(run), measure)
 
 
-def _live(run: Run, test: str, target: str, given: Sequence[Given]) -> Iterator[Sentence]:
-    for one in forced(run, test, target, given, [MASS, CROSS, COVERAGE, *RANKS]):
-        yield reduced(one.given.row, one.sources, one.targets, one.trace)
+def _live(run: Run, targets: Targets) -> Iterator[Sentence]:
+    for one in force_in_documents(run, targets, [MASS, CROSS, COVERAGE, *RANKS]):
+        yield reduced(one.target.row, one.source_tokens, one.tokens, one.trace)
 
 
 def reduced(row: int, sources: Sequence[str], targets: Sequence[str], trace: Trace) -> Sentence:
@@ -178,17 +178,17 @@ def _overlaps(past: np.ndarray, future: np.ndarray, targets: Sequence[str]) -> t
     return found[0], found[1]
 
 
-def _stored(run: Run, test: str, given: Sequence[Given]) -> TraceStore | None:
+def _stored(run: Run, targets: Targets) -> TraceStore | None:
     """The run's own stored trace, if it has all that is needed."""
     masses, covered = [MASS] * (options_of(run) is not None), [COVERAGE] * _counts_coverage(run)
     needed = [CROSS, *masses, *covered, *(RANKS if has_bags(run) else ())]
-    return stored(run, test, needed, {one.row: one.pieces for one in given})
+    return stored(run, targets.test, needed, targets.pieces)
 
 
-def _from_store(run: Run, test: str, store: TraceStore, given: Sequence[Given]) -> Iterator[Sentence]:
-    details = run.translations(test).details
+def _from_store(run: Run, store: TraceStore, targets: Targets) -> Iterator[Sentence]:
+    details = run.translations(targets.test).details
     names = [name for name in (MASS, CROSS, COVERAGE, *RANKS) if name in store.names]
-    for one in given:
+    for one in targets.sentences:
         own = own_pieces(details[one.row]["source_tokens"])
         trace = {name: store.array(name, one.row) for name in names}
         yield reduced(one.row, own, one.pieces, own_source(trace, len(own)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analyses.npz_cache import checked_numbers
-from workbench.evaluation.forced_decoding import forced, forced_inputs, given
+from workbench.evaluation.forced_decoding import force_in_documents, targets_of
 from workbench.evaluation.result_cache import ResultCache
 from workbench.store.runs import Run, RunError
 
@@ -59,12 +59,12 @@ def measured(run: Run, test: str, target: str, sentences: int | None = None) -> 
     each. Kept beside the run. Raises RunError for a run without such layers."""
     if not sides_of(run):
         raise RunError(f"{run.name} has no PAST or FUTURE layer; choose a run of pfrnn-loss, prnn or frnn-gru-i")
-    wanted = given(run, test, target, sentences)
+    targets = targets_of(run, test, target, sentences)
 
     def measure() -> list[dict[str, np.ndarray]]:
-        return [steps_of(one.trace) for one in forced(run, test, target, wanted, NAMES, AT_ONCE)]
+        return [steps_of(one.trace) for one in force_in_documents(run, targets, NAMES, AT_ONCE)]
 
-    return CACHE.cached(run, forced_inputs(run, test, target, wanted), measure)
+    return CACHE.cached(run, targets.inputs(run), measure)
 
 
 def _dump(sentences: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def test_links_of_one_version_are_not_laid_on_another(copied_runs):
     for name in ("alignment-error", "alignment-error-lengths"):
         with pytest.raises(RunError, match="were tested on different versions of test; translate again"):
             draw(name, Request(both, options={"links": "truth"}))
-    assert not ALIGNMENT_ERROR.path(both[1], "test").exists()
+    assert ALIGNMENT_ERROR.load(both[1], of_forced_references(both[1], "test"), "test") is None
 
 
 def test_by_length_the_parts_make_up_the_whole(runs):

@@ -13,6 +13,7 @@ from core_models.checkpoint import read_tensors
 from core_models.routing.algorithms import em_routing
 from core_models.training.initial_weights import untrained
 from core_models.translator import Translator
+from workbench.evaluation.forced_decoding import targets_of
 from workbench.evaluation.translate import trace_test
 from workbench.experiments.train import new_run, train
 from workbench.figures.drawing import draw
@@ -29,15 +30,16 @@ def run(routed_run, tmp_path):
 
 def _by_hand(run, side, sentences):
     """The measures from traces of the translator, all positions side by side."""
-    given = routing.forced(run, "test", sentences)
+    targets = targets_of(run, "test", "own", sentences)
     name = f"em_routing.{side}.assignments"
-    traces = core_models.load(run.reference).trace(given.sources, given.tokens, [name])
+    sources, tokens = zip(*((one.source, one.pieces) for one in targets.sentences), strict=True)
+    traces = core_models.load(run.reference).trace(sources, tokens, [name])
     return np.concatenate([trace[name].values for trace in traces], axis=1)
 
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_what_is_measured_is_what_the_forced_passes_did(run, side):
-    found = routing.measured(run, side, routing.forced(run, "test", 20))
+    found = routing.measured(run, side, targets_of(run, "test", "own", 20))
     wanted = _by_hand(run, side, 20)
     rows = measure.measures(found, samples=50)
     whole = rows[rows.layer == 0].set_index(["measure", "iteration"]).value
@@ -47,22 +49,23 @@ def test_what_is_measured_is_what_the_forced_passes_did(run, side):
 
 
 def test_a_stored_trace_says_the_same_to_its_half_precision(run):
-    given = routing.forced(run, "test", 6)
-    live = routing.measured(run, "decoder", given)
+    targets = targets_of(run, "test", "own", 6)
+    live = routing.measured(run, "decoder", targets)
     shutil.rmtree(run.statistics)
     trace_test(run, run.translations("test"), ["*.assignments", "*.activations"])
-    stored = routing.measured(run, "decoder", given)
+    stored = routing.measured(run, "decoder", targets)
     np.testing.assert_allclose(stored.entropy, live.entropy, atol=2e-3)
     np.testing.assert_allclose(stored.activations, live.activations, atol=1e-3)
     assert not np.array_equal(stored.entropy, live.entropy)  # it was taken from the trace
 
 
 def test_a_trace_of_as_many_other_pieces_is_not_taken(run):
-    given = routing.forced(run, "test", 6)
+    targets = targets_of(run, "test", "own", 6)
     trace_test(run, run.translations("test"), ["*.assignments", "*.activations"])
-    turned = replace(given, tokens=(tuple(reversed(given.tokens[0])), *given.tokens[1:]))
-    assert len(set(given.tokens[0])) > 1
-    of_these, of_those = (routing.measured(run, "decoder", one) for one in (given, turned))
+    first, *others = targets.sentences
+    turned = replace(targets, sentences=(replace(first, pieces=first.pieces[::-1]), *others))
+    assert len(set(first.pieces)) > 1
+    of_these, of_those = (routing.measured(run, "decoder", one) for one in (targets, turned))
     shutil.rmtree(run.folder / "traces")
     shutil.rmtree(run.statistics)
     np.testing.assert_array_equal(routing.measured(run, "decoder", turned).entropy, of_those.entropy)
@@ -70,14 +73,14 @@ def test_a_trace_of_as_many_other_pieces_is_not_taken(run):
 
 
 def test_a_measurement_is_kept_and_made_again_where_it_cannot_be_read(run):
-    given = routing.forced(run, "test", 3)
-    found = routing.measured(run, "encoder", given)
+    targets = targets_of(run, "test", "own", 3)
+    found = routing.measured(run, "encoder", targets)
     (kept,) = run.statistics.glob("routing-*.npz")
     with np.load(kept) as stored:
         np.savez(kept, **{**stored, "dead": stored["dead"] + 1})
-    np.testing.assert_array_equal(routing.measured(run, "encoder", given).dead, found.dead + 1)
+    np.testing.assert_array_equal(routing.measured(run, "encoder", targets).dead, found.dead + 1)
     kept.write_bytes(b"half of it")
-    np.testing.assert_array_equal(routing.measured(run, "encoder", given).dead, found.dead)
+    np.testing.assert_array_equal(routing.measured(run, "encoder", targets).dead, found.dead)
 
 
 @pytest.mark.parametrize("begun_from", [False, True])
@@ -160,9 +163,9 @@ def test_a_layer_that_speaks_otherwise_than_the_others_no_longer_does_when_votes
 def test_what_is_learned_shows_all_states_of_one_run(run):
     figure = draw("routing-learned", Request((run,), "test", options={"sentences": 12}))
     table = figure.table
-    given = routing.forced(run, "test", 12)
+    targets = targets_of(run, "test", "own", 12)
     for state, label in routing.STATES.items():
-        rows = measure.measures(routing.measured(run, "encoder", given, state))
+        rows = measure.measures(routing.measured(run, "encoder", targets, state))
         wanted = rows[(rows.measure == "diversity") & (rows.layer == 0)].value
         found = table[(table.series == label) & (table.panel == "diversity")].value
         np.testing.assert_allclose(found, wanted)
@@ -180,10 +183,10 @@ def test_health_goes_from_the_first_weights_over_every_checkpoint(run):
     figure = draw("routing-health", Request((run,), "test", options={"sentences": 5}))
     line = figure.table[figure.table.panel == "diversity"]
     assert line.step.tolist() == [0, 1, 2]
-    given = routing.forced(run, "test", 5)
-    at_two = routing.measured(open_run(f"{run.folder}@2"), "encoder", given)
+    targets = targets_of(run, "test", "own", 5)
+    at_two = routing.measured(open_run(f"{run.folder}@2"), "encoder", targets)
     assert line.value.iloc[-1] == pytest.approx(np.average(at_two.diversity[:, -1], weights=at_two.positions))
-    began = routing.measured(run, "encoder", given, "initial")
+    began = routing.measured(run, "encoder", targets, "initial")
     assert line.value.iloc[0] == pytest.approx(np.average(began.diversity[:, -1], weights=began.positions))
     assert [one.step for one in routing.checkpoints(run, 1)] == ["2"]
 
