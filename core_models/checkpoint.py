@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from core_models.config import CONFIG, RunConfig, read_config, split_reference, weights_path
-from core_models.files.atomic_folders import anything, replacing_folder
+from core_models.files.atomic_folders import anything, atomic_replace_folder
 from core_models.files.run_files import TENSORS, check
 from core_models.settings import ConfigError, write_yaml
 from core_models.system import System
@@ -52,7 +52,7 @@ def begin_run(folder: Path, config: RunConfig, source: Vocabulary, target: Vocab
     Raises FolderError where anything is in the folder.
     """
     config = config.model_copy(update={"vocabulary": {"source": source.digest, "target": target.digest}})
-    with replacing_folder(folder, "train", anything) as part:
+    with atomic_replace_folder(folder, "train", anything) as part:
         (part / "vocabulary").mkdir()
         source.save(part / "vocabulary" / "source.model")
         target.save(part / "vocabulary" / "target.model")

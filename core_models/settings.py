@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from core_models.files.atomic_files import replacing
+from core_models.files.atomic_files import atomic_replace
 from core_models.files.run_files import CONFIGURATION, read_bytes
 
 MOST_ALIASES = 16  # in a YAML file: each may repeat all that those before it repeat, so 100 could stand for 10^16 nodes
@@ -165,5 +165,5 @@ def _explain_yaml(error: Exception) -> str:
 
 def write_yaml(path: Path, content: Mapping[str, Any]) -> None:
     """Write atomically, keys in the order given."""
-    with replacing(path) as unfinished:
+    with atomic_replace(path) as unfinished:
         unfinished.write_text(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True), encoding="utf-8")

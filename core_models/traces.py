@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from core_models.files.atomic_files import replacing
+from core_models.files.atomic_files import atomic_replace
 from core_models.files.npy import map_array
 from core_models.files.run_files import RESULT, read_json
 
@@ -111,7 +111,7 @@ def write_traces(folder: Path, traces: Mapping[int, Trace], half: bool = True) -
                 for (number, array), start in zip(present.items(), starts, strict=False)
             },
         }
-    with replacing(folder / "index.json") as unfinished:
+    with atomic_replace(folder / "index.json") as unfinished:
         unfinished.write_text(json.dumps({"format": FORMAT, "arrays": arrays}), encoding="utf-8")
 
 

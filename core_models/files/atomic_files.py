@@ -23,7 +23,7 @@ _LONGEST = 100  # characters of the name that the other name begins with: file s
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def atomic_replace(path: Path) -> Iterator[Path]:
     """A file beside `path` that takes its place when all went well, and vanishes when not.
 
     Where `path` is a link, the link is replaced and what it points to stays: a link in somebody else's run may point to
@@ -117,8 +117,8 @@ def _lock(opened: int) -> bool:
     return True
 
 
-def write_whole(path: Path, content: str | bytes) -> Path:
+def write_atomic(path: Path, content: str | bytes) -> Path:
     """Write a file, a text as UTF-8."""
-    with replacing(path) as unfinished:
+    with atomic_replace(path) as unfinished:
         unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
     return path

@@ -34,7 +34,7 @@ class FolderError(ValueError):
 
 
 @contextmanager
-def replacing_folder(
+def atomic_replace_folder(
     folder: str | Path, by: str, foreign: Foreign, patience: float = _WRITER_SECONDS
 ) -> Iterator[Path]:
     """An empty folder to fill, which takes the place of `folder` when all went well, and vanishes when not.

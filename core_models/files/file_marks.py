@@ -60,7 +60,7 @@ def digest(path: Path) -> str:
 
 
 @contextmanager
-def replacing_files(
+def atomic_replace_files(
     prefix: Path, endings: Sequence[str], by: str, recognised: Callable[[Path], bool] = lambda path: False
 ) -> Iterator[Path]:
     """A folder in which to write NAME.ENDING for some of the endings; they then take the places of all that were there.

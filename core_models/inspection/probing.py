@@ -76,6 +76,6 @@ def taught(examples: Sequence[tuple[Features, Tensor]], seed: int = 1, epochs: i
 
 
 @torch.no_grad()
-def says(probe: Probe, read: Features) -> Tensor:
+def predict(probe: Probe, read: Features) -> Tensor:
     """The probability of PAST, [S, T, I]."""
     return torch.sigmoid(probe(read))

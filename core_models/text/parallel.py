@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from core_models.files.atomic_files import replacing
+from core_models.files.atomic_files import atomic_replace
 from core_models.files.file_marks import mended
 from core_models.files.run_files import LINES, read_bytes
 
@@ -140,7 +140,7 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     path = Path(path)
     # mtime=0: the same lines give the same bytes
     with (
-        replacing(path) as unfinished,
+        atomic_replace(path) as unfinished,
         open(unfinished, "wb") as raw,
         gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw as file,
     ):

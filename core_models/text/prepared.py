@@ -24,7 +24,7 @@ import numpy as np
 import yaml
 from pydantic import BaseModel
 
-from core_models.files.atomic_folders import mend, others, replacing_folder
+from core_models.files.atomic_folders import atomic_replace_folder, mend, others
 from core_models.settings import ConfigError, parse, read_yaml
 from core_models.text.mmap_arrays import SIDES, BinaryText, SideWriter, write_documents
 
@@ -173,7 +173,7 @@ def prepare(
     sets = {"dev": dev, **(tests or {})}
     _check(train, dev, sets, truths)
     say = report or (lambda done, total, note: None)
-    with replacing_folder(folder, "data prepare", _foreign, _LOCK_SECONDS) as made:
+    with atomic_replace_folder(folder, "data prepare", _foreign, _LOCK_SECONDS) as made:
         for room in _ROOMS:
             (made / room).mkdir()
         say(0, len(train), "vocabulary")

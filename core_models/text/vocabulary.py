@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import sentencepiece
 
-from core_models.files.atomic_files import replacing
+from core_models.files.atomic_files import atomic_replace
 from core_models.files.run_files import VOCABULARY, read_bytes
 
 from . import vocabulary_training
@@ -107,7 +107,7 @@ class Vocabulary:
 
     def save(self, path: str | Path) -> None:
         """Write the model file; it appears whole or not at all."""
-        with replacing(Path(path)) as unfinished:
+        with atomic_replace(Path(path)) as unfinished:
             unfinished.write_bytes(self._model)
 
     def __len__(self) -> int:

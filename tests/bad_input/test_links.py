@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core_models.files.atomic_files import replacing
+from core_models.files.atomic_files import atomic_replace
 from core_models.files.run_files import UnfitFile, open_to_write
 
 COMMANDS = {
@@ -51,7 +51,7 @@ def test_no_command_writes_through_a_link_of_a_run(spoiled_run, tmp_path, monkey
 def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path):
     (tmp_path / "ours").write_text("stays")
     (tmp_path / "link").symlink_to("ours")
-    with replacing(tmp_path / "link") as path:
+    with atomic_replace(tmp_path / "link") as path:
         path.write_text("new")
     assert ((tmp_path / "ours").read_text(), (tmp_path / "link").read_text()) == ("stays", "new")
     assert not (tmp_path / "link").is_symlink()
@@ -69,5 +69,5 @@ def test_nothing_is_written_through_a_link_or_into_a_pipe(tmp_path, append):
 
 
 def test_the_place_of_a_device_is_taken_by_no_file():
-    with pytest.raises(OSError, match="a device of the system"), replacing(Path("/dev/null")):
+    with pytest.raises(OSError, match="a device of the system"), atomic_replace(Path("/dev/null")):
         pass

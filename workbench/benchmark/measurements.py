@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analyses.efficiency import SPEEDS
-from core_models.files.atomic_files import write_whole
+from core_models.files.atomic_files import write_atomic
 from workbench.store.runs import RunError
 from workbench.store.translations import read_records
 
@@ -63,7 +63,7 @@ class Measurements:
             lines: list[Record] = [{"settings": self._settings}]
             for one, found in self._kept.items():
                 lines.append({**one._asdict(), "seconds": found.seconds, "record": found.record})
-            write_whole(self.path, "".join(f"{json.dumps(line)}\n" for line in lines))
+            write_atomic(self.path, "".join(f"{json.dumps(line)}\n" for line in lines))
         return kept
 
     def _read(self, path: Path) -> dict[Key, Kept]:

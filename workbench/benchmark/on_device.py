@@ -136,7 +136,7 @@ def measured(tasks: Iterable[Task], shape: Shape, device: str, csv: Path) -> Ite
     """The row of every task, and whether it had been kept; each is in the file before it is handed out."""
     import pandas as pd
 
-    from core_models.files.atomic_files import write_whole
+    from core_models.files.atomic_files import write_atomic
 
     rows: list[Row] = []
     if csv.exists():
@@ -149,7 +149,7 @@ def measured(tasks: Iterable[Task], shape: Shape, device: str, csv: Path) -> Ite
             continue
         rows = [row for row in rows if row not in same]
         rows.append(measure(task, shape, device))
-        write_whole(csv, pd.DataFrame(rows).to_csv(index=False))
+        write_atomic(csv, pd.DataFrame(rows).to_csv(index=False))
         yield rows[-1], False
 
 

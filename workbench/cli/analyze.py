@@ -21,7 +21,7 @@ def analyze(
     option: FigureOptions = None,
 ) -> None:
     """Compute an analysis of runs and write its table as CSV."""
-    from core_models.files.atomic_files import write_whole
+    from core_models.files.atomic_files import write_atomic
     from workbench.figures import table_registry
     from workbench.figures.request import Request
     from workbench.store.csv_cells import csv_text
@@ -37,4 +37,4 @@ def analyze(
     if out is None:
         say(table, nl=False)
     else:
-        say(write_whole(out, table))
+        say(write_atomic(out, table))

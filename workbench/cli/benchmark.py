@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core_models.files.atomic_files import write_whole
+from core_models.files.atomic_files import write_atomic
 from workbench.cli.shared import Device, RunPath, benchmark_app, need_folder, print_table, refuse
 from workbench.cli.terminal import say
 
@@ -112,10 +112,10 @@ def benchmark_speed(
         if not step.kept:
             say(_said(step), err=True)
             if csv is not None:
-                write_whole(csv, csv_text(_table(planned, found)))
+                write_atomic(csv, csv_text(_table(planned, found)))
     table = _table(planned, found)
     if csv is not None:
-        write_whole(csv, csv_text(table))
+        write_atomic(csv, csv_text(table))
     if lengths is None:
         print_table(table.set_index("engine").T.reset_index(names="what"))
     else:
@@ -240,7 +240,7 @@ def benchmark_end_to_end(
     """Translate a test set with a trained Transformer and with the same weights in CTranslate2: time and BLEU."""
     import pandas as pd
 
-    from core_models.files.atomic_files import write_whole
+    from core_models.files.atomic_files import write_atomic
     from workbench.benchmark.end_to_end import measure_trained
     from workbench.store.csv_cells import csv_text
     from workbench.store.runs import open_run
@@ -248,5 +248,5 @@ def benchmark_end_to_end(
     need_folder(csv, "--csv")
     found = measure_trained(open_run(run), test, threads, tuple(quantization or ("float32", "int8")), rounds)
     if csv is not None:
-        write_whole(csv, csv_text(pd.DataFrame(found)))
+        write_atomic(csv, csv_text(pd.DataFrame(found)))
     print_table(pd.DataFrame(found))

@@ -118,7 +118,7 @@ def data_import(
     ] = None,
 ) -> None:
     """Write a test set of sacreBLEU or a translation set of Hugging Face `datasets` as plain parallel text."""
-    from core_models.files.file_marks import replacing_files
+    from core_models.files.file_marks import atomic_replace_files
     from core_models.text.imports import import_huggingface, import_sacrebleu
     from core_models.text.parallel import write_lines
 
@@ -126,7 +126,7 @@ def data_import(
     if not (source and sign and target):
         refuse(f"--pair {pair!r}: write SOURCE-TARGET, such as en-de")
     kind, _, test_set = name.partition(":")
-    with replacing_files(out, (source, target, "docids"), "data import") as part:
+    with atomic_replace_files(out, (source, target, "docids"), "data import") as part:
         if kind == "sacrebleu":
             text = import_sacrebleu(test_set, pair)
         else:

@@ -57,7 +57,7 @@ def rating_export(
     root: RunsRoot = Path("runs"),
 ) -> None:
     """Write the ratings with the names of systems, or with --form what a rater has to fill in."""
-    from core_models.files.atomic_files import write_whole
+    from core_models.files.atomic_files import write_atomic
     from workbench.store.csv_cells import csv_text
     from workbench.store.rating_studies import open_study
     from workbench.views.human_evaluation.tables import export
@@ -66,7 +66,7 @@ def rating_export(
     need_folder(out, "--out")
     study = open_study(root, name)
     table = export(study) if form is None else form_table(study, form)
-    write_whole(out, csv_text(table))
+    write_atomic(out, csv_text(table))
     say(f"{out}: {len(table)} rows")
 
 

@@ -54,7 +54,7 @@ def export_report(
 
     The figures are those of --collection, else scores, length buckets, training curves and one sentence's beam trees.
     """
-    from core_models.files.atomic_files import write_whole
+    from core_models.files.atomic_files import write_atomic
     from workbench.export import report as reports
     from workbench.figures.request import Request
     from workbench.store.runs import open_runs
@@ -70,7 +70,7 @@ def export_report(
     if not collection:
         drawn, left_out = reports.usual_figures(Request(tuple(opened), test, sentence))
     say("".join(f"left out: {said}\n" for said in left_out), nl=False, err=True)
-    say(write_whole(out, reports.report(title, opened, test, drawn, left_out)))
+    say(write_atomic(out, reports.report(title, opened, test, drawn, left_out)))
 
 
 def _drawn(collection: Path | None, root: Path, named: list[str] | None) -> list[Drawn]:

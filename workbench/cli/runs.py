@@ -45,7 +45,7 @@ def runs_average(
 
     from core_models.checkpoint import average as average_checkpoints
     from core_models.config import WEIGHTS
-    from core_models.files.atomic_files import replacing
+    from core_models.files.atomic_files import atomic_replace
     from core_models.training.progress import is_step
 
     if last < 1:
@@ -55,6 +55,6 @@ def runs_average(
     path = run / "checkpoints" / f"average-{len(found)}.safetensors"
     average_checkpoints(found, path)
     if use:
-        with replacing(run / WEIGHTS) as unfinished:
+        with atomic_replace(run / WEIGHTS) as unfinished:
             shutil.copyfile(path, unfinished)
     say(f"{path}: mean of {', '.join(one.stem for one in found)}")

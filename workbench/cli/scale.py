@@ -113,7 +113,7 @@ def scale_null_rates(
     import pandas as pd
 
     from analyses import calibration, scores
-    from core_models.files.atomic_files import write_whole
+    from core_models.files.atomic_files import write_atomic
     from core_models.text.parallel import read_lines
     from workbench.cli.evaluate import known_metrics
     from workbench.store.csv_cells import csv_text
@@ -130,7 +130,7 @@ def scale_null_rates(
         tables.append(calibration.null_rates(pairs, n_datasets, segments, n_resamples))
         print_table(tables[-1])
     if csv is not None:
-        write_whole(csv, csv_text(pd.concat(tables), "%.4f"))
+        write_atomic(csv, csv_text(pd.concat(tables), "%.4f"))
 
 
 @benchmark_app.command("scale-seed-intervals")
@@ -147,7 +147,7 @@ def scale_seed_intervals(
     import pandas as pd
 
     from analyses.calibration import seed_coverage
-    from core_models.files.atomic_files import write_whole
+    from core_models.files.atomic_files import write_atomic
     from workbench.store.csv_cells import csv_text
 
     need_folder(csv, "--csv")
@@ -155,7 +155,7 @@ def scale_seed_intervals(
     table = pd.DataFrame([seed_coverage(one, sentence_error, seeds, n_simulations) for one in numbers])
     print_table(table)
     if csv is not None:
-        write_whole(csv, csv_text(table, "%.4f"))
+        write_atomic(csv, csv_text(table, "%.4f"))
 
 
 @benchmark_app.command("scale-runs")

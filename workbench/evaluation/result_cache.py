@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from core_models.files.atomic_files import write_whole
+from core_models.files.atomic_files import write_atomic
 from core_models.files.run_files import RESULT, parse_json, read_json
 from workbench.evaluation.document_context import readers
 from workbench.store.runs import Run
@@ -119,7 +119,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _write(path: Path, entry: Mapping[str, Any], content: Mapping[str, Any]) -> None:
     if path.suffix == ".json":
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps({**entry, **content}, ensure_ascii=False, indent=1))
+        write_atomic(path, json.dumps({**entry, **content}, ensure_ascii=False, indent=1))
         return
     from analyses.npz_cache import write_arrays
 

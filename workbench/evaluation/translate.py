@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core_models.files.atomic_folders import others, refuse_foreign, replacing_folder
+from core_models.files.atomic_folders import atomic_replace_folder, others, refuse_foreign
 from workbench.evaluation.distributed import over_ranks, own_device, wait
 from workbench.evaluation.document_context import beside
 from workbench.store.runs import Run, RunError
-from workbench.store.trace_index import write_forced
+from workbench.store.trace_index import write_token_digests
 from workbench.store.translation_writer import foreign_to_translations, write_translations
 from workbench.store.translations import TestSet, Translations
 
@@ -154,9 +154,9 @@ def trace_test(
     if found is not None:
         if not any(found.values()):
             raise RunError(f"{run.name} has no trace of the name {', '.join(names)}; '*' stands for all that it has")
-        with replacing_folder(folder, "trace", _foreign_to_traces) as unfinished:
+        with atomic_replace_folder(folder, "trace", _foreign_to_traces) as unfinished:
             write_traces(unfinished, {rows[place]: trace for place, trace in found.items()})
-            write_forced(unfinished, dict(zip(rows, tokens, strict=True)))
+            write_token_digests(unfinished, dict(zip(rows, tokens, strict=True)))
     wait()
     return folder
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from core_models.files.atomic_files import replacing, write_whole
+from core_models.files.atomic_files import atomic_replace, write_atomic
 
 STATES = ("done", "failed", "cut off", "not begun")
 LEAST_SECONDS = 20.0  # with less than this left, no part is begun
@@ -97,7 +97,7 @@ def _run(part: Part, results: Path, seconds: float) -> Outcome:
     failed = state == "failed" or (state == "cut off" and not part.resumes)
     total = before.seconds + time.monotonic() - began
     ended = Outcome(part.name, state, round(total, 1), before.failures + failed, "; ".join(reasons))
-    write_whole(_state_file(part, results), json.dumps(asdict(ended), indent=1) + "\n")
+    write_atomic(_state_file(part, results), json.dumps(asdict(ended), indent=1) + "\n")
     return ended
 
 
@@ -154,7 +154,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 def pack(results: Path, archive: Path, kinds: Sequence[str] = (".csv", ".json", ".log")) -> int:
     """Tables, states and the ends of logs as one tar.gz, without the runs in it; how many bytes that is."""
     files = sorted(path for path in results.rglob("*") if path.suffix in kinds and path.is_file())
-    with replacing(archive) as unfinished, tarfile.open(unfinished, "w:gz") as packed:
+    with atomic_replace(archive) as unfinished, tarfile.open(unfinished, "w:gz") as packed:
         for path in files:
             name = path.relative_to(results)
             if name.parts[0] == "runs":

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core_models.files.file_marks import replacing_files
+from core_models.files.file_marks import atomic_replace_files
 from core_models.settings import nearest
 from workbench.experiments.grid import Cell, Experiment, cells
 from workbench.store.csv_cells import csv_text
@@ -179,7 +179,7 @@ def write_csv(experiment: Experiment, root: Path, folder: Path, tables: Sequence
     Raises FolderError where a file of such a name is no table."""
     endings = ("cells.csv", "scores.csv", "comparisons.csv")
     names = [f"{experiment.name}.{ending}" for ending in endings]
-    with replacing_files(folder / experiment.name, endings, "experiment table", _is_table) as part:
+    with atomic_replace_files(folder / experiment.name, endings, "experiment table", _is_table) as part:
         for name, table in zip(names, tables, strict=True):
             (part / name).write_text(csv_text(table, "%.4f"), encoding="utf-8")
     return [folder / name for name in names]

@@ -15,8 +15,8 @@ from pathlib import Path
 from textwrap import indent
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from core_models.files.atomic_files import replacing, write_whole
-from core_models.files.atomic_folders import others, refuse_foreign, replacing_folder
+from core_models.files.atomic_files import atomic_replace, write_atomic
+from core_models.files.atomic_folders import atomic_replace_folder, others, refuse_foreign
 from core_models.files.file_marks import is_marked, mark, unmarked
 from core_models.files.run_files import RESULT, read_json
 from workbench.export import collection, files
@@ -55,13 +55,13 @@ def write_bundle(drawn: Sequence[Drawn], out: str | Path, venue: str = "ACL") ->
     if missing:
         raise MissingGlyphs(missing)
     if out.suffix.lower() != ".zip":
-        with replacing_folder(out, _COMMAND, _foreign) as part:
+        with atomic_replace_folder(out, _COMMAND, _foreign) as part:
             written = _into(drawn, part, venue)
             mark(part, _MARK)
         return [out / path.name for path in written]
     with tempfile.TemporaryDirectory() as folder:
         inside = _into(drawn, Path(folder), venue)
-        with replacing(out) as unfinished, ZipFile(unfinished, "w", ZIP_DEFLATED) as archive:
+        with atomic_replace(out) as unfinished, ZipFile(unfinished, "w", ZIP_DEFLATED) as archive:
             for path in inside:
                 # The date of a ZipInfo is fixed: the same figures give the same bytes.
                 entry = ZipInfo(f"{out.stem}/{path.name}")
@@ -92,8 +92,8 @@ def _into(drawn: Sequence[Drawn], folder: Path, venue: str) -> list[Path]:
     manifest = json.dumps(_manifest(drawn, written, venue), ensure_ascii=False, indent=1)
     return [
         *(path for paths in written for path in paths),
-        write_whole(folder / _MANIFEST, manifest),
-        write_whole(folder / _README, _readme(drawn, venue)),
+        write_atomic(folder / _MANIFEST, manifest),
+        write_atomic(folder / _README, _readme(drawn, venue)),
     ]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from core_models.files.atomic_files import write_whole
+from core_models.files.atomic_files import write_atomic
 from core_models.files.file_marks import mended
 from core_models.files.run_files import RESULT, read_json
 from core_models.settings import ConfigError, parse
@@ -107,7 +107,7 @@ def _changing(path: Path) -> Iterator[list[Recipe]]:
             before = list(recipes)
             yield recipes
             if recipes != before:
-                write_whole(path, json.dumps(content(recipes), indent=1))
+                write_atomic(path, json.dumps(content(recipes), indent=1))
     except OSError as error:
         said = (error.strerror or str(error)).lower()
         raise RunError(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core_models.config import ModelConfig, SearchConfig
-from core_models.files.atomic_folders import anything, mend, replacing_folder
+from core_models.files.atomic_folders import anything, atomic_replace_folder, mend
 from core_models.settings import nearest
 from workbench.store.runs import Run, RunError
 
@@ -76,7 +76,7 @@ def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> Pa
     spec.validate()
     spec.optimize(quantization)
     readme = how_to_run(run.name, out, quantization, run.config.search, _positions(run.config.model, run.config.search))
-    with replacing_folder(out, "export ctranslate2", anything) as unfinished:
+    with atomic_replace_folder(out, "export ctranslate2", anything) as unfinished:
         spec.save(str(unfinished))
         trained.source_vocabulary.save(unfinished / "source.model")
         trained.target_vocabulary.save(unfinished / "target.model")

@@ -13,8 +13,8 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from core_models.files.atomic_files import write_whole
-from core_models.files.atomic_folders import others, refuse_foreign, replacing_folder
+from core_models.files.atomic_files import write_atomic
+from core_models.files.atomic_folders import atomic_replace_folder, others, refuse_foreign
 from core_models.files.file_marks import digest, is_marked, mark, unmarked
 from core_models.files.run_files import RESULT, read_json
 from workbench.export import figure_json
@@ -39,10 +39,10 @@ def save(figure: Figure, path: str | Path, width: str | float | None = None, gre
     path = Path(path)
     ending = path.suffix.lower()
     if ending == ".csv":
-        return write_whole(path, csv_text(figure.table))
+        return write_atomic(path, csv_text(figure.table))
     if ending == ".json":
         made = {**figure_json.to_spec(figure), "table_sha256": table_digest(figure), "versions": versions()}
-        return write_whole(path, json.dumps(made, ensure_ascii=False, indent=1))
+        return write_atomic(path, json.dumps(made, ensure_ascii=False, indent=1))
     if ending not in DRAWN:
         raise ValueError(f"{path.name}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}; choose one")
     missing = missing_glyphs(figure)
@@ -61,7 +61,7 @@ def bundle(figure: Figure, folder: str | Path, width: str | float | None = None,
     missing = missing_glyphs(figure)
     if missing:
         raise MissingGlyphs(missing)
-    with replacing_folder(folder, _COMMAND, _foreign) as part:
+    with atomic_replace_folder(folder, _COMMAND, _foreign) as part:
         for kept in folder.iterdir() if folder.is_dir() else ():
             shutil.copy2(kept, part)
         paths = write_formats(figure, part, width, grey)
@@ -77,7 +77,7 @@ def check_folder(folder: Path) -> None:
 def write_formats(figure: Figure, folder: Path, width: str | float | None = None, grey: bool = False) -> list[Path]:
     """Writes every format and a .tex snippet into a folder that is there; returns the paths."""
     paths = [save(figure, folder / f"{figure.name}{ending}", width, grey) for ending in (*DRAWN, *WRITTEN)]
-    return [*paths, write_whole(folder / f"{figure.name}.tex", tex_snippet(figure))]
+    return [*paths, write_atomic(folder / f"{figure.name}.tex", tex_snippet(figure))]
 
 
 def _foreign(folder: Path) -> str | None:
@@ -159,4 +159,4 @@ def _draw(figure: Figure, path: Path, ending: str, width: str | float | None, gr
     drawn = io.BytesIO()  # in memory: Matplotlib hides what the system says against a file behind an error of its own
     with paper_settings():
         canvas.savefig(drawn, format=ending[1:], dpi=dpi, metadata=metadata)
-    return write_whole(path, drawn.getvalue())
+    return write_atomic(path, drawn.getvalue())

@@ -26,7 +26,7 @@ from pathlib import Path
 from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from core_models.files.atomic_files import write_whole
+from core_models.files.atomic_files import write_atomic
 from core_models.resources import allocator_settings
 from workbench.jobs import allowed_commands, processes, renamed_commands, safe_path, state_folder
 from workbench.jobs.processes import Shell
@@ -255,8 +255,8 @@ def _begin_next(root: Path) -> None:
 
 def _begin(job: Job) -> None:
     if not allowed_commands.may_start(job.arguments, job.root):
-        write_whole(job.folder / "log.txt", f"workbench: {job.command} is not one that a page may start\n")
-        write_whole(job.folder / "exit", f"{_REFUSED}\n")
+        write_atomic(job.folder / "log.txt", f"workbench: {job.command} is not one that a page may start\n")
+        write_atomic(job.folder / "exit", f"{_REFUSED}\n")
         return
     part, result = (shlex.quote(str(job.folder / name)) for name in ("exit.part", "exit"))
     command = shlex.join(safe_path.module("workbench.cli", *job.arguments))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from core_models.config import CONFIG
-from core_models.files.atomic_folders import anything, mend, refuse_foreign, replacing_folder
+from core_models.files.atomic_folders import anything, atomic_replace_folder, mend, refuse_foreign
 from core_models.settings import write_yaml
 from core_models.text.parallel import read_parallel
 from workbench.store.runs import OutsideConfig, Run, RunError, open_run
@@ -50,7 +50,7 @@ def bring_in(folder: Path, test: TestSet, source: Path, systems: Mapping[str, Pa
         if (run.folder / CONFIG).is_file():
             write_hypotheses(run, test, found[name], path.name)
             continue
-        with replacing_folder(run.folder, _COMMAND, anything) as part:
+        with atomic_replace_folder(run.folder, _COMMAND, anything) as part:
             write_yaml(part / CONFIG, OutsideConfig(name=name).model_dump())
             write_hypotheses(Run(part, name), test, found[name], path.name)
     return runs

@@ -25,7 +25,7 @@ import pandas as pd
 from filelock import FileLock
 
 from analyses.ratings import QUALITIES
-from core_models.files.atomic_files import write_whole
+from core_models.files.atomic_files import write_atomic
 from core_models.files.run_files import RESULT, read_json
 from workbench.store import read_only
 from workbench.store.csv_cells import csv_text, read_cell
@@ -220,7 +220,7 @@ def save(study: Study, rater: str, given: Mapping[int, Mapping[str, Mark]]) -> N
             for sentence, by_letter in sorted(kept.items())
             for letter, mark in sorted(by_letter.items())
         ]
-        write_whole(study.folder / f"{rater}.csv", csv_text(pd.DataFrame(rows, columns=list(_KEPT))))
+        write_atomic(study.folder / f"{rater}.csv", csv_text(pd.DataFrame(rows, columns=list(_KEPT))))
 
 
 def is_rated(study: Study, rater: str, item: Item, given: Mapping[int, Mapping[str, Mark]]) -> bool:
@@ -271,7 +271,7 @@ def read_table(file: Path | BinaryIO, name: str, columns: Sequence[str]) -> list
 def _write_study(study: Study) -> None:
     kept = {name.name: getattr(study, name.name) for name in fields(study) if name.name != "folder"}
     kept["items"] = [asdict(item) for item in study.items]
-    write_whole(study.folder / STUDY, json.dumps(kept, ensure_ascii=False, indent=1))
+    write_atomic(study.folder / STUDY, json.dumps(kept, ensure_ascii=False, indent=1))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from analyses import segment_annotations
-from core_models.files.atomic_files import write_whole
+from core_models.files.atomic_files import write_atomic
 from core_models.text.parallel import read_lines, split_lines
 from workbench.store import read_only
 from workbench.store.errors import RunError
@@ -74,7 +74,7 @@ def save(root: Path, test: str, name: str, content: bytes, segments: int) -> Pat
     path = root / _FOLDER / test / f"{stem}{given.suffix.lower()}"
     _parsed(path.name, stem, split_lines(content, name), segments)
     path.parent.mkdir(parents=True, exist_ok=True)
-    return write_whole(path, content)
+    return write_atomic(path, content)
 
 
 def _parsed(name: str, stem: str, lines: list[str], segments: int) -> pd.DataFrame:

@@ -17,13 +17,13 @@ from workbench.store.runs import Run, RunError
 _FILE = "forced.json"
 
 
-def write_forced(folder: Path, pieces: Mapping[int, Sequence[str]]) -> None:
+def write_token_digests(folder: Path, pieces: Mapping[int, Sequence[str]]) -> None:
     """Note which pieces were forced, by sentence, in an unfinished folder of traces."""
     noted = {str(sentence): _digest(own) for sentence, own in pieces.items()}
     (folder / _FILE).write_text(json.dumps(noted), encoding="utf-8")
 
 
-def forced_as(folder: Path, pieces: Mapping[int, Sequence[str]]) -> bool:
+def matches_tokens(folder: Path, pieces: Mapping[int, Sequence[str]]) -> bool:
     """Are traces in a folder of these sentences, piece by piece? Not where nobody noted it."""
     try:
         noted = read_json(folder / _FILE, RESULT)
@@ -32,7 +32,7 @@ def forced_as(folder: Path, pieces: Mapping[int, Sequence[str]]) -> bool:
         return False
 
 
-def stored(run: Run, test: str, names: Iterable[str], pieces: Mapping[int, Sequence[str]]) -> TraceStore | None:
+def stored_traces(run: Run, test: str, names: Iterable[str], pieces: Mapping[int, Sequence[str]]) -> TraceStore | None:
     """The run's own stored trace, if it can be read, has these arrays of all these sentences, piece by piece, and is
     not of earlier weights."""
     try:
@@ -42,7 +42,7 @@ def stored(run: Run, test: str, names: Iterable[str], pieces: Mapping[int, Seque
     if not set(names) <= set(store.names) or not set(pieces) <= set(store):
         return None
     older = (store.folder / "index.json").stat().st_mtime < run.weights.stat().st_mtime
-    return None if older or not forced_as(store.folder, pieces) else store
+    return None if older or not matches_tokens(store.folder, pieces) else store
 
 
 def _digest(pieces: Sequence[str]) -> str:

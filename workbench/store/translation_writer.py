@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core_models.files.atomic_folders import mend, others, remove, replacing_folder
+from core_models.files.atomic_folders import atomic_replace_folder, mend, others, remove
 from core_models.files.run_files import RECORD, read_json
 from core_models.text.parallel import write_lines
 from workbench.store.file_digests import stamp_of
@@ -74,7 +74,7 @@ def _replacing(
 ) -> Iterator[Path]:
     """A folder with the texts, to which the rest is added; then it takes the place of earlier translations."""
     final = run.results / "translations" / test.name
-    with replacing_folder(final, by, foreign_to_translations, _PATIENCE) as part:
+    with atomic_replace_folder(final, by, foreign_to_translations, _PATIENCE) as part:
         write_lines(part / "sources.txt", test.sources)
         write_lines(part / "hypotheses.txt", map(one_line, hypotheses))
         for number, lines in enumerate(test.all_references, start=1):

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from core_models.files.atomic_folders import others, replacing_folder
+from core_models.files.atomic_folders import atomic_replace_folder, others
 from core_models.files.file_marks import is_marked, mark, unmarked
 from core_models.resources import data_folder
 from core_models.settings import ConfigError, read_yaml
@@ -276,7 +276,7 @@ def generate(
 def write(corpus: ControlledCorpus, folder: Path) -> None:
     """Write `train|dev|test` (and `long`) as `.en`, `.de`, `.docids`, `.truth.jsonl`, all or nothing; an earlier corpus
     is replaced. Raises FolderError where anything else is in the folder."""
-    with replacing_folder(folder, _COMMAND, _foreign) as part:
+    with atomic_replace_folder(folder, _COMMAND, _foreign) as part:
         for name in (*SPLITS, "long"):
             split: ControlledSplit | None = getattr(corpus, name)
             if split is None:

@@ -9,9 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from core_models.files.atomic_files import replacing
-from core_models.files.atomic_folders import FolderError, anything, folders_in, mend, others, remove, replacing_folder
-from core_models.files.file_marks import MARK, mark, mended, replacing_files, unmarked
+from core_models.files.atomic_files import atomic_replace
+from core_models.files.atomic_folders import (
+    FolderError,
+    anything,
+    atomic_replace_folder,
+    folders_in,
+    mend,
+    others,
+    remove,
+)
+from core_models.files.file_marks import MARK, atomic_replace_files, mark, mended, unmarked
 
 TOKEN = "0123456789abcdef"
 
@@ -27,7 +35,7 @@ def content(folder: Path) -> str:
 
 
 def replace(folder: Path, text: str, patience: float = 1.0) -> None:
-    with replacing_folder(folder, "test", lambda own: others(own, "file".__eq__), patience) as part:
+    with atomic_replace_folder(folder, "test", lambda own: others(own, "file".__eq__), patience) as part:
         (part / "file").write_text(text)
 
 
@@ -46,7 +54,7 @@ def test_where_it_fails_the_old_result_stays_and_nothing_else(tmp_path):
     replace(tmp_path / "result", "old")
 
     def fail() -> None:
-        with replacing_folder(tmp_path / "result", "test", lambda own: None) as part:
+        with atomic_replace_folder(tmp_path / "result", "test", lambda own: None) as part:
             (part / "file").write_text("half")
             raise KeyboardInterrupt
 
@@ -93,7 +101,7 @@ def test_who_comes_second_is_refused_and_the_first_goes_on(tmp_path):
     begun, go_on = threading.Event(), threading.Event()
 
     def first() -> None:
-        with replacing_folder(tmp_path / "result", "test", lambda own: None) as part:
+        with atomic_replace_folder(tmp_path / "result", "test", lambda own: None) as part:
             (part / "file").write_text("first")
             begun.set()
             go_on.wait(60)
@@ -180,7 +188,7 @@ def test_a_mark_names_what_was_made_as_it_was_made_and_by_whom(tmp_path):
 
 
 def write_set(prefix: Path, **contents: str) -> None:
-    with replacing_files(prefix, ("en", "de", "ids"), "test") as part:
+    with atomic_replace_files(prefix, ("en", "de", "ids"), "test") as part:
         for ending, text in contents.items():
             (part / f"{prefix.name}.{ending}").write_text(text)
 
@@ -208,8 +216,8 @@ def test_a_file_of_the_same_name_that_is_not_ours_is_left_as_it_is(tmp_path):
 
 def test_a_file_that_took_no_place_is_gone_with_the_next(tmp_path):
     (tmp_path / f".file.part-{TOKEN}").write_text("of a process that was killed")
-    with replacing(tmp_path / "file") as one:
-        with replacing(tmp_path / "file") as other:
+    with atomic_replace(tmp_path / "file") as one:
+        with atomic_replace(tmp_path / "file") as other:
             other.write_text("other")
         one.write_text("one")
     assert (tmp_path / "file").read_text() == "one"

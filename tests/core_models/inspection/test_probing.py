@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import core_models
-from core_models.inspection.probing import Features, features, says, taught
+from core_models.inspection.probing import Features, features, predict, taught
 from core_models.text.batches import collate
 
 STEPS, WORDS, WIDTH = 9, 7, 16
@@ -27,7 +27,7 @@ def drawn(sentences: int, seed: int, telling: bool) -> tuple[Features, torch.Ten
 
 def accuracy(probe, read: Features, labels: torch.Tensor) -> float:
     asked = labels >= 0
-    return float(((says(probe, read) > 0.5) == (labels == 1))[asked].float().mean())
+    return float(((predict(probe, read) > 0.5) == (labels == 1))[asked].float().mean())
 
 
 def test_it_finds_what_states_hold_and_nothing_else():
@@ -42,7 +42,7 @@ def test_a_word_that_nobody_asked_about_teaches_nothing():
     lessons = [drawn(20, seed, True) for seed in range(3)]
     other = [(read, torch.where(labels < 0, -3, labels)) for read, labels in lessons]
     read, _ = drawn(5, 99, True)
-    torch.testing.assert_close(says(taught(lessons), read), says(taught(other), read), rtol=0, atol=0)
+    torch.testing.assert_close(predict(taught(lessons), read), predict(taught(other), read), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("name", ["transformer", "gdr", "rnnsearch"])

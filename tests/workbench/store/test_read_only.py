@@ -71,8 +71,8 @@ def test_beneath_them_the_interpreter_refuses_every_write_below_the_runs(shown, 
     some = next(path for path in shown.rglob("config.yaml"))
     before = _state(shown)
     changes = (
-        lambda: atomic_files.write_whole(shown / "a", "x"),
-        lambda: atomic_files.write_whole(tmp_path / "link" / "a", "x"),
+        lambda: atomic_files.write_atomic(shown / "a", "x"),
+        lambda: atomic_files.write_atomic(tmp_path / "link" / "a", "x"),
         lambda: write_arrays(shown / "a.npz"),
         lambda: some.open("a"),
         lambda: os.open(os.fsencode(some), os.O_WRONLY),

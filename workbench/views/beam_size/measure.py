@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analyses.text_checks import digest
-from core_models.files.atomic_files import write_whole
+from core_models.files.atomic_files import write_atomic
 from core_models.files.run_files import RESULT, read_json
 from workbench.evaluation.document_context import given, read_before
 from workbench.evaluation.translate import Step
@@ -75,7 +75,7 @@ def measure(
     rows = json.loads(table.to_json(orient="records", double_precision=12))
     texts = digest(test.sources, *test.all_references, test.documents or [])
     kept = {"test": test.name, "weights": weights, "texts": texts, **about, "sizes": rows}
-    write_whole(path, json.dumps(kept, indent=1))
+    write_atomic(path, json.dumps(kept, indent=1))
     if step is not None:
         step(len(wanted) + 1, len(wanted) + 1)
     return path

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from analyses.contrastive import CONTEXTS, Item, Scored
 from analyses.text_checks import digest
-from core_models.files.atomic_files import write_whole
+from core_models.files.atomic_files import write_atomic
 from core_models.files.run_files import RESULT, read_json
 from workbench.evaluation.document_context import Before, own_outputs, readers, reads_after
 from workbench.evaluation.forced_decoding import Opened, Target, force
@@ -92,7 +92,7 @@ def measure(
     rows = [{"item": asdict(item), "scored": asdict(one)} for item, one in zip(items, scored, strict=True)]
     found = {"name": name, "origin": origin, "weights": weights,
              "read": translator.context.sentences, "after": translator.context.after, "rows": rows}  # fmt: skip
-    return write_whole(path, json.dumps(found, ensure_ascii=False))
+    return write_atomic(path, json.dumps(found, ensure_ascii=False))
 
 
 def _score(model: Opened, items: Sequence[Item]) -> list[Scored]:

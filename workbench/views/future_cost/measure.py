@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError, short_names
-from workbench.store.trace_index import forced_as
+from workbench.store.trace_index import matches_tokens
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ def _future_traces(run: Run, test: str) -> TraceStore:
             f"workbench trace {run.typed} --test {shlex.quote(test)}"
         )
     details = run.translations(test).details
-    if not forced_as(traces.folder, {row: details[row]["tokens"] for row in traces if row < len(details)}):
+    if not matches_tokens(traces.folder, {row: details[row]["tokens"] for row in traces if row < len(details)}):
         raise RunError(
             f"{run.name}: the traces of {test!r} are of other translations; trace them again: "
             f"workbench trace {run.typed} --test {shlex.quote(test)}"

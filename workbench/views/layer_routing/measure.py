@@ -21,7 +21,7 @@ from core_models.training.progress import is_step
 from workbench.evaluation.forced_decoding import Opened, Targets, force, opened, stamp
 from workbench.evaluation.result_cache import ResultCache
 from workbench.store.runs import Run, RunError
-from workbench.store.trace_index import stored
+from workbench.store.trace_index import stored_traces
 
 if TYPE_CHECKING:
     from core_models.traces import Trace, TraceStore
@@ -150,7 +150,7 @@ def _stored(run: Run, kind: str, side: str, targets: Targets) -> TraceStore | No
     """The run's own stored trace, if it has the assignments of all the sentences."""
     if targets.run.reference != run.reference:
         return None
-    return stored(run, targets.test, [f"{kind}.{side}.assignments"], targets.pieces)
+    return stored_traces(run, targets.test, [f"{kind}.{side}.assignments"], targets.pieces)
 
 
 def _from_store(store: TraceStore, kind: str, side: str, targets: Targets) -> Iterator[Spread]:

@@ -23,7 +23,7 @@ from workbench.evaluation.document_context import own_pieces, own_source
 from workbench.evaluation.forced_decoding import Targets, force_in_documents, targets_of
 from workbench.evaluation.result_cache import ResultCache
 from workbench.store.runs import Run, RunError
-from workbench.store.trace_index import stored
+from workbench.store.trace_index import stored_traces
 
 if TYPE_CHECKING:
     from core_models.traces import Trace, TraceStore
@@ -182,7 +182,7 @@ def _stored(run: Run, targets: Targets) -> TraceStore | None:
     """The run's own stored trace, if it has all that is needed."""
     masses, covered = [MASS] * (options_of(run) is not None), [COVERAGE] * _counts_coverage(run)
     needed = [CROSS, *masses, *covered, *(RANKS if has_bags(run) else ())]
-    return stored(run, targets.test, needed, targets.pieces)
+    return stored_traces(run, targets.test, needed, targets.pieces)
 
 
 def _from_store(run: Run, store: TraceStore, targets: Targets) -> Iterator[Sentence]:

@@ -66,7 +66,7 @@ def _asked(run: Run, test: str, rows: Sequence[int], present: Present, lessons: 
     import torch
 
     import core_models
-    from core_models.inspection.probing import says, taught
+    from core_models.inspection.probing import predict, taught
 
     translator = core_models.load(run.reference)
     if translator.context.joined:
@@ -85,7 +85,7 @@ def _asked(run: Run, test: str, rows: Sequence[int], present: Present, lessons: 
     probe = taught(examples)
     asked = _Text(own.sources, references, own.documents, truths(run, test), rows)
     for read, sources, targets, truth in _forced(translator, asked):
-        past = says(probe, read).numpy()
+        past = predict(probe, read).numpy()
         for place in range(len(truth)):
             steps, words = len(targets[place]), len(sources[place])
             yield of_words(past[place, :steps, :words, None], targets[place], sources[place])[:, :-1, 0]
