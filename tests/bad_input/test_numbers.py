@@ -116,7 +116,7 @@ def test_a_vocabulary_beyond_all_is_refused(texts, refused, pieces):
     said = refused(
         "data", "prepare", "--train", "x.en,x.de", "--dev", "dev.en,dev.de", "--out", "new", "--vocab-size", pieces
     )
-    assert "pieces" in said
+    assert "pieces" in said or "--vocab-size" in said
 
 
 def test_a_bench_of_a_run_without_the_other_engine_is_a_sentence(run, refused, monkeypatch):

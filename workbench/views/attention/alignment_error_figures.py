@@ -6,6 +6,7 @@ References are forced through the runs. Options: `links` (a Pharaoh file, or tru
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -260,8 +261,9 @@ def _keep(request: Request, inputs: list[dict[str, str]], found: list[_Aligned],
     links = Path(str(request.options["links"])).name
     for run, own, one in zip(request.runs, inputs, found, strict=True):
         error = float(by_argmax[one.name])
-        result = AlignmentError(aer=error, sentences=len(one.weights), layer=layer, head=head, links=links)
-        ALIGNMENT_ERROR.save(run, own, result, request.test)
+        with contextlib.suppress(ValueError):  # no number, where neither has a link: nothing to keep
+            result = AlignmentError(aer=error, sentences=len(one.weights), layer=layer, head=head, links=links)
+            ALIGNMENT_ERROR.save(run, own, result, request.test)
 
 
 @drawing("alignment-error", options=_OPTIONS)

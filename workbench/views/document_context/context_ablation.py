@@ -116,7 +116,7 @@ def changes(run: Run, test: str, sentence: int, target: str = "own", text: str =
     outputs = None if looked.before.outputs is None else lines
     other = of_another_document(translations.test_set, sentence, looked.before, outputs)
     source = translations.test_set.sources[sentence]
-    rows = _forced(run.reference, stamp(run), source, looked.target, looked.before, other)
+    rows = _changes(run.reference, stamp(run), source, looked.target, looked.before, other)
     return pd.DataFrame([dict(row) for row in rows])
 
 
@@ -124,7 +124,7 @@ Row = tuple[tuple[str, object], ...]
 
 
 @lru_cache(maxsize=32)
-def _forced(
+def _changes(
     reference: str,
     stamp: tuple[float, int],
     source: str,

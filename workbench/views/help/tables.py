@@ -40,6 +40,7 @@ IN_A_RUN = {
     "adequacy/TEST.json": "Coverage and its proxies, once they were computed: may be removed",
     "counterparts/TEST.json": "Words left out and repeated by the truth, once they were counted: may be removed",
     "alignment_error/TEST.json": "Alignment errors, once they were computed: may be removed",
+    "probe/TEST.json": "What a probe read in its states, once it was asked: may be removed",
     "scores/": "Counts for scores and measures of routing, kept for speed: may be removed",
     "known_scores/TEST.json": "BLEU as it was counted last: may be removed",
 }

@@ -76,7 +76,7 @@ def _asked(run: Run, test: str, rows: Sequence[int], present: Present, lessons: 
         )
     own, references = run.translations(test).test_set, references_of(run, test)
     examples = []
-    for read, sources, targets, truth in _forced(translator, _lessons(lessons, set(own.sources))):
+    for read, sources, targets, truth in _read_states(translator, _lessons(lessons, set(own.sources))):
         labels = torch.full((len(truth), read.states.shape[1], read.memory.shape[1]), -1, dtype=torch.int8)
         for place, one in enumerate(truth):
             made = labels_of(one, sources[place], targets[place], present)
@@ -84,7 +84,7 @@ def _asked(run: Run, test: str, rows: Sequence[int], present: Present, lessons: 
         examples.append((read, labels))
     probe = taught(examples)
     asked = _Text(own.sources, references, own.documents, truths(run, test), rows)
-    for read, sources, targets, truth in _forced(translator, asked):
+    for read, sources, targets, truth in _read_states(translator, asked):
         past = predict(probe, read).numpy()
         for place in range(len(truth)):
             steps, words = len(targets[place]), len(sources[place])
@@ -111,7 +111,7 @@ def _lessons(count: int, left_out: set[str]) -> _Text:
     return _Text(text.sources, text.targets, text.documents, truth, rows)
 
 
-def _forced(
+def _read_states(
     translator: Translator, text: _Text
 ) -> Iterator[tuple[Features, list[list[str]], list[list[str]], list[Truth]]]:
     """What the system's states say of some sentences at a time, and their pieces, </s> among them."""

@@ -71,7 +71,7 @@ def measure(run: Run, test: str, device: str = "cpu", step: Step | None = None) 
     every, text = lists_of(run, test), run.translations(test).test_set
     if text.references is None:
         raise RunError(f"{run.name}: the test set {test!r} has no references; BLEU needs them")
-    found = list(_forced(run, test, every, device, step))
+    found = list(_parts(run, test, every, device, step))
     names = list(found[0])
     starts = np.cumsum([0, *map(len, every)])
     hypotheses = [one["text"] for own in every for one in own]
@@ -81,7 +81,7 @@ def measure(run: Run, test: str, device: str = "cpu", step: Step | None = None) 
     return CACHE.write(run, inputs, Lists(tuple(names), values, starts, counts), test)
 
 
-def _forced(run: Run, test: str, every: list[list[dict[str, Any]]], device: str, step: Step | None) -> list[Parts]:
+def _parts(run: Run, test: str, every: list[list[dict[str, Any]]], device: str, step: Step | None) -> list[Parts]:
     """What every part says of every hypothesis, in the order of the lists."""
     import core_models
     from core_models.n_best_scoring import parts_of
