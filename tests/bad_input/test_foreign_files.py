@@ -106,7 +106,7 @@ def test_a_bundle_takes_the_place_of_another_and_of_nothing_else(run, done, refu
     _lay_down(["paper/paper.tex"])
     assert "paper: holds paper.tex, which `workbench export bundle` did not make" in refused(*bundle)
     done(*FIGURE)
-    assert "figures: holds scores.csv" in refused("export", "bundle", "figures", *bundle[2:])
+    assert "figures: holds scores.csv" in refused("export", "bundle", "figures", *bundle[3:])
 
 
 def test_translations_made_before_are_replaced(run, done):
