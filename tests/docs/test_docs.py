@@ -18,7 +18,9 @@ from docs import tables
 from tests.docs.pages import PAGES, README, TEXTS, anchors, commands, links, python_blocks, section
 from tests.paths import ROOT
 from workbench import cli
+from workbench.app.pages import PAGES as APP_PAGES
 from workbench.figures.registry import load
+from workbench.jobs import renamed_commands
 
 LATER = "…"  # the rest of a command, which is said elsewhere
 COMMANDS = sorted({line for text in TEXTS.values() for line in commands(text)})
@@ -28,9 +30,12 @@ def parsed(words: list[str]) -> tuple[str, dict]:
     """The command that words stand for, and what its options get."""
     command, name = typer.main.get_command(cli.app), "workbench"
     while hasattr(command, "commands"):
-        name, words = (words or ["list"])[0], words[1:]  # a group named as a whole stands for its list
-        command = command.commands[name]
-    return name, command.make_context(name, words).params
+        default = getattr(command, "default", "")  # what the group means where none of its commands is named
+        if not words or (default and words[0] not in command.commands):
+            words = [default or "list", *words]
+        name, words = f"{name} {words[0]}", words[1:]
+        command = command.commands[name.split()[-1]]
+    return name.removeprefix("workbench "), command.make_context(name, words).params
 
 
 def test_commands_are_found_in_blocks_and_in_the_text():
@@ -50,11 +55,13 @@ def test_a_command_is_one_with_these_options(line):
         if type(error).__name__ != "MissingParameter" or not line.endswith(LATER):
             raise
         return
-    systems = [values["system"]] if name == "train" else values["systems"] or [] if name in ("bench", "demo") else []
+    assert renamed_commands.current(words)[1] == [], "an old name"
+    several = {"demo", "benchmark speed"}
+    systems = [values["system"]] if name == "train" else values["systems"] or [] if name in several else []
     for system in systems:
         parts_of(system)
-    if name == "figure" and not values["rerun"]:
-        assert values["name"] in {*load(), "NAME", "list"}
+    if name == "figure draw":
+        assert values["name"] in {*load(), "NAME"}
     assert [word for word in words if word.startswith("data/") and not (ROOT / word).is_file()] == []
 
 
@@ -113,6 +120,14 @@ def test_every_page_is_linked_from_another():
 def test_readme_names_every_system_and_no_other():
     named = re.findall(r"`([\w-]+)`", section(TEXTS["README.md"], "## Systems"))
     assert sorted({*named, "transformer"}) == sorted(catalogue())
+
+
+def test_the_list_of_pages_has_every_page_of_the_app():
+    rows = re.findall(
+        r"^\| ([^|]+) \|", section(TEXTS["docs/how-to/open-the-app.md"], "## The pages"), flags=re.MULTILINE
+    )
+    named = [title for row in rows[2:] for title in row.split(", ")]
+    assert sorted(named) == sorted(page.title for page in APP_PAGES.values())
 
 
 def test_extras_that_are_named_are_declared():
