@@ -8,6 +8,8 @@ import importlib
 import re
 import shlex
 import tomllib
+from functools import cache
+from typing import Any
 
 import pytest
 import typer
@@ -26,9 +28,15 @@ LATER = "…"  # the rest of a command, which is said elsewhere
 COMMANDS = sorted({line for text in TEXTS.values() for line in commands(text)})
 
 
+@cache
+def command_line() -> Any:
+    """The whole command line, made once."""
+    return typer.main.get_command(cli.app)
+
+
 def parsed(words: list[str]) -> tuple[str, dict]:
     """The command that words stand for, and what its options get."""
-    command, name = typer.main.get_command(cli.app), "workbench"
+    command, name = command_line(), "workbench"
     while hasattr(command, "commands"):
         default = getattr(command, "default", "")  # what the group means where none of its commands is named
         if not words or (default and words[0] not in command.commands):
