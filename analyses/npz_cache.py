@@ -91,8 +91,8 @@ def checked_numbers(
     lengths: dict[str, int] = {}
     for name, letters in axes.items():
         array = arrays[name]
-        if array.dtype.kind not in "fiu" or array.ndim != len(letters):
-            raise ValueError(f"{name}: {array.dtype} of {array.ndim} axes instead of numbers of {len(letters)}")
+        if array.dtype.kind not in "fiu":
+            raise ValueError(f"{name}: {array.dtype} instead of numbers")
         for letter, length in zip(letters, array.shape, strict=True):
             if lengths.setdefault(letter, length) != length:
                 raise ValueError(f"{name}: axis {letter} of length {length} instead of {lengths[letter]}")
