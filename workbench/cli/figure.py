@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench.cli.groups import App, Group
-from workbench.cli.shared import FigureOptions, Files, RunsRoot, TestName, app, need_folder, pairs, refuse
+from workbench.cli.shared import (
+    FigureOptions,
+    Files,
+    RunsRoot,
+    TestName,
+    app,
+    need_folder,
+    pairs,
+    print_aligned,
+    refuse,
+)
 from workbench.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -60,10 +70,28 @@ def figure_draw(
 
 @figure_app.command("list")
 def figure_list() -> None:
-    """List the figures by name."""
+    """List the figures, and what each shows."""
     from workbench.figures.registry import load
 
-    say("\n".join(load()))
+    print_aligned([[name, spec.summary] for name, spec in load().items()])
+
+
+@figure_app.command("show")
+def figure_show(
+    name: Annotated[str, typer.Argument(help="Name of the figure; `workbench figure list` names all")],
+) -> None:
+    """List the options of a figure: what each may be, its default, and what it does."""
+    from workbench.figures.options import described
+    from workbench.figures.registry import spec_of
+
+    spec = spec_of(name)
+    say(f"{name}: {spec.summary}")
+    if spec.options is None:
+        say("a figure of another package, which reads its options itself")
+    elif rows := described(spec.options):
+        print_aligned([["--option", "may be", "default", "what it does"], *rows])
+    else:
+        say("it has no options")
 
 
 @figure_app.command("redraw")

@@ -28,10 +28,11 @@ def rerank(
 
     The page Reranking shows what is kept.
     """
+    from workbench.figures.options import read
     from workbench.figures.request import Request
     from workbench.store.runs import open_runs
     from workbench.views.reranking import measure as rescoring
-    from workbench.views.reranking.figures import weights_table
+    from workbench.views.reranking.figures import WeightsOptions, weights_table
 
     if rank() != 0:
         return  # one process does it all
@@ -43,5 +44,5 @@ def rerank(
             with bar(f"scoring the lists of {run.name}, {name}") as show:
                 path = rescoring.measure(run, name, device, lambda done, total: show(done, total, ""))
             say(str(path), err=True)
-    options = {name: value for name, value in (("dev", dev), ("weights", weights)) if value}
-    print_table(weights_table(Request(tuple(opened), test, options=options)))
+    options = read(WeightsOptions, {"dev": dev or "", "weights": weights or ""}, "rescore")
+    print_table(weights_table(Request(tuple(opened), test), options))

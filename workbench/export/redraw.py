@@ -98,7 +98,7 @@ def _changes(made: Made, drawn: Drawn) -> list[str]:
     """What of runs and versions is not as it was."""
     said = []
     for run in drawn.request.runs:
-        now = digests_of(run, drawn.request)
+        now = digests_of(run, drawn.recipe.drawing, drawn.request)
         then = made.digests.get(run.name, {})
         other = [part for part in then.keys() | now.keys() if then.get(part) != now.get(part)]
         said += [f"{run.name} has another {part}" for part in sorted(other)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from core_models.plugins import brought_by
 from workbench.figures.provenance import provenance
-from workbench.figures.registry import DRAWINGS, OPTIONS, WITHOUT_RUNS, load
+from workbench.figures.registry import spec_of
 from workbench.figures.request import Request
 from workbench.store.runs import RunError
 
@@ -19,21 +19,17 @@ if TYPE_CHECKING:
 
 def draw(name: str, request: Request) -> Figure:
     """The figure of a name; raises RunError where there is none, or a run lacks what it needs."""
-    if name not in load():
-        from core_models.settings import nearest
-
-        raise RunError(f"no figure is called {name!r}; {nearest(name, list(DRAWINGS))}")
-    if not request.runs and name not in WITHOUT_RUNS:
+    spec = spec_of(name)
+    if not request.runs and spec.needs_runs:
         raise RunError("no run is chosen; name at least one")
     if request.baseline is not None and request.baseline not in [run.name for run in request.runs]:
         names = ", ".join(run.name for run in request.runs)
         raise RunError(f"the baseline {request.baseline!r} is not among the runs: {names}")
-    _check_options(name, request)
     if package := brought_by("figures", name):
         with failures_named("figure", name, package):
-            return _with_provenance(name, request, DRAWINGS[name](request))
+            return _with_provenance(name, request, spec.draw(request))
     try:
-        figure = DRAWINGS[name](request)
+        figure = spec.draw(request)
     except (TypeError, ValueError) as error:
         if isinstance(error, RunError) or not request.options:
             raise
@@ -61,12 +57,3 @@ def failures_named(kind: str, name: str, package: str) -> Iterator[None]:
             f"the {kind} {name!r} of the plug-in {package} failed: {type(error).__name__}: {error}; "
             "WORKBENCH_DEBUG=1 shows where"
         ) from error
-
-
-def _check_options(name: str, request: Request) -> None:
-    """Raises RunError for an option that would be passed over."""
-    known = OPTIONS.get(name)
-    unknown = sorted(set(request.options) - known) if known is not None else []
-    if unknown:
-        there = ", ".join(sorted(known or ())) or "none"
-        raise RunError(f"there is no option {unknown[0]!r} of {name}; there is {there}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from workbench.figures.registry import spec_of
 from workbench.figures.request import Request
 from workbench.figures.spec import portable, recipe_of
 from workbench.store.provenance import commit, digests
@@ -17,7 +18,7 @@ def provenance(name: str, request: Request, figure: Figure) -> dict[str, Any]:
     """What a drawn figure says about where it comes from: recipe, digests of its runs, seed of resampling, commit."""
     said: dict[str, Any] = {
         "recipe": portable(recipe_of(name, request)).model_dump(mode="json"),
-        "digests": {run.name: digests_of(run, request) for run in request.runs},
+        "digests": {run.name: digests_of(run, name, request) for run in request.runs},
     }
     if _resampled(figure):
         from analyses.significance import DEFAULT_SEED
@@ -26,9 +27,10 @@ def provenance(name: str, request: Request, figure: Figure) -> dict[str, Any]:
     return {**said, **({"commit": commit()} if commit() else {})}
 
 
-def digests_of(run: Run, request: Request) -> dict[str, str]:
-    """`digests` of a run for all test sets that a request is of."""
-    further = {test: digests(run, test).get("translations") for test in request.tests if test != request.test}
+def digests_of(run: Run, name: str, request: Request) -> dict[str, str]:
+    """`digests` of a run for all test sets that a figure is of."""
+    tests = spec_of(name).test_sets(request)
+    further = {test: digests(run, test).get("translations") for test in tests if test != request.test}
     named = {f"translations of {test}": digest for test, digest in further.items() if digest}
     return {**digests(run, request.test), **named}
 

@@ -1,40 +1,86 @@
-"""Figures by name: every function that draws one, ours and those of other packages."""
+"""Figures by name: every function that draws one, ours and those of other packages, with what is known of it."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from core_models.plugins import function, join
+from workbench.figures.options import FigureOptions, differing, read
 from workbench.figures.request import Request
+from workbench.store.runs import RunError
 
 if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
-Drawing = Callable[[Request], "Figure"]
-DRAWINGS: dict[str, Drawing] = {}
-OF_A_SENTENCE: set[str] = set()  # the drawings that show one sentence, not a whole test set
-WITHOUT_RUNS: set[str] = set()  # the drawings that have something to show when no run is given
-OPTIONS: dict[str, frozenset[str]] = {}  # what may be asked of a drawing; one that is not here refuses others itself
+Scope = Literal["sentence", "test_set", "runs"]  # runs: of their training, sizes or results, not of one test set
+Drawing = Callable[[Request, Any], "Figure"]
+Files = Callable[[Request, Any], Iterable[Path]]
 
 
-def drawing(
-    name: str, of_a_sentence: bool = False, without_runs: bool = False, options: Collection[str] | None = None
+@dataclass(frozen=True)
+class FigureSpec:
+    """A figure that can be drawn: its function (request, options) -> Figure, and what is known of it beforehand.
+
+    options: the model of its options; None where a function of another package reads those of the request itself.
+    depends_on: the files that it reads beside the runs' translations, traces and weights.
+    """
+
+    name: str
+    function: Callable[..., Figure]
+    scope: Scope = "test_set"
+    options: type[FigureOptions] | None = FigureOptions
+    needs_runs: bool = True
+    depends_on: Files | None = None
+
+    @property
+    def summary(self) -> str:
+        """What it shows, in a sentence."""
+        return " ".join((self.function.__doc__ or "").split("\n\n")[0].split())
+
+    def read(self, given: Mapping[str, Any]) -> FigureOptions:
+        """Its options; raises RunError."""
+        return read(self.options or FigureOptions, given if self.options else {}, self.name)
+
+    def differing(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The options that are not as they are unless told; raises RunError."""
+        return differing(self.read(given)) if self.options else dict(given)
+
+    def draw(self, request: Request) -> Figure:
+        """The figure; raises RunError."""
+        if self.options is None:
+            return self.function(request)
+        return self.function(replace(request, options={}), self.read(request.options))
+
+    def test_sets(self, request: Request) -> tuple[str, ...]:
+        """The test sets that it is of; raises RunError."""
+        return self.read(request.options).test_sets(request.test)
+
+    def files(self, request: Request) -> list[Path]:
+        """The files that it reads beside what its runs wrote; raises RunError."""
+        return list(self.depends_on(request, self.read(request.options))) if self.depends_on else []
+
+
+FIGURES: dict[str, FigureSpec] = {}
+
+
+def figure(
+    name: str,
+    *,
+    scope: Scope,
+    options: type[FigureOptions] = FigureOptions,
+    needs_runs: bool = True,
+    depends_on: Files | None = None,
 ) -> Callable[[Drawing], Drawing]:
-    """Adds a function to the drawings. options: the names that a request may have; None where the function refuses
-    others itself."""
+    """Add a function to the figures; see `FigureSpec`."""
 
     def add(function: Drawing) -> Drawing:
-        DRAWINGS[name] = function
-        if of_a_sentence:
-            OF_A_SENTENCE.add(name)
-        if without_runs:
-            WITHOUT_RUNS.add(name)
-        if options is not None:
-            OPTIONS[name] = frozenset(options)
+        FIGURES[name] = FigureSpec(name, function, scope, options, needs_runs, depends_on)
         return function
 
     return add
@@ -49,18 +95,32 @@ def import_views(ending: str) -> None:
 
 
 @cache
-def load() -> dict[str, Drawing]:
-    """Every drawing by name: those of the views, and those of other packages.
+def load() -> dict[str, FigureSpec]:
+    """Every figure by name: those of the views, and those of other packages.
 
     Another package names a function (Request -> Figure) as an entry point of the group nmt_workbench.figures; if it
-    shows one sentence, the function has an attribute `of_a_sentence = True`.
+    shows one sentence, the function has an attribute `of_a_sentence = True`. A function with an attribute `options`, a
+    model of `FigureOptions`, is called with these too.
     """
     import_views("figures")
-    join("figures", DRAWINGS, function)
-    OF_A_SENTENCE.update(name for name, drawn in DRAWINGS.items() if getattr(drawn, "of_a_sentence", False))
-    return DRAWINGS
+    found: dict[str, Any] = dict(FIGURES)
+    join("figures", found, function)
+    for name, drawn in found.items():
+        if name not in FIGURES:
+            scope: Scope = "sentence" if getattr(drawn, "of_a_sentence", False) else "test_set"
+            FIGURES[name] = FigureSpec(name, drawn, scope, getattr(drawn, "options", None))
+    return FIGURES
+
+
+def spec_of(name: str) -> FigureSpec:
+    """What is known of the figure of a name; raises RunError where there is none."""
+    if name not in load():
+        from core_models.settings import nearest
+
+        raise RunError(f"no figure is called {name!r}; {nearest(name, list(load()))}")
+    return load()[name]
 
 
 def of_a_sentence(name: str) -> bool:
-    """Does the drawing show one sentence, not a whole test set?"""
-    return name in load() and name in OF_A_SENTENCE
+    """Does the figure show one sentence, not a whole test set?"""
+    return name in load() and load()[name].scope == "sentence"

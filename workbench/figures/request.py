@@ -33,12 +33,6 @@ class Request:
         """The run that others are compared with: the one named, else the first."""
         return self.baseline or self.runs[0].name
 
-    @property
-    def tests(self) -> tuple[str, ...]:
-        """The test sets it is of: those that an option `tests` lists, else its own."""
-        listed = self.options.get("tests", ())
-        return tuple(listed.split(",") if isinstance(listed, str) else listed) or (self.test,)
-
 
 def looks(runs: Sequence[Run]) -> dict[str, SeriesStyle]:
     """The style of each of the runs that are chosen, by name: the colour by its own name alone, dash and marker by all

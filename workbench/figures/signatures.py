@@ -17,9 +17,8 @@ def with_signatures(figure: Figure, signatures: dict[str, str]) -> Figure:
     return replace(figure, provenance={**figure.provenance, "signatures": signatures})
 
 
-def with_metric_signature(figure: Figure, request: Request) -> Figure:
-    """The same for the one metric of a request; lengths are no metric and have none."""
-    metric = request.options.get("metric", "bleu")
+def with_metric_signature(figure: Figure, request: Request, metric: str) -> Figure:
+    """The same for the one metric of a figure; lengths are no metric and have none."""
     if metric not in scoring.METRIC_NAMES:
         return figure
     run = request.runs[0]

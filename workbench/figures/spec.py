@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from core_models.settings import Section
-from workbench.figures.registry import of_a_sentence
+from workbench.figures.registry import load, of_a_sentence
 from workbench.figures.request import Request
 from workbench.store.file_digests import digest_of
 from workbench.store.runs import Run
@@ -50,7 +50,8 @@ class Recipe(Section):
 
 
 def recipe_of(name: str, request: Request, width: Literal["", "column", "page"] = "") -> Recipe:
-    """The recipe of a request. Options become JSON types, so that a recipe read back from a file is the same."""
+    """The recipe of a request. Options that differ from the default become JSON types, so that a recipe read back from
+    a file is the same. Raises RunError for an option that the figure does not take."""
     return Recipe(
         drawing=name,
         runs=tuple(run.name for run in request.runs),
@@ -58,7 +59,7 @@ def recipe_of(name: str, request: Request, width: Literal["", "column", "page"] 
         test=request.test,
         sentence=request.sentence if of_a_sentence(name) else 0,
         baseline=request.baseline,
-        options=json.loads(json.dumps(request.options, default=str)),
+        options=json.loads(json.dumps(_differing(name, request), default=str)),
         width=width,
     )
 
@@ -70,7 +71,8 @@ def portable(recipe: Recipe) -> Recipe:
 
 
 def figure_command(name: str, request: Request, elsewhere: bool = False) -> str:
-    """The command line that draws the same figure. elsewhere: for readers on another machine, files by name alone."""
+    """The command line that draws the same figure, with what differs from the default. elsewhere: for readers on
+    another machine, files by name alone. Raises RunError for an option that the figure does not take."""
     words = ["workbench", "figure", name]
     for run in request.runs:
         words += ["--run", path_of(run)]
@@ -79,7 +81,7 @@ def figure_command(name: str, request: Request, elsewhere: bool = False) -> str:
     words += ["--test", request.test] if request.test else []
     words += ["--sentence", str(request.sentence)] if of_a_sentence(name) else []
     words += ["--baseline", request.baseline] if request.baseline else []
-    for option, value in request.options.items():
+    for option, value in _differing(name, request).items():
         if elsewhere and isinstance(named := _named(value), dict):
             value = named["file"]
         words += ["--option", f"{option}={json.dumps(value, ensure_ascii=False)}"]
@@ -91,6 +93,11 @@ def path_of(run: Run) -> str:
     folder, here = run.folder.absolute(), Path.cwd()
     near = folder.relative_to(here) if folder.is_relative_to(here) else run.folder
     return f"{near}@{run.step}" if run.step else str(near)
+
+
+def _differing(name: str, request: Request) -> dict[str, Any]:
+    """The options of a request that differ from the figure's defaults; all, where no figure has the name by now."""
+    return load()[name].differing(request.options) if name in load() else dict(request.options)
 
 
 def _named(value: Any) -> Any:

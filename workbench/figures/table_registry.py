@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from core_models.plugins import brought_by, function, join
 from workbench.figures.drawing import failures_named
+from workbench.figures.options import FigureOptions, read
 from workbench.figures.registry import import_views
 from workbench.figures.request import Request
 from workbench.store.runs import RunError
@@ -18,18 +20,17 @@ Analysis = Callable[[Request], "pd.DataFrame"]
 ANALYSES: dict[str, Analysis] = {}
 
 
-def analysis(name: str, *options: str) -> Callable[[Analysis], Analysis]:
-    """Adds a function to the analyses; a request with other options than these is refused."""
+def analysis(
+    name: str, options: type[FigureOptions] = FigureOptions
+) -> Callable[[Callable[[Request, Any], pd.DataFrame]], Callable[[Request, Any], pd.DataFrame]]:
+    """Add a function (request, options) -> table to the analyses, with the model of its options."""
 
-    def add(function: Analysis) -> Analysis:
-        def checked(request: Request) -> pd.DataFrame:
-            unknown = [option for option in request.options if option not in options]
-            if unknown:
-                raise RunError(f"there is no option {unknown[0]!r}; there is {', '.join(options) or 'none'}")
-            return function(request)
+    def add(function: Callable[[Request, Any], pd.DataFrame]) -> Callable[[Request, Any], pd.DataFrame]:
+        def parsed(request: Request) -> pd.DataFrame:
+            return function(replace(request, options={}), read(options, request.options, name))
 
-        checked.__doc__ = function.__doc__
-        ANALYSES[name] = checked
+        parsed.__doc__ = function.__doc__
+        ANALYSES[name] = parsed
         return function
 
     return add

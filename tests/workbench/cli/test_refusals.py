@@ -69,7 +69,7 @@ WRONG = [
     ),
     (
         ("analyze", "sentences", "--run", "RUN", "--option", "metric=ter"),
-        "there is no option 'metric'; there is metrics",
+        "there is no option 'metric' of sentences; there is metrics",
     ),
     (("analyze", "sentences", "--run", "RUN", "--option", "metrics=bleau"), "Did you mean 'bleu'?"),
     (("benchmark", "speed", "--csv", "no/x.csv"), "--csv no/x.csv: there is no folder no"),

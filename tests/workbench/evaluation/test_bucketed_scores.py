@@ -101,11 +101,11 @@ def test_what_cannot_be_grouped_is_said(graded_runs, tmp_path):
     short.write_text("a\nb\n", encoding="utf-8")
     for options, said in (
         ({"scheme": "no"}, f"'no': choose one of {next(iter(analysis.PRESETS))}"),
-        ({"measure": "sourc"}, "there are no buckets of 'sourc'; choose source, reference, output"),
+        ({"measure": "sourc"}, "measure 'sourc': choose source, reference, output"),
         ({"measure": "label"}, "name it: --option labels=FILE"),
-        ({"measure": "source-frequency", "counts": "web"}, "choose test or training"),
+        ({"measure": "source-frequency", "counts": "web"}, "counts 'web': choose test, training"),
         ({"labels": str(short)}, "short: has 2 lines but the test set has 30 segments"),
-        ({"meazure": "source"}, "length-scores cannot be drawn with"),
+        ({"meazure": "source"}, "there is no option 'meazure' of length-scores; there is metric, measure"),
     ):
         with pytest.raises(RunError, match=said):
             draw("length-scores", Request(tuple(graded_runs), options=options))

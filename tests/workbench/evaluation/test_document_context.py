@@ -15,7 +15,7 @@ from workbench.evaluation.result_cache import of_forced_references
 from workbench.experiments.train import new_run, train
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
-from workbench.views.attention.alignment_error_figures import compared_table
+from workbench.views.attention.alignment_error_figures import ComparedOptions, compared_table
 from workbench.views.beam_size import measure as beam_sizes
 from workbench.views.layer_routing import measure as routing
 from workbench.views.past_future import measure as past_future
@@ -150,7 +150,7 @@ def test_joined_sentences_are_measured_by_their_own_words(run_of):
                           for layer in there.trace[past_future.CROSS].values.mean(1)])  # fmt: skip
         np.testing.assert_allclose(one.attention, whole[..., -len(one.source) :], atol=1e-5)
     assert longer
-    (row,) = compared_table(Request((run,), "test", options={"links": "truth"})).itertuples()
+    (row,) = compared_table(Request((run,), "test"), ComparedOptions(links="truth")).itertuples()
     assert (row.n, 0 < row.percent < 100) == (len(test.sources), True)
 
 

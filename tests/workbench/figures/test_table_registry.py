@@ -87,8 +87,12 @@ def test_what_is_odd_about_an_output_is_found(runs):
     ("name", "options", "said"),
     [
         ("score", {}, "no analysis is called 'score'; did you mean 'scores'"),
-        ("training", {"metric": "bleu"}, "there is no option 'metric'; there is none"),
-        ("documents", {"metrics": "bleu"}, "there is no option 'metrics'; there is metric, preset, reference"),
+        ("training", {"metric": "bleu"}, "there is no option 'metric' of training; there is none"),
+        (
+            "documents",
+            {"metrics": "bleu"},
+            "there is no option 'metrics' of documents; there is preset, reference, metric",
+        ),
         ("comparison", {"method": "t"}, "method 't': choose bootstrap"),
     ],
 )

@@ -21,16 +21,14 @@ from weakref import WeakKeyDictionary
 import plotly.graph_objects as go
 import streamlit as st
 
-from core_models.resources import data_folder
 from workbench.app.components.page_width import page_width
 from workbench.app.frame import as_typed, current, sentences_for_errors
 from workbench.export import collection
 from workbench.export.files import save
 from workbench.figures.drawing import draw
-from workbench.figures.registry import WITHOUT_RUNS, load
+from workbench.figures.registry import spec_of
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe, figure_command, recipe_of
-from workbench.papers.our_measurements import result_files
 from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
 from workbench.plotting.grammar import Figure
 from workbench.plotting.plotly_renderer import to_plotly
@@ -120,21 +118,14 @@ def drawn(name: str, request: Request) -> Figure:
     """The figure, from the cache where runs and request are the same."""
     options, among = json.dumps(request.options, sort_keys=True), tuple(run.name for run in request.among)
     asked = (request.test, request.sentence, request.baseline, among, options, *_files_read(name, request))
-    return _drawn(name, stamps(request.runs, *request.tests), asked, request)
+    return _drawn(name, stamps(request.runs, *spec_of(name).test_sets(request)), asked, request)
 
 
 def _files_read(name: str, request: Request) -> list[tuple[str, int, int]]:
-    """Changes whenever a file does that a drawing reads besides what its runs wrote: those that options name (labels,
-    gold links, an aligner), ratings of a study, results kept beside runs, tables of experiments and benches."""
+    """Changes whenever a file does that a figure reads besides what its runs wrote: those that options name (labels,
+    gold links, an aligner), and those that it depends on by its own word."""
     read = [Path(value) for value in request.options.values() if isinstance(value, str) and os.path.isfile(value)]
-    if name == "human-rating" and request.runs and "study" in request.options:
-        from workbench.store.rating_studies import find_study  # which takes pandas
-
-        read += sorted(find_study(request.runs, str(request.options["study"]))[1].folder.glob("*.csv"))
-    if name == "paper-table":
-        read += [path for run in request.runs for path in result_files(run, request.test)]
-    if name in load() and name in WITHOUT_RUNS:
-        read += sorted((data_folder() / "experiments" / "results").glob("*.csv"))
+    read += spec_of(name).files(request)
     return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in read if path.is_file()]
 
 

@@ -10,13 +10,10 @@ import streamlit as st
 from analyses.sentences import Difference
 from workbench.app import frame
 from workbench.app.components import empty_states, page_sections, word_diff
-from workbench.evaluation.live_trace import TARGETS, Looked, layers_and_heads, look
-from workbench.figures.options import PARTS as MAPS
-from workbench.figures.options import forced
+from workbench.evaluation.live_trace import TARGETS, Looked, look
+from workbench.figures.options import CorpusOptions, FigureOptions, ForcedOptions, default
 from workbench.store.runs import Run
 
-PARTS = {"cross": "Target → source", "encoder": "Source → source", "decoder": "Target → target"}
-LAYERS = {"mean": "Mean", "rollout": "Rollout", "each": "Each"}
 FORCED = {"reference": "References", "own": "Model outputs"}
 
 
@@ -38,7 +35,7 @@ def target() -> dict[str, object]:
         key="translation", bind="query-params", help="The translation that each run is forced to decode, word by word",
     )  # fmt: skip
     if chosen != "typed":
-        return {} if chosen == "own" else {"target": chosen}
+        return {"target": chosen}
     text = columns[1].text_input(
         "Custom translation", key="typed", bind="query-params", placeholder="tokenized like the corpus"
     )
@@ -47,17 +44,17 @@ def target() -> dict[str, object]:
 
 def looked_into(here: frame.Frame, runs: Sequence[Run], translation: dict[str, object]) -> list[Looked]:
     """A forced pass of each run along the translation that was chosen by `target`."""
-    request = here.request(runs, **translation)
-    return [look(run, request.test, request.sentence, *forced(request)) for run in runs]
+    forced = ForcedOptions.model_validate(translation).forced
+    return [look(run, here.view.test, here.view.sentence, *forced) for run in runs]
 
 
-def sentence_count(place, key: str, usual: int) -> dict[str, object]:
-    """Of how many sentences of the test set figures are, as an option of drawings; nothing where it is as usual."""
+def sentence_count(place, key: str, model: type[FigureOptions] = CorpusOptions) -> dict[str, object]:
+    """Of how many sentences of the test set figures are, as an option of those that have the model."""
     found = place.select_slider(
-        "Sentences", [20, 50, 100, 200, 500, "all"], usual, key=key, bind="query-params",
+        "Sentences", [20, 50, 100, 200, 500, "all"], default(model, "sentences"), key=key, bind="query-params",
         help="The first so many of the test set; what is computed is kept beside the run",
     )  # fmt: skip
-    return {"sentences": found} if found != usual else {}
+    return {"sentences": found}
 
 
 def whose(place, key: str, here: frame.Frame, run: Run) -> dict[str, object]:
@@ -97,47 +94,3 @@ def marked(tokens: Sequence[str], place: int, decoder: bool) -> None:
     pieces += [Difference(True, f" {after}", f" {after}")] if after else []
     label, note = ("target prefix", "marked: predicted next") if decoder else ("source", "marked: position t")
     word_diff.show([word_diff.html_line(label, pieces, note)])
-
-
-def attention(runs: Sequence[Run]) -> dict[str, object]:
-    """Which attention, of which layers and heads, over pieces or words, as options of the drawing `attention`."""
-    part = st.segmented_control(
-        "Attention", list(PARTS), format_func=PARTS.__getitem__, default="cross", required=True,
-        key="part", bind="query-params",
-    )  # fmt: skip
-    columns = st.columns([2, 2, 3, 2], vertical_alignment="bottom")
-    layers, heads = layers_and_heads(runs, MAPS[part][0])
-    layer = _choice(columns[0], "Layer", "layer", list(LAYERS), layers, "Rollout follows attention through the layers")
-    head = _choice(columns[1], "Head", "head", ["mean", "each"], heads, "") if layer != "rollout" else "mean"
-    limit = columns[2].select_slider(
-        "Color scale maximum",
-        [1.0, 0.5, 0.25, 0.1],
-        1.0,
-        key="limit",
-        bind="query-params",
-        help="The weight that gets the darkest color",
-    )
-    words = columns[3].toggle("Words", False, key="words", bind="query-params", help="Merge subwords into words")
-    found: dict[str, object] = {"part": part, "layer": layer, "head": head, "words": words, "limit": limit}
-    usual = {"part": "cross", "layer": "mean", "head": "mean", "words": False, "limit": 1.0}
-    return {name: value for name, value in found.items() if value != usual[name]}
-
-
-def _choice(place, label: str, key: str, named: list[str], count: int, said: str) -> str:
-    options = [*named, *map(str, range(1, count + 1))]
-    if st.session_state.get(key) not in (None, *options):
-        st.session_state[key] = options[0]
-    return place.selectbox(
-        label, options, format_func=lambda name: LAYERS.get(name, name), key=key, bind="query-params", help=said or None
-    )
-
-
-def links() -> str:
-    """The path of a file of gold links, from this machine; never from the URL, which somebody else may have written."""
-    return st.text_input(
-        "Gold alignments (Pharaoh)",
-        key="links",
-        persist_state="session",
-        placeholder="file of alignments such as 0-0 1-2 2?3, one sentence per line",
-        help="Pharaoh format: source word-target word, ? for a possible link; counted from 0 or from 1",
-    ).strip()

@@ -1,17 +1,21 @@
 """Drawings of ablations: a score, or speed, over the values of one option, beside what papers print for it.
 
-Options of both: `option` (of a mechanism, of the model or of training). Scores are those of the runs that are given, or
-without runs of an `experiment` whose results are at hand; speeds are those of a `bench`. And what systems cost by the
-length of sentences, of a `bench` too.
+Scores are those of the runs that are given, or without runs of an experiment whose results are at hand; speeds are
+those of a bench. And what systems cost by the length of sentences, of a bench too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
+from core_models.resources import data_folder
 from workbench.experiments import ablation
-from workbench.figures.registry import drawing
+from workbench.figures.options import FigureOptions
+from workbench.figures.registry import figure
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, short_names
 
@@ -21,31 +25,66 @@ if TYPE_CHECKING:
 BENCH, BY_LENGTH = "speed-cpu", "length-cost-cpu"
 
 
-def scored(request: Request, metric: str = "bleu") -> ablation.Scored:
+class VariedOptions(FigureOptions):
+    """What is varied between the systems."""
+
+    option: str = Field("", description="The option that is varied: of a mechanism, of the model or of training")
+
+    @property
+    def varied(self) -> str:
+        """The same; raises RunError where none is named."""
+        if not self.option:
+            raise RunError("name the option that is varied, such as --option option=capsules")
+        return self.option
+
+
+class SweepOptions(VariedOptions):
+    """Which systems with which values of an option."""
+
+    experiment: str = Field("", description="Where no run is given: the experiment whose results are drawn")
+
+
+class AblationOptions(SweepOptions):
+    """Options of the figure `ablation`."""
+
+    metric: str = Field("bleu", description="bleu, chrf, ter, …")
+
+
+class AblationCostOptions(VariedOptions):
+    """Options of the figure `ablation-cost`."""
+
+    bench: str = Field(BENCH, description="A table of `workbench bench` by name")
+
+
+class LengthCostOptions(FigureOptions):
+    """Options of the figure `length-cost`."""
+
+    bench: str = Field(BY_LENGTH, description="A table of `workbench bench --lengths` by name")
+
+
+def result_files(request: Request, options: FigureOptions) -> list[Path]:
+    """The tables of experiments and benches, which are drawn where no run is given."""
+    return sorted((data_folder() / "experiments" / "results").glob("*.csv"))
+
+
+def _scored(request: Request, experiment: str, metric: str) -> ablation.Scored:
     """The systems of a request with their scores."""
     if request.runs:
         return ablation.of_runs(request.runs, request.test, metric)
-    return ablation.of_experiment(str(request.options.get("experiment", "")), request.test, metric)
+    return ablation.of_experiment(experiment, request.test, metric)
 
 
-def _option(request: Request) -> str:
-    option = str(request.options.get("option", ""))
-    if not option:
-        raise RunError("name the option that is varied, such as --option option=capsules")
-    return option
-
-
-@drawing("ablation", without_runs=True, options=("option", "experiment", "metric"))
-def _ablation(request: Request) -> Figure:
-    """Options besides: experiment (without runs), metric."""
+@figure("ablation", scope="test_set", options=AblationOptions, needs_runs=False, depends_on=result_files)
+def ablation_figure(request: Request, options: AblationOptions) -> Figure:
+    """A score over the values of one option, beside what papers print for it."""
     from workbench.evaluation.scoring import METRIC_NAMES
     from workbench.papers.reported_ablations import printed_notes, printed_scores
     from workbench.views.ablation.plots import ablation as drawn
 
-    option, metric = _option(request), str(request.options.get("metric", "bleu"))
+    option, metric = options.varied, options.metric
     if metric not in METRIC_NAMES:
         raise RunError(f"metric {metric!r}: choose {', '.join(METRIC_NAMES)}")
-    found = scored(request, metric)
+    found = _scored(request, options.experiment, metric)
     points, seeds = ablation.score_points(found, option)
     base = ablation.base_of(found.settings, option, short_names(request.runs).get(request.baseline or ""))
     scores = dict(zip(found.scores["system"], found.scores["score"], strict=True))
@@ -84,14 +123,14 @@ def _of_seeds(counts: list[int]) -> str:
     return f" over seeds (Student's t) and sentences (bootstrap), added in quadrature ({few})"
 
 
-@drawing("ablation-cost", without_runs=True, options=("option", "bench"))
-def _ablation_cost(request: Request) -> Figure:
-    """Options besides: bench, a table of `workbench benchmark speed` by name."""
+@figure("ablation-cost", scope="runs", options=AblationCostOptions, needs_runs=False, depends_on=result_files)
+def _ablation_cost(request: Request, options: AblationCostOptions) -> Figure:
+    """Speed and memory over the values of one option, relative to the baseline of a bench."""
     from workbench.papers.reported_ablations import printed_costs
     from workbench.views.ablation.length_cost import without_preset
     from workbench.views.ablation.plots import ablation_cost
 
-    option, bench = _option(request), str(request.options.get("bench", BENCH))
+    option, bench = options.varied, options.bench
     points, base, settings = ablation.cost_points(bench, option)
     baseline = without_preset(base)
     printed = printed_costs(option, _varied(settings, option))
@@ -104,13 +143,13 @@ def _ablation_cost(request: Request) -> Figure:
     return ablation_cost(points, option, baseline, printed, caption + beside)
 
 
-@drawing("length-cost", without_runs=True, options=("bench",))
-def _length_cost(request: Request) -> Figure:
-    """Options besides: bench, a table of `workbench benchmark speed --lengths` by name."""
+@figure("length-cost", scope="runs", options=LengthCostOptions, needs_runs=False, depends_on=result_files)
+def _length_cost(request: Request, options: LengthCostOptions) -> Figure:
+    """Time of a sentence by its length, in training and in beam search, of the systems of a bench."""
     from workbench.views.ablation.length_cost import length_costs
     from workbench.views.ablation.length_cost_plots import length_cost
 
-    bench = str(request.options.get("bench", BY_LENGTH))
+    bench = options.bench
     table, baseline = length_costs(bench)
     caption = (
         "Time of a sentence in training (forward, backward and update) and in beam search with outputs as long as the "

@@ -1,32 +1,35 @@
-"""Several metrics over the values of one option, one below the other: Figures 4 and 5 of Yang 2019, without two axes.
-
-Options as of the drawing `ablation`, and `metrics` (with commas between) instead of `metric`.
-"""
+"""Several metrics over the values of one option, one below the other: Figures 4 and 5 of Yang 2019, on axes apart."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.figures.registry import DRAWINGS, drawing
+from pydantic import Field
+
+from workbench.figures.options import Names
+from workbench.figures.registry import figure
 from workbench.figures.request import Request
 from workbench.store.runs import RunError
+from workbench.views.ablation.figures import AblationOptions, SweepOptions, ablation_figure, result_files
 
 if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
-METRICS = "bleu,chrf"
+
+class AblationStackedOptions(SweepOptions):
+    """Options of the figure `ablation-stacked`."""
+
+    metrics: Names = Field(("bleu", "chrf"), description="One below the other: bleu, chrf, ter, …")
 
 
-@drawing("ablation-stacked", without_runs=True, options=("option", "experiment", "metrics"))
-def _stacked(request: Request) -> Figure:
-    """Options besides: metrics."""
-    asked = request.options.get("metrics", METRICS)
-    metrics = asked.split(",") if isinstance(asked, str) else list(asked)
-    if not metrics:
+@figure("ablation-stacked", scope="test_set", options=AblationStackedOptions, needs_runs=False, depends_on=result_files)
+def _stacked(request: Request, options: AblationStackedOptions) -> Figure:
+    """Several metrics over the values of one option, one below the other."""
+    if not options.metrics:
         raise RunError("name at least one metric, such as --option metrics=bleu,chrf")
-    shared = {name: value for name, value in request.options.items() if name != "metrics"}
-    each = [DRAWINGS["ablation"](replace(request, options={**shared, "metric": metric})) for metric in metrics]
+    shared = options.model_dump(exclude={"metrics"})
+    each = [ablation_figure(request, AblationOptions(**shared, metric=metric)) for metric in options.metrics]
     return replace(
         each[0],
         name="ablation-stacked",

@@ -59,7 +59,7 @@ def ablations(here: frame.Frame, stacked: bool = False) -> None:
                 bind="query-params",
             )
         )
-        asked = {"option": option, **({"metric": metric} if metric != "bleu" else {})}
+        asked = {"option": option} if stacked else {"option": option, "metric": metric}
         figure = "ablation-stacked" if stacked else "ablation"
         if which == HERE:
             figure_view.show(figure, here.request(beside, **asked))

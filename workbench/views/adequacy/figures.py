@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from workbench.figures.options import choice
-from workbench.figures.registry import drawing
+from pydantic import Field
+
+from workbench.figures.options import FigureOptions
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, named, styles
 from workbench.store.runs import short_names
 
@@ -14,13 +16,23 @@ if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
 
-@drawing("adequacy", options=("aligner", "towards"))
-def _adequacy(request: Request) -> Figure:
-    from workbench.evaluation.adequacy import TOWARDS, adequacy_table, aligner_of, covered_by
+class AdequacyOptions(FigureOptions):
+    """Options of the figure `adequacy` and of the analysis of sentences."""
+
+    aligner: str | None = Field(None, description="A file of `workbench aligner`; the one of the data unless told")
+    towards: Literal["first", "union"] = Field(
+        "first", description="Of several references: what the first covers, or any of them"
+    )
+
+
+@figure("adequacy", scope="test_set", options=AdequacyOptions)
+def _adequacy(request: Request, options: AdequacyOptions) -> Figure:
+    """Coverage difference ratio, under- and over-translation of each run by one frozen aligner."""
+    from workbench.evaluation.adequacy import adequacy_table, aligner_of, covered_by
     from workbench.views.scores.plots import score_dots
 
-    aligner, origin = aligner_of(request.runs, request.test, request.options.get("aligner"))
-    towards = choice(request, "towards", TOWARDS)
+    aligner, origin = aligner_of(request.runs, request.test, options.aligner)
+    towards = options.towards
     covering = covered_by(len(request.runs[0].translations(request.test).test_set.all_references), towards)
     table = adequacy_table(request.runs, request.test, aligner, towards=towards).rename(columns={"measure": "metric"})
     figure = score_dots(

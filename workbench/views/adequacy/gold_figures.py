@@ -4,9 +4,12 @@ out or repeated by length."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from workbench.figures.registry import drawing
+from pydantic import Field
+
+from workbench.figures.options import FigureOptions
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, named, styles
 from workbench.store.runs import short_names
 from workbench.views.adequacy.controlled_choices import MAJORITY, choices_table
@@ -21,8 +24,16 @@ TITLES = {
 }
 
 
-@drawing("true-choices", options=())
-def _choices(request: Request) -> Figure:
+class TrueAdequacyOptions(FigureOptions):
+    """Options of the figure `true-adequacy`."""
+
+    measure: Literal["left out", "repeated"] = Field("left out", description="Which words are counted")
+    scheme: str = Field("short", description="Buckets of source length: gdr, fc-six or short")
+
+
+@figure("true-choices", scope="test_set")
+def _choices(request: Request, options: FigureOptions) -> Figure:
+    """Pronouns and forced first words that are right by the truth of the controlled corpus, by distance."""
     from workbench.views.adequacy.plots import choices
 
     short = {**short_names(request.runs), MAJORITY: MAJORITY}
@@ -35,15 +46,15 @@ def _choices(request: Request) -> Figure:
     return choices(table.assign(system=table["system"].map(short)), "reach", TITLES, MAJORITY, caption, styles(request))
 
 
-@drawing("true-adequacy", options=("measure", "scheme"))
-def _true_adequacy(request: Request) -> Figure:
-    """Options: measure (left out, repeated), scheme (of the length buckets)."""
+@figure("true-adequacy", scope="test_set", options=TrueAdequacyOptions)
+def _true_adequacy(request: Request, options: TrueAdequacyOptions) -> Figure:
+    """Source words left out, or words repeated, by the truth of the controlled corpus and by source length."""
     from analyses import buckets
     from workbench.views.buckets.plots import length_scores
 
-    measure = str(request.options.get("measure", "left out"))
+    measure = options.measure
     counts = statistics(request.runs, request.test, measure)
-    lengths = in_buckets(request.runs[0], request.test, str(request.options.get("scheme", "short")))
+    lengths = in_buckets(request.runs[0], request.test, options.scheme)
     table = buckets.scores(counts, lengths, baseline=request.base).dropna(subset=["score"])
     short = short_names(request.runs)
     figure = length_scores(named(table, request), f"{measure} (%)", styles=styles(request))

@@ -1,7 +1,6 @@
 """Drawings of the alignment error rate of attention over a whole test set, against gold links.
 
-References are forced through the runs. Options: `links` (a Pharaoh file, or truth: those of the controlled corpus),
-`layer` and `head` (mean, a number, or one of them each; layer also rollout), `scheme` of the length buckets.
+References are forced through the runs.
 """
 
 from __future__ import annotations
@@ -11,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, PositiveInt
 
 from workbench.evaluation.alignment_error import ALIGNMENT_ERROR, AlignmentError
 from workbench.evaluation.document_context import own_pieces
@@ -21,11 +22,11 @@ from workbench.evaluation.live_trace import layers_and_heads
 from workbench.evaluation.result_cache import of_forced_references
 from workbench.evaluation.scoring import by_seed, check_alike
 from workbench.evaluation.word_frequencies import unseen_of
-from workbench.figures.options import is_on
-from workbench.figures.registry import drawing
+from workbench.figures.options import FigureOptions, number
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
-from workbench.views.attention.figures import gold_links
+from workbench.views.attention.figures import HEAD, LAYER, gold_links
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,10 +38,29 @@ if TYPE_CHECKING:
 
 TRUTH = "truth"  # in place of a file
 MOST_SENTENCES = 1000  # the first ones: every layer and head of their attention is held
-_OPTIONS = ("links", "layer", "head")
 _COMPARED = ["system", "n", "seeds", "percent", "spread", "low", "high", "delta", "delta_low", "delta_high", "p_value",
              "p_holm", "form"]  # fmt: skip
 _CROSS, _OWN, _ENCODER = "decoder.cross_attention", "decoder.self_attention", "encoder.self_attention"
+
+
+class AlignmentErrorOptions(FigureOptions):
+    """Options of the figure `alignment-error`."""
+
+    links: str = Field("", description="A file of gold links in Pharaoh format, or truth: of the controlled corpus")
+    layer: PositiveInt | Literal["mean", "rollout", "each"] = Field("mean", description=LAYER)
+    head: PositiveInt | Literal["mean", "each"] = Field("mean", description=HEAD)
+
+
+class AlignmentErrorLengthsOptions(AlignmentErrorOptions):
+    """Options of the figure `alignment-error-lengths`."""
+
+    scheme: str = Field("short", description="Buckets of source length: gdr, fc-six or short")
+
+
+class ComparedOptions(AlignmentErrorOptions):
+    """Options of the table of differences to the baseline."""
+
+    over_seeds: bool = Field(False, description="Runs of a system are its seeds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +76,10 @@ class _Aligned:
     left_out: int
 
 
-def gold(request: Request) -> tuple[GoldLinks, str]:
+def gold(request: Request, links: str) -> tuple[GoldLinks, str]:
     """The gold links of a request's test set, and where they are from, in words."""
     from analyses.pharaoh import GoldLinks
 
-    links = str(request.options.get("links", ""))
     if not links:
         raise RunError(
             "the alignment error rate needs gold links: --option links=FILE, or links=truth (controlled corpus)"
@@ -84,9 +103,9 @@ def _forced(reference: str, weights: tuple[float, int], targets: tuple[Target, .
     return list(force(opened(reference, weights), targets, names, len(targets)))
 
 
-def _maps(request: Request, run: Run) -> Iterator[tuple[str, int | None, int | None]]:
+def _maps(request: Request, options: AlignmentErrorOptions, run: Run) -> Iterator[tuple[str, int | None, int | None]]:
     """Name, layer and head of each map that is asked for of a run."""
-    layer, head = (str(request.options.get(name, "mean")) for name in ("layer", "head"))
+    layer, head = options.layer, options.head
     if layer == head == "each":
         raise RunError("choose a layer or a head: a line for each of both would be too many")
     if layer == "rollout" and head != "mean":
@@ -94,25 +113,17 @@ def _maps(request: Request, run: Run) -> Iterator[tuple[str, int | None, int | N
     name = short_names(request.runs)[run.name]
     layers, heads = layers_and_heads([run], _CROSS)
     if layer == "each":
-        yield from ((f"{name}, layer {one}", one, _number(head, "head")) for one in range(1, layers + 1))
+        yield from ((f"{name}, layer {one}", one, number(head)) for one in range(1, layers + 1))
     elif head == "each":
-        yield from ((f"{name}, head {one}", _number(layer, "layer"), one) for one in range(1, heads + 1))
+        yield from ((f"{name}, head {one}", number(layer), one) for one in range(1, heads + 1))
     else:
-        yield name, None if layer == "rollout" else _number(layer, "layer"), _number(head, "head")
+        yield name, number(layer), number(head)
 
 
-def _number(value: str, what: str) -> int | None:
-    if value == "mean":
-        return None
-    if not value.isdecimal():
-        raise RunError(f"{what} {value!r}: write a number from 1, mean or each{', rollout' * (what == 'layer')}")
-    return int(value)
-
-
-def _aligned(request: Request) -> list[_Aligned]:
+def _aligned(request: Request, options: AlignmentErrorOptions) -> list[_Aligned]:
     """Every map of every run over the sentences whose pieces join to the words that gold links count."""
-    links, _ = gold(request)
-    rollout = request.options.get("layer") == "rollout"
+    links, _ = gold(request, options.links)
+    rollout = options.layer == "rollout"
     translated = {run.name: run.translations(request.test) for run in request.runs}
     check_alike(translated)  # the links are of one version's words
     found = []
@@ -127,7 +138,7 @@ def _aligned(request: Request) -> list[_Aligned]:
         model = opened(run.reference, stamp(run))
         within = Targets(run, request.test, "reference", each).in_documents(model.translator)
         forced = _forced(run.reference, stamp(run), tuple(within), rollout)
-        for name, layer, head in _maps(request, run):
+        for name, layer, head in _maps(request, options, run):
             maps = [_words(own, layer, head, rollout) for own in forced]
             wanted = [
                 (len(target.split()), len(source.split())) for source, target in zip(sources, targets, strict=True)
@@ -192,7 +203,7 @@ def _errors(found: list[_Aligned]) -> dict[str, ErrorStatistics]:
     }
 
 
-def compared_table(request: Request) -> pd.DataFrame:
+def compared_table(request: Request, options: ComparedOptions) -> pd.DataFrame:
     """The error of links by argmax beside the baseline's (its first map's): system, n (sentences), seeds, percent,
     spread, low, high, delta, delta_low, delta_high, p_value, p_holm, form (what the intervals carry); intervals and
     p-values by the paired bootstrap.
@@ -204,9 +215,9 @@ def compared_table(request: Request) -> pd.DataFrame:
 
     if request.base not in [run.name for run in request.runs]:
         raise RunError(f"the baseline {request.base!r} is not among the runs")
-    found = _aligned(request)
+    found = _aligned(request, options)
     errors = _errors(found)
-    if not is_on(request, "over_seeds"):
+    if not options.over_seeds:
         first = next(one.name for one in found if one.run == request.base)
         table = seeds.beside_baseline({name: {0: own} for name, own in errors.items()}, first)
     elif len(found) > len(request.runs):
@@ -217,19 +228,19 @@ def compared_table(request: Request) -> pd.DataFrame:
     return table.rename(columns={"score": "percent"})[_COMPARED]
 
 
-def _said(request: Request, found: list[_Aligned]) -> str:
-    layer, head = (str(request.options.get(name, "mean")) for name in ("layer", "head"))
+def _said(request: Request, options: AlignmentErrorOptions, found: list[_Aligned]) -> str:
+    layer, head = options.layer, options.head
     mean = [
         f"{name}s" for name, chosen in (("layer", layer), ("head", head)) if chosen == "mean" and layer != "rollout"
     ]
-    fixed = [f"{name} {value}" for name, value in (("layer", layer), ("head", head)) if value.isdecimal()]
+    fixed = [f"{name} {value}" for name, value in (("layer", layer), ("head", head)) if isinstance(value, int)]
     which = "attention rollout" if layer == "rollout" else "attention to the source"
     over = f", mean over {' and '.join(mean)}" if mean else ""
     most = max(one.left_out for one in found)
     left = f" {most} sentences are left out (too many, or pieces that join to other words)." if most else ""
     return (
         f"References forced through the runs, {which}{over}{', ' if fixed else ''}{', '.join(fixed)}, joined to words; "
-        f"{gold(request)[1]}.{left} {_unseen(request.runs[0], request.test)}"
+        f"{gold(request, options.links)[1]}.{left} {_unseen(request.runs[0], request.test)}"
     )
 
 
@@ -252,13 +263,19 @@ def _looks(request: Request, found: list[_Aligned]) -> dict:
     return styles(request) if len(found) == len(request.runs) else {}
 
 
-def _keep(request: Request, inputs: list[dict[str, str]], found: list[_Aligned], curves: pd.DataFrame) -> None:
+def _keep(
+    request: Request,
+    options: AlignmentErrorOptions,
+    inputs: list[dict[str, str]],
+    found: list[_Aligned],
+    curves: pd.DataFrame,
+) -> None:
     """Keep the error of the links by argmax beside each run, where each run is one line."""
     if len(found) != len(request.runs):
         return
-    layer, head = (str(request.options.get(name, "mean")) for name in ("layer", "head"))
+    layer, head = str(options.layer), str(options.head)
     by_argmax = curves[curves["threshold"].isna()].set_index("system")["aer"]
-    links = Path(str(request.options["links"])).name
+    links = Path(options.links).name
     for run, own, one in zip(request.runs, inputs, found, strict=True):
         error = float(by_argmax[one.name])
         with contextlib.suppress(ValueError):  # no number, where neither has a link: nothing to keep
@@ -266,29 +283,31 @@ def _keep(request: Request, inputs: list[dict[str, str]], found: list[_Aligned],
             ALIGNMENT_ERROR.save(run, own, result, request.test)
 
 
-@drawing("alignment-error", options=_OPTIONS)
-def _alignment_error(request: Request) -> Figure:
+@figure("alignment-error", scope="test_set", options=AlignmentErrorOptions)
+def _alignment_error(request: Request, options: AlignmentErrorOptions) -> Figure:
+    """Alignment error of attention against gold links, over thresholds of the weight."""
     from workbench.views.attention.alignment_error_plots import alignment_error
 
     inputs = [of_forced_references(run, request.test) for run in request.runs]
-    found = _aligned(request)
+    found = _aligned(request, options)
     curves = _curves(found)
-    _keep(request, inputs, found, curves)
+    _keep(request, options, inputs, found, curves)
     caption = (
         "A link wherever a weight is at least the threshold; dotted: one link a target word, to the source word that "
-        f"it attends to most. Precision is of possible links, recall of sure ones. {_said(request, found)}"
+        f"it attends to most. Precision is of possible links, recall of sure ones. {_said(request, options, found)}"
     )
     return alignment_error(curves, caption, _looks(request, found))
 
 
-@drawing("alignment-error-lengths", options=(*_OPTIONS, "scheme"))
-def _alignment_error_lengths(request: Request) -> Figure:
+@figure("alignment-error-lengths", scope="test_set", options=AlignmentErrorLengthsOptions)
+def _alignment_error_lengths(request: Request, options: AlignmentErrorLengthsOptions) -> Figure:
+    """Alignment error of attention against gold links, by source length."""
     from analyses import buckets
     from workbench.views.buckets.plots import length_scores
 
-    found = _aligned(request)
-    grouped = buckets.preset(found[0].source_words, str(request.options.get("scheme", "short")))
+    found = _aligned(request, options)
+    grouped = buckets.preset(found[0].source_words, options.scheme)
     table = buckets.scores(_errors(found), grouped).dropna(subset=["score"])
     figure = length_scores(table, "AER (%)", "source length (words)", styles=_looks(request, found))
-    caption = f"{figure.caption} Links by argmax; lower is better. {_said(request, found)}"
+    caption = f"{figure.caption} Links by argmax; lower is better. {_said(request, options, found)}"
     return replace(figure, name="alignment-error-lengths", title="Alignment error rate by length", caption=caption)

@@ -1,19 +1,19 @@
 """Drawings of what happens inside one sentence: attention, alignment, the words' probabilities, the layer lens.
 
 Each forces the sentence through the chosen runs (`workbench.evaluation.live_trace`), hands the arrays to the analyses
-and their tables to a figure family. Options, all may be left out: `target` (own, reference, typed) and `text` say which
-translation.
+and their tables to a figure family.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, PositiveInt
 
 from workbench.evaluation.live_trace import Looked, look
-from workbench.figures.options import MOST_CELLS, PARTS, forced, is_on, limit, spoken
-from workbench.figures.registry import drawing
+from workbench.figures.options import MOST_CELLS, FigureOptions, ForcedOptions, Shade, number
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
 
@@ -24,35 +24,52 @@ if TYPE_CHECKING:
     from analyses.pharaoh import GoldLinks
     from workbench.plotting.grammar import Figure
 
-_WHICH = ("target", "text")  # options of all drawings here
+# Which attention: its array, and what its keys and queries are called.
+PARTS = {
+    "cross": ("decoder.cross_attention", ("source", "target"), "decoder's attention to the source"),
+    "encoder": ("encoder.self_attention", ("source attended to", "source"), "encoder's self-attention"),
+    "decoder": ("decoder.self_attention", ("target read so far", "target"), "decoder's self-attention"),
+}
+LAYER = "The layer, from 1; rollout follows attention through the layers"
+HEAD = "The head, from 1"
 
 
-def _looks(request: Request) -> dict[str, Looked]:
+class AttentionOptions(ForcedOptions):
+    """Options of the figure `attention`."""
+
+    part: Literal["cross", "encoder", "decoder"] = Field("cross", description="Which attention")
+    layer: PositiveInt | Literal["mean", "rollout", "each"] = Field("mean", description=LAYER)
+    head: PositiveInt | Literal["mean", "each"] = Field("mean", description=HEAD)
+    words: bool = Field(False, description="Join pieces to words")
+    limit: Shade = Field(1.0, description="The weight that has the last shade")
+
+
+class AlignmentOptions(FigureOptions):
+    """Options of the figure `alignment`."""
+
+    target: Literal["own", "reference", "typed"] | None = Field(
+        None, description="The translation that is forced; with gold links the reference, else the own unless told"
+    )
+    text: str = Field("", description="The translation, where the target is typed")
+    layer: PositiveInt | Literal["mean", "rollout"] = Field("mean", description=LAYER)
+    head: PositiveInt | Literal["mean"] = Field("mean", description=HEAD)
+    limit: Shade = Field(1.0, description="The weight that has the last shade")
+    links: str = Field("", description="A file of gold links of the reference, in Pharaoh format")
+
+    @property
+    def along(self) -> ForcedOptions:
+        """Which translation is forced."""
+        return ForcedOptions(target=self.target or ("reference" if self.links else "own"), text=self.text)
+
+
+def _looks(request: Request, along: ForcedOptions) -> dict[str, Looked]:
     """A forced pass of each run, by its short name."""
     names = short_names(request.runs)
-    return {names[run.name]: look(run, request.test, request.sentence, *forced(request)) for run in request.runs}
+    return {names[run.name]: look(run, request.test, request.sentence, *along.forced) for run in request.runs}
 
 
-def _part(request: Request) -> str:
-    part = str(request.options.get("part", "cross"))
-    if part not in PARTS:
-        raise RunError(f"part {part!r}: choose {', '.join(PARTS)}")
-    return part
-
-
-def _number(request: Request, name: str) -> int | None:
-    """A layer or head from 1; None for the mean."""
-    value = request.options.get(name, "mean")
-    if value == "mean":
-        return None
-    if not str(value).isdecimal():
-        others = "mean, each, rollout" if name == "layer" else "mean, each"
-        raise RunError(f"{name} {value!r}: write a number from 1, or {others}")
-    return int(value)
-
-
-def _shaded(request: Request) -> str:
-    return f" Shaded from 0 to {limit(request):g}." if "limit" in request.options else ""
+def _shaded(limit: float) -> str:
+    return f" Shaded from 0 to {limit:g}." if limit != 1 else ""
 
 
 def _sides(part: str, looked: Looked) -> tuple[list[str], list[str]]:
@@ -76,21 +93,20 @@ def _rolled(part: str, looked: Looked) -> np.ndarray:
     return found.source if part == "cross" else found.target
 
 
-def _maps(request: Request, part: str, looked: Looked) -> list[tuple[str, np.ndarray]]:
+def _maps(layer: int | str, head: int | str, part: str, looked: Looked) -> list[tuple[str, np.ndarray]]:
     """The maps that are asked for of one pass, each with its name."""
     from analyses import attention
 
-    layer, head = request.options.get("layer", "mean"), request.options.get("head", "mean")
     if layer == "rollout":
         if head != "mean":
             raise RunError("attention rollout takes the mean over heads; leave the head out")
         return [("", _rolled(part, looked)[-1])]
     weights = looked.array(PARTS[part][0])
-    layers = range(1, len(weights) + 1) if layer == "each" else [_number(request, "layer")]
-    heads = range(1, weights.shape[1] + 1) if head == "each" else [_number(request, "head")]
+    layers = range(1, len(weights) + 1) if layer == "each" else [number(layer)]
+    heads = range(1, weights.shape[1] + 1) if head == "each" else [number(head)]
     return [
         (
-            ", ".join(f"{name} {number}" for name, number in (("layer", one), ("head", other)) if number is not None),
+            ", ".join(f"{name} {place}" for name, place in (("layer", one), ("head", other)) if place is not None),
             attention.average(weights, one, other),
         )
         for one in layers
@@ -98,9 +114,8 @@ def _maps(request: Request, part: str, looked: Looked) -> list[tuple[str, np.nda
     ]
 
 
-def _said_of_maps(request: Request, part: str) -> str:
+def _said_of_maps(layer: int | str, head: int | str, part: str) -> str:
     """Which layers and heads, in words."""
-    layer, head = request.options.get("layer", "mean"), request.options.get("head", "mean")
     if layer == "rollout":
         side = "" if part == "encoder" else " through both stacks"
         return (
@@ -119,41 +134,40 @@ def _cells(panel: str, weights: np.ndarray, queries: list[str], keys: list[str])
     return matrix_table(weights, keys, queries, x="key", y="query", value="weight").assign(panel=panel)
 
 
-@drawing("attention", of_a_sentence=True, options=(*_WHICH, "part", "layer", "head", "words", "limit"))
-def _attention(request: Request) -> Figure:
-    """Options: part (cross, encoder, decoder), layer (mean, each, rollout or a number), head (mean, each or a number),
-    words (join pieces to words), limit (the weight that has the last shade)."""
+@figure("attention", scope="sentence", options=AttentionOptions)
+def _attention(request: Request, options: AttentionOptions) -> Figure:
+    """Attention weights of a forced translation as maps."""
     import pandas as pd
 
     from analyses import attention
     from workbench.views.attention.plots import attention_maps
 
-    part, words = _part(request), is_on(request, "words")
+    part, layer, head = options.part, options.layer, options.head
     tables, across = [], 1
-    for name, looked in _looks(request).items():
+    for name, looked in _looks(request, options).items():
         queries, keys = _sides(part, looked)
-        found = _maps(request, part, looked)
+        found = _maps(layer, head, part, looked)
         if len(found) * len(request.runs) * len(queries) * len(keys) > MOST_CELLS:
             raise RunError(f"{len(found)} maps of {len(queries)} × {len(keys)} are too many; choose a layer or a head")
-        across = looked.trace[PARTS[part][0]].values.shape[1] if request.options.get("head") == "each" else len(found)
+        across = looked.trace[PARTS[part][0]].values.shape[1] if head == "each" else len(found)
         for said, weights in found:
             panel = ": ".join(filter(None, (name if len(request.runs) > 1 else "", said))) or name
             shown, rows, columns = weights, queries, keys
-            if words:
+            if options.words:
                 shown = attention.to_words(weights, queries, keys)
                 rows, columns = attention.joined(queries), attention.joined(keys)
             tables.append(_cells(panel, shown, rows, columns))
-    mixed = part != "encoder" and request.options.get("layer") == "rollout"
+    mixed = part != "encoder" and layer == "rollout"
     sums = "Of source and target together a row sums to one." if mixed else "Rows sum to one."
-    rule = " Words: the sum over a key's pieces, the mean over a query's." if words else ""
-    rule += _shaded(request)
+    rule = " Words: the sum over a key's pieces, the mean over a query's." if options.words else ""
+    rule += _shaded(options.limit)
     return attention_maps(
         pd.concat(tables, ignore_index=True),
         title="Attention",
         labels=PARTS[part][1],
         columns=across if across > 1 else len(request.runs),
-        caption=f"{_said_of_maps(request, part)}, along {spoken(request)}. {sums}{rule}",
-        limit=limit(request),
+        caption=f"{_said_of_maps(layer, head, part)}, along {options.spoken}. {sums}{rule}",
+        limit=options.limit,
     )
 
 
@@ -172,26 +186,21 @@ def gold_links(path: str | Path, run: Run, test: str) -> GoldLinks:
     return pharaoh.parse(read_lines(path), lengths, path.name)
 
 
-@drawing("alignment", of_a_sentence=True, options=(*_WHICH, "layer", "head", "limit", "links"))
-def _alignment(request: Request) -> Figure:
-    """Options: layer and head (mean, a number; layer also rollout), limit, links (a Pharaoh file; of the reference)."""
+@figure("alignment", scope="sentence", options=AlignmentOptions)
+def _alignment(request: Request, options: AlignmentOptions) -> Figure:
+    """Attention joined to words, the source word that each target word attends to most, and gold links."""
     import pandas as pd
 
     from analyses.alignment import alignment_error_rate, from_attention
     from workbench.views.attention.plots import attention_maps
 
-    options: dict[str, Any] = dict(request.options)
-    path = options.get("links")
-    options.setdefault("target", "reference" if path else "own")
-    if "each" in (options.get("layer"), options.get("head")):
-        raise RunError("an alignment is made from one map a run; choose a layer and a head, or their mean")
-    if path and options["target"] != "reference":
+    path, along = options.links, options.along
+    if path and along.target != "reference":
         raise RunError("gold links join the source with the reference; choose the reference as target")
-    request = replace(request, options=options)
     gold = gold_links(path, request.runs[0], request.test) if path else None
     tables, marks, said = [], [], []
-    for name, looked in _looks(request).items():
-        weights, rows, columns = _aligned(_maps(request, "cross", looked)[0][1], looked)
+    for name, looked in _looks(request, along).items():
+        weights, rows, columns = _aligned(_maps(options.layer, options.head, "cross", looked)[0][1], looked)
         if not (rows and columns):
             raise RunError(f"{name}: without words on both sides there is nothing to align")
         links = from_attention(weights)
@@ -204,16 +213,17 @@ def _alignment(request: Request) -> Figure:
         tables.append(_cells(name, weights, rows, columns))
         marks += [(name, j, i, kind) for kind, chosen in kinds.items() for i, j in sorted(chosen)]
     error = f" Alignment error rate: {', '.join(said)}; gold words are {gold.counting}." if gold is not None else ""
-    error += _shaded(request)
+    error += _shaded(options.limit)
     return attention_maps(
         pd.concat(tables, ignore_index=True),
         pd.DataFrame(marks, columns=["panel", "query", "key", "kind"]),
         "Alignment",
         columns=len(request.runs),
-        caption=f"{_said_of_maps(request, 'cross')}, along {spoken(request)}; a dot marks the source word to "
-        f"which a target word attends most. Words: the sum over source pieces, the mean over target pieces.{error}",
+        caption=f"{_said_of_maps(options.layer, options.head, 'cross')}, along {along.spoken}; a dot marks the source "
+        "word to which a target word attends most. Words: the sum over source pieces, the mean over target pieces."
+        f"{error}",
         name="alignment",
-        limit=limit(request),
+        limit=options.limit,
     )
 
 
@@ -238,7 +248,7 @@ def _check_words(request: Request, looked: Looked, source: list[str], target: li
             )
 
 
-def word_table(request: Request) -> pd.DataFrame:
+def _word_table(request: Request, options: ForcedOptions) -> pd.DataFrame:
     """`analyses.tokens.table` of every run, with its name as `system`."""
     import pandas as pd
 
@@ -247,39 +257,41 @@ def word_table(request: Request) -> pd.DataFrame:
     return pd.concat(
         [
             tokens.table(looked.target, looked.best, {m: looked.array(m) for m in tokens.MEASURES}).assign(system=name)
-            for name, looked in _looks(request).items()
+            for name, looked in _looks(request, options).items()
         ],
         ignore_index=True,
     )
 
 
-@drawing("token-probabilities", of_a_sentence=True, options=_WHICH)
-def _token_probabilities(request: Request) -> Figure:
+@figure("token-probabilities", scope="sentence", options=ForcedOptions)
+def _token_probabilities(request: Request, options: ForcedOptions) -> Figure:
+    """Probability, entropy and rank of each word of a forced translation."""
     from workbench.views.tokens.plots import token_probabilities
 
     return token_probabilities(
-        word_table(request),
+        _word_table(request, options),
         styles(request),
-        f"Each word of {spoken(request)} under forced decoding: its probability, the entropy of the "
+        f"Each word of {options.spoken} under forced decoding: its probability, the entropy of the "
         "distribution it was taken from (nats) and its rank there; rank 1 is the most probable word.",
     )
 
 
-@drawing("layer-lens", of_a_sentence=True, options=_WHICH)
-def _layer_lens(request: Request) -> Figure:
+@figure("layer-lens", scope="sentence", options=ForcedOptions)
+def _layer_lens(request: Request, options: ForcedOptions) -> Figure:
+    """What the decoder would say after each layer, at each word of a forced translation."""
     import pandas as pd
 
     from analyses import tokens
     from workbench.views.tokens.plots import layer_lens
 
     tables = []
-    for name, looked in _looks(request).items():
+    for name, looked in _looks(request, options).items():
         arrays = {measure: looked.array(f"lens.{measure}") for measure in tokens.MEASURES}
         layers = looked.run.config.model.decoder_layers
         tables.append(tokens.lens_table(looked.target, looked.lens_best, arrays, layers).assign(system=name))
     return layer_lens(
         pd.concat(tables, ignore_index=True),
-        f"What the decoder would say after each layer, along {spoken(request)}: every layer read through the "
+        f"What the decoder would say after each layer, along {options.spoken}: every layer read through the "
         "final norm and the output matrix (logit lens, nostalgebraist 2020). In the cells the most probable word, "
         "shaded by the probability of the word that was written.",
     )

@@ -5,6 +5,7 @@ import streamlit as st
 from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, forced_decoding_controls, sentence_texts
 from workbench.store.runs import short_names
+from workbench.views.attention import controls
 from workbench.views.attention.alignment_error_figures import TRUTH, has_truth
 
 frame.heading(
@@ -15,9 +16,9 @@ here = empty_states.needs_runs()
 sentence_texts.show(here)
 able = forced_decoding_controls.with_models(here)
 translation = forced_decoding_controls.target()
-chosen = forced_decoding_controls.attention(able)
+chosen = controls.attention(able)
 names = short_names(here.tested)
-if "each" in (chosen.get("layer"), chosen.get("head")):
+if "each" in (chosen["layer"], chosen["head"]):
     for tab, run in zip(st.tabs([frame.as_typed(names[run.name]) for run in able]), able, strict=True):
         with tab:
             figure_view.show("attention", here.request([run], **translation, **chosen), key=run.name)
@@ -25,7 +26,7 @@ else:
     figure_view.show("attention", here.request(able, **translation, **chosen))
 
 st.subheader("Alignment")
-links = forced_decoding_controls.links()
+links = controls.links()
 single = {name: value for name, value in chosen.items() if name in ("layer", "head", "limit") and value != "each"}
 if links:
     figure_view.show("alignment", here.request(able, links=links, **single))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from workbench.app.components import forced_decoding_controls
+from workbench.figures.options import choices
 from workbench.figures.request import Request
-from workbench.views.attribution.figures import sums_table
+from workbench.views.attribution.figures import AttributionOptions, WordAttributionOptions, sums_table
 from workbench.views.attribution.measure import BASELINES, METHODS, WHOLE
 
 Number = st.column_config.NumberColumn
@@ -22,23 +23,27 @@ NATS = {
 SHOWN = {"bars": "A word or the sentence", "matrix": "Every word"}
 
 
-def options(words: Sequence[str]) -> tuple[str, dict[str, object]]:
-    """What is shown, and method, baseline and word as options of a drawing; `words` are those that may be chosen."""
+def options(words: Sequence[str], translation: Mapping[str, object]) -> AttributionOptions:
+    """The options of the figure that is chosen; `words` are those that may be explained."""
     columns = st.columns([4, 3, 2, 2.4], vertical_alignment="bottom")
     shown = columns[0].segmented_control(
         "Explain", list(SHOWN), format_func=SHOWN.__getitem__, default="bars", required=True,
         key="explain", bind="query-params",
     )  # fmt: skip
     method = columns[1].selectbox(
-        "Method", list(METHODS), format_func=METHODS.__getitem__, key="method", bind="query-params"
+        "Method",
+        choices(AttributionOptions, "method"),
+        format_func=METHODS.__getitem__,
+        key="method",
+        bind="query-params",
     )
     baseline = columns[2].selectbox(
-        "Baseline", list(BASELINES), format_func=BASELINES.__getitem__, key="from", bind="query-params",
-        help="What a word is compared with: the embedding that stands in its place",
+        "Baseline", choices(AttributionOptions, "baseline"), format_func=BASELINES.__getitem__, key="from",
+        bind="query-params", help="What a word is compared with: the embedding that stands in its place",
     )  # fmt: skip
-    chosen: dict[str, object] = {"method": method, "baseline": baseline}
+    asked = {**translation, "method": method, "baseline": baseline}
     if shown == "matrix":
-        return shown, chosen
+        return AttributionOptions.model_validate(asked)
     names = {str(number): f"{number} {word}" for number, word in enumerate(words, 1)}
     forced_decoding_controls.by_number("word", names)
     if st.session_state.get("word") not in (None, WHOLE, *names):
@@ -47,13 +52,13 @@ def options(words: Sequence[str]) -> tuple[str, dict[str, object]]:
         "Output word", [WHOLE, *names], format_func=lambda number: names.get(number, "The whole output"),
         key="word", bind="query-params",
     )  # fmt: skip
-    return shown, {**chosen, "word": word}
+    return WordAttributionOptions.model_validate({**asked, "word": word})
 
 
-def completeness(request: Request, every_word: bool) -> None:
+def completeness(request: Request, options: AttributionOptions) -> None:
     """The table of what the attributions sum to beside what they should."""
     st.dataframe(
-        sums_table(request, every_word),
+        sums_table(request, options, options.word if isinstance(options, WordAttributionOptions) else None),
         hide_index=True,
         placeholder="–",
         width="content",

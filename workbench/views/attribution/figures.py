@@ -1,13 +1,16 @@
 """Drawings of attribution: of a word or the sentence as bars, of every output word as a matrix.
 
-Options are those of `measure.explain`. Computes nothing: arrays become the tables of the figure family.
+Computes nothing: arrays become the tables of the figure family.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from workbench.figures.registry import drawing
+from pydantic import Field, PositiveInt
+
+from workbench.figures.options import ForcedOptions
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import short_names
 from workbench.views.attribution.measure import BASELINES, METHODS, WHOLE, Explained, explain, sums
@@ -17,17 +20,31 @@ if TYPE_CHECKING:
 
     from workbench.plotting.grammar import Figure
 
-_OPTIONS = ("target", "text", "method", "baseline")
+
+class AttributionOptions(ForcedOptions):
+    """Options of the figure `attribution-matrix`."""
+
+    method: Literal["integrated_gradients", "gradient_x_input", "occlusion"] = Field(
+        "integrated_gradients", description="How log P is attributed"
+    )
+    baseline: Literal["zero", "padding"] = Field("zero", description="The embedding that stands for no word")
 
 
-def explained(request: Request, every_word: bool = False) -> list[Explained]:
-    """The attribution of each run of a request."""
-    return [explain(run, request.test, request.sentence, request.options, every_word) for run in request.runs]
+class WordAttributionOptions(AttributionOptions):
+    """Options of the figure `attribution`."""
+
+    word: PositiveInt | Literal["sentence"] = Field("sentence", description="The output word that is explained, from 1")
 
 
-def sums_table(request: Request, every_word: bool = False) -> pd.DataFrame:
+def explained(request: Request, options: AttributionOptions, word: int | str | None = None) -> list[Explained]:
+    """The attribution of each run of a request; of every word, unless one or the sentence is named."""
+    asked = options.forced, options.method, options.baseline, word
+    return [explain(run, request.test, request.sentence, *asked) for run in request.runs]
+
+
+def sums_table(request: Request, options: AttributionOptions, word: int | str | None = None) -> pd.DataFrame:
     """What the attributions sum to, beside what they should: see `workbench.views.attribution.measure.sums`."""
-    return sums(explained(request, every_word), short_names(request.runs))
+    return sums(explained(request, options, word), short_names(request.runs))
 
 
 def _cells(found: list[Explained], request: Request) -> pd.DataFrame:
@@ -52,9 +69,9 @@ def _cells(found: list[Explained], request: Request) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def _caption(found: list[Explained], request: Request) -> str:
-    method = METHODS[request.options.get("method", "integrated_gradients")]
-    baseline = BASELINES[request.options.get("baseline", "zero")]
+def _caption(found: list[Explained], options: AttributionOptions) -> str:
+    method = METHODS[options.method]
+    baseline = BASELINES[options.baseline]
     said = f"{method} of log P, sums over the width of each piece's embedding; baseline: {baseline.lower()}."
     for one in found:
         if one.constants:
@@ -81,25 +98,26 @@ def _said(found: list[Explained], request: Request) -> str:
     return f"{'; '.join(said)}."
 
 
-@drawing("attribution", of_a_sentence=True, options=(*_OPTIONS, "word"))
-def _attribution(request: Request) -> Figure:
+@figure("attribution", scope="sentence", options=WordAttributionOptions)
+def _attribution(request: Request, options: WordAttributionOptions) -> Figure:
+    """What each word read adds to log P of one output word or of the whole output."""
     from workbench.views.attribution.plots import attribution
 
-    found = explained(request)
-    word = request.options.get("word", WHOLE)
-    what = "the whole output" if word == WHOLE else f"output word {word}"
+    found = explained(request, options, options.word)
+    what = "the whole output" if options.word == WHOLE else f"output word {options.word}"
     return attribution(
         _cells(found, request),
-        f"What speaks for {what}. {_caption(found, request)}",
+        f"What speaks for {what}. {_caption(found, options)}",
         _said(found, request),
         styles(request),
     )
 
 
-@drawing("attribution-matrix", of_a_sentence=True, options=_OPTIONS)
-def _matrix(request: Request) -> Figure:
+@figure("attribution-matrix", scope="sentence", options=AttributionOptions)
+def _matrix(request: Request, options: AttributionOptions) -> Figure:
+    """What each word read adds to log P of every output word."""
     from workbench.views.attribution.plots import attribution_matrix
 
-    found = explained(request, every_word=True)
+    found = explained(request, options)
     cells = _cells(found, request)
-    return attribution_matrix(cells[cells["position"] >= 0], _caption(found, request), _said(found, request))
+    return attribution_matrix(cells[cells["position"] >= 0], _caption(found, options), _said(found, request))

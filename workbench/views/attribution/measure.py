@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workbench.evaluation.document_context import Before, given
 from workbench.evaluation.forced_decoding import opened, stamp
@@ -59,31 +59,34 @@ class Explained:
         ]
 
 
-def explain(run: Run, test: str, sentence: int, options: Mapping[str, Any], every_word: bool = False) -> Explained:
+def explain(
+    run: Run,
+    test: str,
+    sentence: int,
+    forced: tuple[str, str] = ("own", ""),
+    method: str = "integrated_gradients",
+    baseline: str = "zero",
+    word: int | str | None = WHOLE,
+) -> Explained:
     """Attribute a translation of a sentence. Raises RunError for what is not there.
 
-    options, all may be left out: target (own, reference, typed) and text; method and baseline; word: its number from 1,
-    or "sentence". every_word: one row for each word of the translation and a last one for the sentence.
+    forced: which translation (`forced_decoding.TARGETS`), and the text of a typed one. word: its number from 1, or
+    "sentence"; None for one row for each word of the translation and a last one for the sentence.
     """
-    looked = look(run, test, sentence, str(options.get("target", "own")), str(options.get("text", "")))
-    chosen = (*range(len(looked.target)), -1) if every_word else (_place(run, looked.target, options),)
-    method, baseline = options.get("method", "integrated_gradients"), options.get("baseline", "zero")
-    for name, value, known in (("method", method, METHODS), ("baseline", baseline, BASELINES)):
-        if value not in known:
-            raise RunError(f"{name} {value!r}: choose {', '.join(known)}")
+    looked = look(run, test, sentence, *forced)
+    chosen = (*range(len(looked.target)), -1) if word is None else (_place(run, looked.target, word),)
     words = run.translations(test).test_set.sources[sentence], looked.before, looked.target
-    found = _attributed(run.reference, stamp(run), *words, chosen, str(method), str(baseline))
+    found = _attributed(run.reference, stamp(run), *words, chosen, method, baseline)
     prefix = ("<s>", *looked.target[:-1])
     return Explained(run, looked.source, prefix, looked.target, found, looked.before is not None)
 
 
-def _place(run: Run, target: Sequence[str], options: Mapping[str, Any]) -> int:
-    word = str(options.get("word", WHOLE))
-    if word == WHOLE:
+def _place(run: Run, target: Sequence[str], word: int | str) -> int:
+    if isinstance(word, str):
         return -1
-    if not word.isdecimal() or not 1 <= int(word) <= len(target):
+    if not 1 <= word <= len(target):
         raise RunError(f"word {word!r}: {run.name} has the words 1 to {len(target)} here, or take {WHOLE}")
-    return int(word) - 1
+    return word - 1
 
 
 @lru_cache(maxsize=64)
@@ -150,13 +153,10 @@ def sums(explained: Sequence[Explained], names: Mapping[str, str]) -> pd.DataFra
 
 
 def shared_words(
-    runs: Sequence[Run], test: str, sentence: int, options: Mapping[str, Any], names: Mapping[str, str]
+    runs: Sequence[Run], test: str, sentence: int, forced: tuple[str, str], names: Mapping[str, str]
 ) -> list[str]:
     """What stands at each place of the runs' translations, as far as all of them reach: one name where they agree."""
-    targets = [
-        look(run, test, sentence, str(options.get("target", "own")), str(options.get("text", ""))).target
-        for run in runs
-    ]
+    targets = [look(run, test, sentence, *forced).target for run in runs]
     return [
         " / ".join(
             dict.fromkeys(

@@ -2,8 +2,10 @@
 
 from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, forced_decoding_controls, sentence_texts
+from workbench.figures.options import ForcedOptions
 from workbench.store.runs import short_names
 from workbench.views.attribution import controls
+from workbench.views.attribution.figures import WordAttributionOptions
 from workbench.views.attribution.measure import shared_words
 
 frame.heading(
@@ -15,9 +17,10 @@ sentence_texts.show(here)
 able = forced_decoding_controls.with_models(here)
 translation = forced_decoding_controls.target()
 with frame.sentences_for_errors():
-    shown, chosen = controls.options(
-        shared_words(able, here.view.test, here.view.sentence, translation, short_names(here.tested))
+    words = shared_words(
+        able, here.view.test, here.view.sentence, ForcedOptions(**translation).forced, short_names(here.tested)
     )
-    request = here.request(able, **translation, **chosen)
-    figure_view.show("attribution" if shown == "bars" else "attribution-matrix", request)
-    controls.completeness(request, every_word=shown == "matrix")
+    options = controls.options(words, translation)
+    request = here.request(able, **options.model_dump())
+    figure_view.show("attribution" if isinstance(options, WordAttributionOptions) else "attribution-matrix", request)
+    controls.completeness(request, options)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from workbench.app.frame import as_typed
+from workbench.figures.options import default
 from workbench.figures.request import Request
-from workbench.views.beam_search.figures import USUAL, usual_steps
+from workbench.views.beam_search.figures import BeamOptions, usual_steps
 from workbench.views.beam_search.measure import beam_difference
 
 
@@ -19,16 +20,16 @@ def options(longest: int, key: str = "") -> dict[str, object]:
     chosen["minimum_probability"] = columns[1].select_slider(
         "Min. token probability",
         [0.0, 0.001, 0.01, 0.05, 0.1],
-        USUAL["minimum_probability"],
+        default(BeamOptions, "minimum_probability"),
         key=f"probability{key}",
         bind="query-params",
     )
     chosen["node_cap"] = columns[2].slider(
-        "Max. nodes", 50, 800, USUAL["node_cap"], 50, key=f"nodes{key}", bind="query-params"
+        "Max. nodes", 50, 800, default(BeamOptions, "node_cap"), 50, key=f"nodes{key}", bind="query-params"
     )
     chosen["pruned"] = columns[3].toggle(
         "Show pruned hypotheses",
-        USUAL["pruned"],
+        default(BeamOptions, "pruned"),
         key=f"pruned{key}",
         bind="query-params",
         help="Hypotheses that the search dropped",

@@ -1,13 +1,13 @@
-"""Drawings of beam searches that were recorded: one system's tree, two beside each other, and their difference.
-
-Options of all: `steps` (first and last of a window, or all), `minimum_probability`, `node_cap`, `pruned`; see `USUAL`.
-"""
+"""Drawings of beam searches that were recorded: one system's tree, two beside each other, and their difference."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from workbench.figures.registry import drawing
+from pydantic import BeforeValidator, Field, PositiveInt
+
+from workbench.figures.options import FigureOptions, listed
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, of_the_first, styles
 from workbench.store.runs import Run, RunError, short_names
 
@@ -15,8 +15,24 @@ if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
 
-USUAL: dict[str, Any] = {"minimum_probability": 0.01, "node_cap": 400, "pruned": False}  # on pages and on paper
 MOST_STEPS = 12  # drawn unless told
+
+
+def _window(value: object) -> object:
+    return value if value in (None, "all") else listed(value)
+
+
+class BeamOptions(FigureOptions):
+    """Options of all figures of a beam search."""
+
+    steps: Annotated[tuple[PositiveInt, PositiveInt] | Literal["all"] | None, BeforeValidator(_window)] = Field(
+        None, description=f"First and last step of a window; the first {MOST_STEPS} unless told"
+    )
+    minimum_probability: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.01, description="Hypotheses whose last word is less probable are left out"
+    )
+    node_cap: PositiveInt = Field(400, description="How many hypotheses at most")
+    pruned: bool = Field(False, description="Also those that the search threw away")
 
 
 def usual_steps(longest: int) -> tuple[int, int]:
@@ -24,24 +40,24 @@ def usual_steps(longest: int) -> tuple[int, int]:
     return 1, min(MOST_STEPS, longest)
 
 
-def _options(request: Request, *trees: dict[str, Any]) -> dict[str, Any]:
-    """The options of a request and the usual ones that it leaves open; `steps` may be all."""
-    usual = {"steps": usual_steps(max(max(tree["step"]) for tree in trees)), **USUAL}
-    found = {**usual, **request.options}
-    return {**found, "steps": None} if found["steps"] == "all" else found
+def _drawn(options: BeamOptions, *trees: dict[str, Any]) -> dict[str, Any]:
+    """The options as the plots take them, of which None says all steps."""
+    steps = options.steps or usual_steps(max(max(tree["step"]) for tree in trees))
+    return {**options.model_dump(), "steps": None if steps == "all" else steps}
 
 
 def _tree(run: Run, request: Request) -> dict[str, Any]:
     return run.translations(request.test).tree(request.sentence)
 
 
-@drawing("beam-tree", of_a_sentence=True)
-def _beam_tree(request: Request) -> Figure:
+@figure("beam-tree", scope="sentence", options=BeamOptions)
+def _beam_tree(request: Request, options: BeamOptions) -> Figure:
+    """The recorded search of the first run as a tree of hypotheses."""
     from analyses import beam
     from workbench.views.beam_search.plots import beam_tree
 
     tree = _tree(request.runs[0], request)
-    return of_the_first(beam_tree(beam.tree(tree), **_options(request, tree)), request)
+    return of_the_first(beam_tree(beam.tree(tree), **_drawn(options, tree)), request)
 
 
 def _pair(request: Request) -> tuple[Run, Run]:
@@ -50,8 +66,9 @@ def _pair(request: Request) -> tuple[Run, Run]:
     return request.runs[0], request.runs[1]
 
 
-@drawing("beam-trees", of_a_sentence=True)
-def _beam_trees(request: Request) -> Figure:
+@figure("beam-trees", scope="sentence", options=BeamOptions)
+def _beam_trees(request: Request, options: BeamOptions) -> Figure:
+    """The searches of two runs beside each other."""
     from analyses import beam
     from workbench.views.beam_search.plots import beam_trees_side_by_side
 
@@ -59,13 +76,14 @@ def _beam_trees(request: Request) -> Figure:
     names = short_names((first, second))
     trees = _tree(first, request), _tree(second, request)
     figure = beam_trees_side_by_side(
-        beam.tree(trees[0]), beam.tree(trees[1]), (names[first.name], names[second.name]), **_options(request, *trees)
+        beam.tree(trees[0]), beam.tree(trees[1]), (names[first.name], names[second.name]), **_drawn(options, *trees)
     )
     return of_the_first(figure, request, 2)
 
 
-@drawing("beam-diff", of_a_sentence=True)
-def _beam_diff(request: Request) -> Figure:
+@figure("beam-diff", scope="sentence", options=BeamOptions)
+def _beam_diff(request: Request, options: BeamOptions) -> Figure:
+    """Two searches merged into one tree, with what only one of them reached."""
     from analyses import beam
     from workbench.views.beam_search.difference_plots import beam_diff
 
@@ -78,6 +96,6 @@ def _beam_diff(request: Request) -> Figure:
         (names[first.name], names[second.name]),
         divergence_step=found.divergence_step,
         styles=styles(request),
-        **_options(request, *trees),
+        **_drawn(options, *trees),
     )
     return of_the_first(figure, request, 2)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.figures.registry import drawing
+from workbench.figures.options import FigureOptions
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import short_names
 from workbench.views.beam_size.measure import read_all
@@ -31,8 +32,9 @@ def sizes_table(request: Request) -> pd.DataFrame:
     return table[["system", *(name for name in table if name != "system")]]
 
 
-@drawing("beam-sizes", options=())
-def _beam_sizes(request: Request) -> Figure:
+@figure("beam-sizes", scope="test_set")
+def _beam_sizes(request: Request, options: FigureOptions) -> Figure:
+    """BLEU, length, empty outputs and search errors of each run by beam size."""
     from workbench.views.beam_size.plots import beam_sizes
 
     names = short_names(request.runs)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from workbench.figures.registry import drawing
+from pydantic import Field
+
+from workbench.figures.options import FigureOptions
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, named, styles
 from workbench.figures.signatures import with_metric_signature
 from workbench.store.runs import RunError, short_names
@@ -15,30 +18,48 @@ if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
 
-def _lengths(request: Request) -> tuple[pd.DataFrame, pd.DataFrame | None, str, str]:
+class BucketOptions(FigureOptions):
+    """Options of all figures by bucket: `bucketed_scores.Grouping`, and the metric."""
+
+    metric: str = Field("bleu", description="bleu, chrf, ter, …, length-ratio or output-length")
+    measure: Literal["source", "reference", "output", "source-frequency", "reference-frequency", "label"] = Field(
+        "source", description="What buckets are of: lengths in words, frequencies of the rarest word, labels"
+    )
+    scheme: str = Field(
+        "",
+        description="gdr (steps of ten to 50), short (of five to 25), width:10, quantiles:6, frequency (0, 1 to 4, …);"
+        " gdr unless told, of frequencies frequency",
+    )
+    counts: Literal["test", "training"] = Field("test", description="The text that frequencies are counted in")
+    labels: str = Field("", description="A file with a label a line or a table of labels, or document")
+    column: str = Field("", description="The column of a table of labels; the first unless told")
+
+
+def _lengths(request: Request, options: BucketOptions) -> tuple[pd.DataFrame, pd.DataFrame | None, str, str]:
     from workbench.evaluation import bucketed_scores
 
-    options = dict(request.options)
-    metric = options.pop("metric", "bleu")
-    grouping = bucketed_scores.Grouping(**options)
+    metric = options.metric
+    grouping = bucketed_scores.Grouping(**options.model_dump(exclude={"metric"}))
     scores, differences, said = bucketed_scores.tables(request.runs, request.test, grouping, metric, request.base)
     return scores, differences, bucketed_scores.METRIC_NAMES.get(metric, metric), said
 
 
-@drawing("length-scores")
-def _length_scores(request: Request) -> Figure:
+@figure("length-scores", scope="test_set", options=BucketOptions)
+def _length_scores(request: Request, options: BucketOptions) -> Figure:
+    """Scores of each run by bucket of the test set's sentences."""
     from workbench.views.buckets.plots import length_scores
 
-    table, _, metric, length = _lengths(request)
+    table, _, metric, length = _lengths(request, options)
     figure = length_scores(named(table.dropna(subset=["score"]), request), metric, length, styles=styles(request))
-    return with_metric_signature(figure, request)
+    return with_metric_signature(figure, request, options.metric)
 
 
-@drawing("length-differences")
-def _length_differences(request: Request) -> Figure:
+@figure("length-differences", scope="test_set", options=BucketOptions)
+def _length_differences(request: Request, options: BucketOptions) -> Figure:
+    """Differences of each run to the baseline by bucket, with bands."""
     from workbench.views.buckets.plots import length_differences
 
-    _, table, metric, length = _lengths(request)
+    _, table, metric, length = _lengths(request, options)
     if table is None:
         raise RunError("a difference needs two runs; choose another one beside the baseline")
     figure = length_differences(
@@ -48,12 +69,13 @@ def _length_differences(request: Request) -> Figure:
         length,
         styles=styles(request),
     )
-    return with_metric_signature(figure, request)
+    return with_metric_signature(figure, request, options.metric)
 
 
-@drawing("output-lengths")
-def _output_lengths(request: Request) -> Figure:
+@figure("output-lengths", scope="test_set", options=BucketOptions)
+def _output_lengths(request: Request, options: BucketOptions) -> Figure:
+    """Mean output length of each run by bucket, beside that of the reference."""
     from workbench.views.buckets.plots import output_lengths
 
-    table, _, _, length = _lengths(request)
+    table, _, _, length = _lengths(request, options)
     return output_lengths(named(table.dropna(subset=["score"]), request), length, styles=styles(request))

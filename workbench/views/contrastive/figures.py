@@ -1,13 +1,13 @@
-"""The drawing of contrastive scoring: the accuracy of runs by a tag of the items.
-
-Options: `name`, the contrastive test set (the only one, unless told), and `tag`, by which the accuracy is split.
-"""
+"""The drawing of contrastive scoring: the accuracy of runs by a tag of the items."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.figures.registry import drawing
+from pydantic import Field
+
+from workbench.figures.options import FigureOptions
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import RunError, short_names
 from workbench.views.contrastive import measure
@@ -19,11 +19,18 @@ if TYPE_CHECKING:
     from workbench.views.contrastive.measure import Contrast
 
 
-def contrasts(request: Request) -> dict[str, Contrast]:
+class ContrastiveOptions(FigureOptions):
+    """Options of the figure `contrastive`."""
+
+    name: str | None = Field(None, description="The contrastive test set; unless told the only one")
+    tag: str | None = Field(None, description="The tag of the items by which accuracy is split")
+
+
+def contrasts(request: Request, options: ContrastiveOptions) -> dict[str, Contrast]:
     """What each run of a request says of the contrastive test set, by its short name."""
-    name = request.options.get("name") or _only(request)
+    name = options.name or _only(request)
     short = short_names(request.runs)
-    return {short[run]: found for run, found in measure.read_all(request.runs, str(name)).items()}
+    return {short[run]: found for run, found in measure.read_all(request.runs, name).items()}
 
 
 def _only(request: Request) -> str:
@@ -34,12 +41,11 @@ def _only(request: Request) -> str:
     return known[0]
 
 
-def accuracy_table(request: Request) -> pd.DataFrame:
+def accuracy_table(request: Request, options: ContrastiveOptions) -> pd.DataFrame:
     """`measure.accuracy_table` of the runs of a request, beside it the `majority` (NaN where none is)."""
-    tag, found = request.options.get("tag"), contrasts(request)
-    by = None if tag is None else str(tag)
-    table = measure.accuracy_table(found, by)
-    return table.assign(majority=table["tag"].map(majority_of(next(iter(found.values())), by)).astype(float))
+    found = contrasts(request, options)
+    table = measure.accuracy_table(found, options.tag)
+    return table.assign(majority=table["tag"].map(majority_of(next(iter(found.values())), options.tag)).astype(float))
 
 
 def majority_of(contrast: Contrast, tag: str | None) -> dict[str, float]:
@@ -49,12 +55,13 @@ def majority_of(contrast: Contrast, tag: str | None) -> dict[str, float]:
     return majority([item.tags for item in contrast.items], tag)
 
 
-@drawing("contrastive", options=("name", "tag"))
-def _contrastive(request: Request) -> Figure:
+@figure("contrastive", scope="runs", options=ContrastiveOptions)
+def _contrastive(request: Request, options: ContrastiveOptions) -> Figure:
+    """How often each run finds the right translation of an item more probable than the wrong ones, by a tag."""
     from workbench.views.contrastive.plots import contrastive_accuracy
 
-    found, tag = contrasts(request), request.options.get("tag")
-    table = accuracy_table(request)
+    found = contrasts(request, options)
+    table = accuracy_table(request, options)
     first = next(iter(found.values()))
     ties = int(table["ties"].sum())
     reading = ", ".join(f"{name} reads {_reach(one)}" for name, one in found.items() if one.read)
@@ -64,14 +71,14 @@ def _contrastive(request: Request) -> Figure:
         if first.context
         else ""
     )
-    bound = majority_of(first, None if tag is None else str(tag))
+    bound = majority_of(first, options.tag)
     grey = " Grey: the commonest right pronoun throughout." if bound else ""
     caption = (
         f"{first.name} ({first.origin}, {first.digest}): items whose right translation is more probable (log P) than "
         f"every wrong one, with 95% Wilson intervals; a tie counts as wrong ({ties} of {int(table['n'].sum())}). "
         f"Dotted: guessing.{grey}{unread}"
     )
-    return contrastive_accuracy(table, "" if tag is None else str(tag), caption, styles(request), bound)
+    return contrastive_accuracy(table, options.tag or "", caption, styles(request), bound)
 
 
 def _reach(contrast: Contrast) -> str:

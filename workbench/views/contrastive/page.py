@@ -5,6 +5,7 @@ import streamlit as st
 from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, page_sections
 from workbench.views.contrastive import measure, tables
+from workbench.views.contrastive.figures import ContrastiveOptions
 
 WHOLE = "(all)"
 
@@ -35,14 +36,15 @@ scored = [run for run in able if name in measure.names(run)]
 with frame.sentences_for_errors():
     tags = measure.tag_names(measure.read(scored[0], name))
     tag = right.selectbox("By", [*tags, WHOLE], key="tag", bind="query-params")
-    request = here.request(scored, name=name, **({} if tag == WHOLE else {"tag": tag}))
+    options = ContrastiveOptions(name=name, tag=None if tag == WHOLE else tag)
+    request = here.request(scored, **options.model_dump())
     figure_view.show("contrastive", request)
-    tables.show_accuracy(request)
+    tables.show_accuracy(request, options)
     waiting = [run for run in able if run not in scored]
     if waiting:
         empty_states.empty(
             f"Not scored yet: {', '.join(run.name for run in waiting)}. Score it:",
-            tables.command(here.request(waiting, name=name)),
+            tables.command(waiting, ContrastiveOptions(name=name)),
         )
     st.subheader("Items")
-    tables.show_items(request)
+    tables.show_items(request, options)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
 
 from workbench.figures.request import Request
+from workbench.store.runs import Run
 from workbench.views.contrastive import measure
-from workbench.views.contrastive.figures import accuracy_table, contrasts
+from workbench.views.contrastive.figures import ContrastiveOptions, accuracy_table, contrasts
 from workbench.views.contrastive.measure import Contrast
 
 MOST_ITEMS = 1000  # shown
@@ -31,9 +33,9 @@ _ACCURACY = {
 }
 
 
-def show_accuracy(request: Request) -> None:
+def show_accuracy(request: Request, options: ContrastiveOptions) -> None:
     """The numbers of the figure with their margins, and the command that prints them."""
-    table = accuracy_table(request)
+    table = accuracy_table(request, options)
     st.dataframe(
         table.assign(**{name: 100 * table[name] for name in ("share", "low", "high", "majority")}),
         hide_index=True,
@@ -44,20 +46,19 @@ def show_accuracy(request: Request) -> None:
         alt="Accuracy by tag",
     )
     with st.popover("Command"):
-        st.code(command(request), language="bash", wrap_lines=True)
+        st.code(command(request.runs, options), language="bash", wrap_lines=True)
 
 
-def command(request: Request) -> str:
+def command(runs: Sequence[Run], options: ContrastiveOptions) -> str:
     """The command line that scores the same and prints the same table."""
-    given = measure.words_of(str(request.options["name"]))
-    words = ["workbench", "contrastive-eval", *given]
-    words += [word for run in request.runs for word in ("--run", run.reference)]
-    return shlex.join([*words, *(["--tag", str(request.options["tag"])] if "tag" in request.options else [])])
+    given = measure.words_of(str(options.name))
+    words = ["workbench", "contrastive-eval", *given, *(word for run in runs for word in ("--run", run.reference))]
+    return shlex.join([*words, *(["--tag", options.tag] if options.tag else [])])
 
 
-def show_items(request: Request) -> None:
+def show_items(request: Request, options: ContrastiveOptions) -> None:
     """Items with the margin of every system; those that some system gets wrong, unless all are wanted."""
-    found = contrasts(request)
+    found = contrasts(request, options)
     table = measure.items_table(found)
     wrong = (table[list(found)] <= 0).any(axis="columns")
     everything = st.toggle("Show items all systems solve", key="every-item", persist_state="session")

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
 
 from workbench.evaluation.document_context import attending, of_translations, reads_after
-from workbench.figures.options import MOST_CELLS, choice, limit, spoken, whole_number
-from workbench.figures.registry import drawing
+from workbench.figures.options import MOST_CELLS, ForcedOptions, MeanOrNumber, Shade, up_to
+from workbench.figures.registry import figure
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError
 from workbench.views.document_context.figures import passes
@@ -21,16 +23,27 @@ if TYPE_CHECKING:
 _POSITIONS = {"encoder": "source", "decoder": "target"}
 
 
+class ContextAttentionOptions(ForcedOptions):
+    """Options of the figure `context-attention`."""
+
+    side: Literal["encoder", "decoder"] | None = Field(
+        None, description="Which positions attend; the first side on which some run does unless told"
+    )
+    layer: MeanOrNumber = Field("mean", description="The layer, from 1")
+    head: MeanOrNumber = Field("mean", description="The head, from 1")
+    over: Literal["words", "sentences"] = Field("words", description="What is attended to")
+    limit: Shade = Field(1.0, description="The share that has the last shade")
+
+
 def sides(runs: list[Run]) -> list[str]:
     """The sides on which some run attends to the context."""
     found = {side for run in runs for _, side in attending(run)}
     return [side for side in _POSITIONS if side in found]
 
 
-@drawing("context-attention", of_a_sentence=True, options=("target", "text", "side", "layer", "head", "over", "limit"))
-def _attention(request: Request) -> Figure:
-    """Options: target and text as for attention, side (encoder, decoder), layer and head (mean or a number), over
-    (words, sentences), limit (the share of the last shade)."""
+@figure("context-attention", scope="sentence", options=ContextAttentionOptions)
+def _attention(request: Request, options: ContextAttentionOptions) -> Figure:
+    """Attention to the sentences before one, word by word or sentence by sentence."""
     import pandas as pd
 
     from workbench.plotting.axes import matrix_table
@@ -42,14 +55,16 @@ def _attention(request: Request) -> Figure:
             f"{request.runs[0].name} attends to no words before the sentence; choose a run of document-transformer, "
             "han or san"
         )
-    side, over = choice(request, "side", sides(able)), choice(request, "over", ("words", "sentences"))
+    side, over = options.side or sides(able)[0], options.over
+    if side not in sides(able):
+        raise RunError(f"side {side!r}: choose {', '.join(sides(able))}")
     able = [run for run in able if side in sides([run])]
     tables, read = [], {}
-    for name, looked in passes(request, able):
+    for name, looked in passes(request, options, able):
         queries = list(looked.source if side == "encoder" else looked.target)
         kinds = [kind for kind, own in attending(looked.run) if own == side]
         for kind in kinds:
-            weights, keys = _attended(request, looked, kind, side, over)
+            weights, keys = _attended(options, looked, kind, side)
             if weights.size > MOST_CELLS:
                 raise RunError(f"{weights.size} cells are too many for a map; look at the sentences, over=sentences")
             panel = name if len(kinds) == 1 else f"{name}, {kind.replace('_', ' ')}"
@@ -65,14 +80,14 @@ def _attention(request: Request) -> Figure:
         labels=(f"context ({whose})" if alike else "context", _POSITIONS[side]),
         columns=1,
         caption=f"Shares of {what} ({whose}), from each {_POSITIONS[side]} position, a mean over what is not chosen of "
-        f"layers and heads; each sentence ends in </s>; along {spoken(request)}. Sparse shares of sentences may be "
+        f"layers and heads; each sentence ends in </s>; along {options.spoken}. Sparse shares of sentences may be "
         "nothing.",
         name="context-attention",
-        limit=limit(request),
+        limit=options.limit,
     )
 
 
-def _attended(request: Request, looked: Looked, kind: str, side: str, over: str) -> tuple[np.ndarray, list[str]]:
+def _attended(options: ContextAttentionOptions, looked: Looked, kind: str, side: str) -> tuple[np.ndarray, list[str]]:
     """The shares [queries, keys] of one attention of a pass, and what the keys are called."""
     import numpy as np
 
@@ -81,13 +96,13 @@ def _attended(request: Request, looked: Looked, kind: str, side: str, over: str)
 
     found = looked.array(f"{kind}.{side}.attention")
     weights = found if found.ndim == 4 else found[None]  # [layer, head, query, key]
-    layer = whole_number(request, "layer", 1, weights.shape[0], "mean")
-    head = whole_number(request, "head", 1, weights.shape[1], "mean")
+    layer = up_to(options, "layer", weights.shape[0])
+    head = up_to(options, "head", weights.shape[1])
     shares = attention.average(weights, layer, head)
     tokens, prefix = looked.context, "context"
     if of_translations(kind, side):
         tokens, prefix = looked.context_outputs, "context_output"
-    if over == "words":
+    if options.over == "words":
         return shares, list(tokens)
     at = looked.array(f"{prefix}.distance")
     apart = sorted(set(at.tolist()), reverse=True)

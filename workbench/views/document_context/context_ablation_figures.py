@@ -1,13 +1,13 @@
-"""The drawing of what a sentence's context changes in log P of its translation, live. Options: `target` and `text` as
-for attention. Runs that have no context at this sentence are left out."""
+"""The drawing of what a sentence's context changes in log P of its translation, live. Runs that have no context at this
+sentence are left out."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from workbench.evaluation.document_context import of_context
-from workbench.figures.options import forced, spoken
-from workbench.figures.registry import drawing
+from workbench.figures.options import ForcedOptions
+from workbench.figures.registry import figure
 from workbench.figures.request import Request
 from workbench.store.runs import RunError
 from workbench.views.document_context.figures import passes
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
 
-@drawing("context-changes", of_a_sentence=True, options=("target", "text"))
-def _changes(request: Request) -> Figure:
+@figure("context-changes", scope="sentence", options=ForcedOptions)
+def _changes(request: Request, options: ForcedOptions) -> Figure:
+    """How log P of a translation changes where words or sentences of the context are left out."""
     import pandas as pd
 
     from analyses.documents import how_far
@@ -28,8 +29,8 @@ def _changes(request: Request) -> Figure:
     if not able:
         raise RunError(f"{request.runs[0].name} reads no sentence but its own; choose a run of qcn, han or san")
     tables = [
-        changes(looked.run, request.test, request.sentence, *forced(request)).iloc[1:].assign(system=name)
-        for name, looked in passes(request, able)
+        changes(looked.run, request.test, request.sentence, *options.forced).iloc[1:].assign(system=name)
+        for name, looked in passes(request, options, able)
     ]
     found = pd.concat(tables, ignore_index=True)
     of_words = found["what"] == WORD
@@ -42,7 +43,7 @@ def _changes(request: Request) -> Figure:
     return context_changes(
         words.assign(at=at),
         wholes.assign(label=labels),
-        f"Change of log P along {spoken(request)} where a word of the context is left out (words as blanks part "
+        f"Change of log P along {options.spoken} where a word of the context is left out (words as blanks part "
         "them), a whole sentence, all of them; with as many sentences of another document; with the words of each "
         "sentence backwards, with the sentences in the other order. Couplings moved: half the sum of absolute "
         "differences of c in the last iteration, a mean over the words that are left; not known of a context with "

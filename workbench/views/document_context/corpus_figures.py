@@ -1,15 +1,12 @@
-"""Drawings of how the context is routed over a whole test set, with intervals over its sentences (Yang 2019).
-
-Options of both: `sentences`, the first so many of the test set (or all).
-"""
+"""Drawings of how the context is routed over a whole test set, with intervals over its sentences (Yang 2019)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from workbench.evaluation.document_context import routing_context
-from workbench.figures.options import sentence_count
-from workbench.figures.registry import drawing
+from workbench.figures.options import CorpusOptions, number
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import short_names
 
@@ -18,17 +15,15 @@ if TYPE_CHECKING:
 
     from workbench.plotting.grammar import Figure
 
-SENTENCES = 200
 
-
-def measures_table(request: Request) -> pd.DataFrame:
+def measures_table(request: Request, options: CorpusOptions) -> pd.DataFrame:
     """`analyses.context_routing.measures` of the runs that route a context: system first."""
     import pandas as pd
 
     from analyses.context_routing import measures
     from workbench.views.document_context.measure_routing import measured
 
-    names, count = short_names(request.runs), sentence_count(request, SENTENCES)
+    names, count = short_names(request.runs), number(options.sentences)
     tables = [
         measures(measured(run, request.test, count)).assign(system=names[run.name])
         for run in routing_context(request.runs)
@@ -42,12 +37,13 @@ def _said(table: pd.DataFrame, request: Request) -> str:
     return f"{counted} sentences of {request.test} that have a context; 95% bootstrap intervals over sentences"
 
 
-@drawing("context-corpus", options=("sentences",))
-def _corpus(request: Request) -> Figure:
+@figure("context-corpus", scope="test_set", options=CorpusOptions)
+def _corpus(request: Request, options: CorpusOptions) -> Figure:
+    """Measures of how the context is routed over a test set, by iteration."""
     from analyses.context_routing import MEASURES
     from workbench.views.document_context.plots import context_curves
 
-    table = measures_table(request)
+    table = measures_table(request, options)
     return context_curves(
         table[table["distance"] == 0],
         MEASURES,
@@ -60,12 +56,13 @@ def _corpus(request: Request) -> Figure:
     )
 
 
-@drawing("context-distances", options=("sentences",))
-def _distances(request: Request) -> Figure:
+@figure("context-distances", scope="test_set", options=CorpusOptions)
+def _distances(request: Request, options: CorpusOptions) -> Figure:
+    """How much words of the context count, by how far before the sentence they stand."""
     from analyses.context_routing import DISTANCE_MEASURES
     from workbench.views.document_context.plots import context_distances
 
-    table = measures_table(request)
+    table = measures_table(request, options)
     return context_distances(
         table[table["distance"] > 0],
         DISTANCE_MEASURES,

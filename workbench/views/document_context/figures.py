@@ -1,17 +1,17 @@
 """Drawings of the capsules that systems make of the sentences before one, which is forced through the runs, live (Yang
-2019).
-
-Options of all: `target` and `text` as for attention. Runs that route no context are left out.
+2019). Runs that route no context are left out.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, NonNegativeInt
 
 from workbench.evaluation.document_context import CAPSULES, routing_context
 from workbench.evaluation.live_trace import Looked, look
-from workbench.figures.options import MOST_CELLS, choice, forced, is_on, limit, spoken, whole_number
-from workbench.figures.registry import drawing
+from workbench.figures.options import MOST_CELLS, ForcedOptions, MeanOrNumber, Shade, number, up_to
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
 
@@ -23,18 +23,36 @@ if TYPE_CHECKING:
 
     from workbench.plotting.grammar import Figure
 
-_WHICH = ("target", "text")
 SHOWN = {"all": "c, p and c + p", "c": "c", "p": "p", "sum": "c + p"}
 CORRELATIONS = {"own": "As it routes", "both": "True and literal"}
 CURVES = ("effective", "used", "fullest_share", "negative", "query_cosine")
 
 
-def passes(request: Request, runs: list[Run]) -> Iterator[tuple[str, Looked]]:
+class ContextRoutingOptions(ForcedOptions):
+    """Options of the figure `context-routing`."""
+
+    iteration: NonNegativeInt | Literal["all"] = Field("all", description="From 0, as Figures 6 and 7 of Yang 2019")
+    show: Literal["all", "c", "p", "sum"] = Field("all", description="Which maps: c, p, c + p (sum), or all of them")
+    correlation: Literal["own", "both"] = Field(
+        "own", description="p as it routes, or the true correlation beside Equation 7 as printed"
+    )
+    raw: bool = Field(False, description="p without its tanh")
+
+
+class CapsulesReadOptions(ForcedOptions):
+    """Options of the figure `context-capsules-read`."""
+
+    layer: MeanOrNumber = Field("mean", description="The layer, from 1")
+    head: MeanOrNumber = Field("mean", description="The head, from 1")
+    limit: Shade = Field(1.0, description="The share that has the last shade")
+
+
+def passes(request: Request, options: ForcedOptions, runs: list[Run]) -> Iterator[tuple[str, Looked]]:
     """A forced pass of each run that has a context at this sentence; raises RunError where none has."""
     names = short_names(request.runs)
     found = 0
     for run in runs:
-        looked = look(run, request.test, request.sentence, *forced(request))
+        looked = look(run, request.test, request.sentence, *options.forced)
         if looked.before is not None and looked.before.there:
             found += 1
             yield names[run.name], looked
@@ -50,27 +68,26 @@ def array(looked: Looked, name: str) -> np.ndarray:
     return looked.array(f"{CAPSULES}.{name}")
 
 
-def _iterations(request: Request, count: int) -> list[int]:
+def _iterations(options: ContextRoutingOptions, count: int) -> list[int]:
     """Those that are drawn, from 0."""
-    asked = whole_number(request, "iteration", 0, count - 1, "all")
+    asked = up_to(options, "iteration", count - 1)
     return list(range(count)) if asked is None else [asked]
 
 
-def _rows(request: Request, looked: Looked) -> dict[str, np.ndarray]:
+def _rows(options: ContextRoutingOptions, looked: Looked) -> dict[str, np.ndarray]:
     """The rows of maps that are asked for, by what they show."""
     import numpy as np
 
     from workbench.views.document_context.plots import CORRELATION, COUPLING, LITERAL, TRUE, WEIGHT
 
-    raw, own = is_on(request, "raw"), {CORRELATION: "correlations"}
-    which = own if choice(request, "correlation", CORRELATIONS) == "own" else {TRUE: "pearson", LITERAL: "eq7"}
+    raw, own = options.raw, {CORRELATION: "correlations"}
+    which = own if options.correlation == "own" else {TRUE: "pearson", LITERAL: "eq7"}
     named = {
         "c": {COUPLING: array(looked, "couplings")},
         "p": {row: np.arctanh(array(looked, name)) if raw else array(looked, name) for row, name in which.items()},
         "sum": {WEIGHT: array(looked, "weights")},
     }
-    show = choice(request, "show", SHOWN)
-    return {row: values for key, rows in named.items() if show in ("all", key) for row, values in rows.items()}
+    return {row: values for key, rows in named.items() if options.show in ("all", key) for row, values in rows.items()}
 
 
 def _cells(name: str, looked: Looked, row: str, values: np.ndarray, iteration: int) -> pd.DataFrame:
@@ -87,33 +104,32 @@ def _cells(name: str, looked: Looked, row: str, values: np.ndarray, iteration: i
     )  # fmt: skip
 
 
-@drawing("context-routing", of_a_sentence=True, options=(*_WHICH, "iteration", "show", "correlation", "raw"))
-def _routing(request: Request) -> Figure:
-    """Options besides: iteration (all, or from 0, as Figures 6 and 7 count), show (all, c, p, sum), correlation (own:
-    the one that routes; both: the true one and Eq. 7 as printed), raw (p without its tanh)."""
+@figure("context-routing", scope="sentence", options=ContextRoutingOptions)
+def _routing(request: Request, options: ContextRoutingOptions) -> Figure:
+    """How the words of the sentences before are routed to capsules, by iteration."""
     import pandas as pd
 
     from workbench.views.document_context.plots import context_routing
 
     tables = []
-    for name, looked in passes(request, routing_context(request.runs)):
-        rows = _rows(request, looked)
+    for name, looked in passes(request, options, routing_context(request.runs)):
+        rows = _rows(options, looked)
         count = len(next(iter(rows.values())))
         tables += [
             _cells(name, looked, row, values, iteration)
-            for iteration in _iterations(request, count)
+            for iteration in _iterations(options, count)
             for row, values in rows.items()
         ]
     cells = pd.concat(tables, ignore_index=True)
     if len(cells) > MOST_CELLS:
         raise RunError(f"{len(cells)} cells are too many for maps; choose one iteration, or fewer runs")
-    scale = "p without its tanh" if is_on(request, "raw") else "p = tanh of the correlation"
+    scale = "p without its tanh" if options.raw else "p = tanh of the correlation"
     return context_routing(
         cells,
         "Pieces of the sentences before, the farthest first, each sentence with its </s>. c: how much of a word goes "
         f"to a capsule, shaded by its ratio to an even share; {scale} with the capsule's query; a word counts by c + "
         f"p (Algorithm 1, line 20). Iterations count from 0, as in Figures 6 and 7 of Yang 2019; along "
-        f"{spoken(request)}.",
+        f"{options.spoken}.",
     )
 
 
@@ -140,15 +156,16 @@ def curve_table(name: str, looked: Looked) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-@drawing("context-curves", of_a_sentence=True, options=_WHICH)
-def _curves(request: Request) -> Figure:
+@figure("context-curves", scope="sentence", options=ForcedOptions)
+def _curves(request: Request, options: ForcedOptions) -> Figure:
+    """Measures of how the context of a sentence is routed, by iteration."""
     import numpy as np
     import pandas as pd
 
     from workbench.views.document_context.plots import context_curves
 
     tables, capsules = [], set()
-    for name, looked in passes(request, routing_context(request.runs)):
+    for name, looked in passes(request, options, routing_context(request.runs)):
         tables.append(curve_table(name, looked))
         capsules.add(array(looked, "couplings").shape[-1])
     ceilings = {name: float(max(capsules)) for name in ("effective", "used")}
@@ -159,23 +176,23 @@ def _curves(request: Request) -> Figure:
         "Among how many capsules a word is spread as if evenly (exp of the mean entropy of c); among how many all "
         "words together are, and what the fullest capsule gets of them (1: all went to one, it collapsed); how many of "
         "the weights c + p are below zero; cosine of each query with the first one, a mean over capsules, after the "
-        f"iteration (E8). Dotted: as many as there are; along {spoken(request)}.",
+        f"iteration (E8). Dotted: as many as there are; along {options.spoken}.",
         styles(request),
     )
 
 
-@drawing("context-capsules-read", of_a_sentence=True, options=(*_WHICH, "layer", "head", "limit"))
-def _read(request: Request) -> Figure:
-    """Options besides: layer and head (mean or a number), limit."""
+@figure("context-capsules-read", scope="sentence", options=CapsulesReadOptions)
+def _read(request: Request, options: CapsulesReadOptions) -> Figure:
+    """Which source position reads which capsule of the context."""
     import pandas as pd
 
     from analyses import attention
     from workbench.plotting.axes import matrix_table
     from workbench.views.attention.plots import attention_maps
 
-    layer, head = (whole_number(request, name, 1, None, "mean") for name in ("layer", "head"))
+    layer, head = number(options.layer), number(options.head)
     tables = []
-    for name, looked in passes(request, routing_context(request.runs)):
+    for name, looked in passes(request, options, routing_context(request.runs)):
         weights = attention.average(array(looked, "attention"), layer, head)
         keys = [f"capsule {number}" for number in range(1, weights.shape[1] + 1)]
         table = matrix_table(weights.T, list(looked.source), keys, x="key", y="query", value="weight")
@@ -186,7 +203,7 @@ def _read(request: Request) -> Figure:
         labels=("source", "capsule"),
         columns=1,
         caption="Shares of the capsules in the attention of each source position, a mean over what is not chosen of "
-        f"layers and heads; columns sum to one; along {spoken(request)}.",
+        f"layers and heads; columns sum to one; along {options.spoken}.",
         name="context-capsules-read",
-        limit=limit(request),
+        limit=options.limit,
     )

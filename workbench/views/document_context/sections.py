@@ -21,12 +21,12 @@ from workbench.app.components import (
 )
 from workbench.evaluation.document_context import CAPSULES, Before, attending, readers
 from workbench.evaluation.live_trace import Looked
+from workbench.figures.options import choices, default
 from workbench.figures.request import Request
 from workbench.store.runs import Run, short_names
 from workbench.views.contrastive import measure as contrastive
-from workbench.views.document_context.attention_figures import sides
-from workbench.views.document_context.corpus_figures import SENTENCES
-from workbench.views.document_context.figures import CORRELATIONS, SHOWN, array
+from workbench.views.document_context.attention_figures import ContextAttentionOptions, sides
+from workbench.views.document_context.figures import CORRELATIONS, SHOWN, ContextRoutingOptions, array
 
 FIGURES = {
     "own": "As chosen below",
@@ -106,20 +106,17 @@ def _capsules(here: frame.Frame, looked: Sequence[Looked], translation: dict[str
         "Yang 2019", list(FIGURES), format_func=FIGURES.__getitem__, key="figure", bind="query-params"
     )
     show = columns[1].segmented_control(
-        "Maps", list(SHOWN), format_func=SHOWN.__getitem__, default="all", required=True, key="maps",
-        bind="query-params", disabled=preset != "own",
+        "Maps", choices(ContextRoutingOptions, "show"), format_func=SHOWN.__getitem__,
+        default=default(ContextRoutingOptions, "show"), required=True, key="maps", bind="query-params",
+        disabled=preset != "own",
     )  # fmt: skip
     correlation = columns[2].segmented_control(
-        "Correlation", list(CORRELATIONS), format_func=CORRELATIONS.__getitem__, default="own", required=True,
-        key="correlation", bind="query-params",
+        "Correlation", choices(ContextRoutingOptions, "correlation"), format_func=CORRELATIONS.__getitem__,
+        default=default(ContextRoutingOptions, "correlation"), required=True, key="correlation", bind="query-params",
         help="Equation 7 as published divides by lengths before the means are taken off: it is no correlation",
     )  # fmt: skip
     raw = columns[3].toggle("Without tanh", False, key="raw", bind="query-params")
-    options = {
-        **PRESETS.get(preset, {} if show == "all" else {"show": show}),
-        **({} if correlation == "own" else {"correlation": correlation}),
-        **({"raw": True} if raw else {}),
-    }
+    options = {"show": show, "correlation": correlation, "raw": raw, **PRESETS.get(preset, {})}
     runs = [one.run for one in looked]
     count = min(len(array(one, "couplings")) for one in looked)
     _scrub(here.request(runs, **translation), options, count, preset == "own")
@@ -145,7 +142,7 @@ def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
     if not routed:
         page_sections.none_able(here, "routes its context to capsules", _routes_context, "qcn-reg")
         return
-    options = forced_decoding_controls.sentence_count(st, "context-sentences", SENTENCES)
+    options = forced_decoding_controls.sentence_count(st, "context-sentences")
     figure_view.show("context-corpus", here.request(routed, **options))
     figure_view.show("context-distances", here.request(routed, **options))
 
@@ -186,9 +183,7 @@ def _scrub(request: Request, options: dict[str, object], count: int, free: bool)
     chosen = forced_decoding_controls.slider(st, "Iteration", "iteration", steps, str(count - 1)) if free else "all"
     figure_view.show(
         "context-routing",
-        replace(
-            request, options={**request.options, **options, **({} if chosen == "all" else {"iteration": int(chosen)})}
-        ),
+        replace(request, options={**request.options, **options, "iteration": chosen}),
     )
 
 
@@ -201,8 +196,8 @@ def _attention(here: frame.Frame, runs: Sequence[Run], translation: dict[str, ob
         bind="query-params",
     )  # fmt: skip
     over = columns[1].segmented_control(
-        "To", list(OVER), format_func=OVER.__getitem__, default="words", required=True, key="context-over",
-        bind="query-params",
+        "To", choices(ContextAttentionOptions, "over"), format_func=OVER.__getitem__,
+        default=default(ContextAttentionOptions, "over"), required=True, key="context-over", bind="query-params",
     )  # fmt: skip
     limit = columns[2].select_slider(
         "Color scale maximum",
@@ -212,6 +207,4 @@ def _attention(here: frame.Frame, runs: Sequence[Run], translation: dict[str, ob
         bind="query-params",
         help="The share that gets the darkest color",
     )
-    options = {**translation, "side": side, **({} if over == "words" else {"over": over})}
-    options |= {} if limit == 1 else {"limit": limit}
-    figure_view.show("context-attention", here.request(runs, **options))
+    figure_view.show("context-attention", here.request(runs, **translation, side=side, over=over, limit=limit))

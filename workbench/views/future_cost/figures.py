@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.figures.registry import drawing
+from workbench.figures.options import FigureOptions
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, of_the_first, styles
 from workbench.store.runs import RunError, short_names
 from workbench.views.future_cost.measure import future_cost_pairs, future_cost_table
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
 
-@drawing("future-cost-overlay", of_a_sentence=True, options=())
-def _overlay(request: Request) -> Figure:
+@figure("future-cost-overlay", scope="sentence")
+def _overlay(request: Request, options: FigureOptions) -> Figure:
+    """Estimated future cost, log P and gate along one translation of the first run."""
     from workbench.views.future_cost.plots import overlay
 
     run = request.runs[0]
@@ -22,8 +24,9 @@ def _overlay(request: Request) -> Figure:
     return of_the_first(overlay(table, f"Future cost along a translation: {run.name}"), request)
 
 
-@drawing("future-cost-calibration", options=())
-def _calibration(request: Request) -> Figure:
+@figure("future-cost-calibration", scope="test_set")
+def _calibration(request: Request, options: FigureOptions) -> Figure:
+    """Estimated against realised future cost over a test set."""
     import pandas as pd
 
     from analyses.future_cost import calibration

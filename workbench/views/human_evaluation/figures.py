@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.figures.registry import drawing
+from pydantic import Field, PositiveInt
+
+from workbench.figures.options import FigureOptions
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, named, styles
 from workbench.store.runs import RunError, short_names
 
@@ -13,19 +18,35 @@ if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
 
-@drawing("human-rating", options=("study", "samples"))
-def _human_rating(request: Request) -> Figure:
-    """Options: study (its name), samples (of the bootstrap)."""
+class HumanRatingOptions(FigureOptions):
+    """Options of the figure `human-rating`."""
+
+    study: str = Field("", description="The name of the study")
+    samples: PositiveInt = Field(1000, description="Of the bootstrap")
+
+
+def _ratings(request: Request, options: HumanRatingOptions) -> Iterable[Path]:
+    """The files of the ratings of a study."""
+    from workbench.store.rating_studies import find_study
+
+    if not (request.runs and options.study):
+        return []
+    return sorted(find_study(request.runs, options.study)[1].folder.glob("*.csv"))
+
+
+@figure("human-rating", scope="test_set", options=HumanRatingOptions, depends_on=_ratings)
+def _human_rating(request: Request, options: HumanRatingOptions) -> Figure:
+    """Quality, over- and under-translation of each run as people rate them."""
     from analyses.ratings import MEASURES
     from workbench.store.rating_studies import find_study, system_name
     from workbench.views.human_evaluation.tables import results
     from workbench.views.scores.plots import score_dots
 
-    if "study" not in request.options:
+    if not options.study:
         raise RunError("human-rating draws a study; name it: --option study=NAME")
-    root, study = find_study(request.runs, str(request.options["study"]))
+    root, study = find_study(request.runs, options.study)
     runs = {system_name(root, run): run.name for run in request.runs}
-    found = results(study, samples=int(request.options.get("samples", 1000)))
+    found = results(study, samples=options.samples)
     table = found.intervals.assign(system=found.intervals["system"].map(runs)).dropna(subset=["system"])
     if table.empty:
         raise RunError(f"none of the runs is in the study {study.name}, only: {', '.join(study.systems)}")

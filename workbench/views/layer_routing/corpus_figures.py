@@ -1,22 +1,23 @@
 """Drawings of layer routing over many sentences: a test set, what of it is learned, and how it came about in training.
 
-Options of all: `side` (encoder, decoder), `sentences` (the first so many, or all). Runs that route nothing there are
-left out. What is computed is kept beside the runs (`workbench.views.layer_routing.measure`).
+Runs that route nothing on a side are left out. What is computed is kept beside the runs (`measure`).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, PositiveInt
 
 from workbench.evaluation.forced_decoding import Targets, targets_of
-from workbench.figures.options import is_on, sentence_count
-from workbench.figures.registry import drawing
+from workbench.figures.options import CorpusOptions, Sentences, number
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
 from workbench.views.layer_routing import measure as routing
-from workbench.views.layer_routing.figures import layer_names, printed_curve, side_of
+from workbench.views.layer_routing.figures import SIDE, Side, layer_names, printed_curve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from analyses.routing import Spread
     from workbench.plotting.grammar import Figure
 
-SENTENCES, OVER_TRAINING = 100, 20  # how many unless told; over training it is once for each checkpoint
-MOST_CHECKPOINTS = 12
 _EXPLAINED = {
     "corrected": "Entropy of where a layer's votes go (dotted: even shares), and its exponential, the effective "
     "capsules; diversity: one minus the mean cosine of what two capsules get; dead: capsules that get less than a "
@@ -34,27 +33,50 @@ _EXPLAINED = {
 }
 _BESIDE = "Hollow: reported by Dou 2019, of six layers and 512 capsules on other text."
 _ACTIVE = "Activations of capsules (EM): lowest to highest of a position, on average, at the last iteration."
-_WHICH = ("side", "sentences")
 
 
-def _able(request: Request) -> list[Run]:
-    able = [run for run in request.runs if routing.routed(run, side_of(request))]
+class RoutedOptions(CorpusOptions):
+    """Options of all figures of layer routing over a test set."""
+
+    side: Side = Field("encoder", description=SIDE)
+    sentences: Sentences = Field(100, description="How many sentences, the first ones of the test set")
+
+
+class RoutingCorpusOptions(RoutedOptions):
+    """Options of the figure `routing-corpus`."""
+
+    layers: bool = Field(False, description="Also each layer by itself")
+    formula: Literal["corrected", "printed"] = Field(
+        "corrected", description="Equations 17 and 18 of Dou 2019 as its numbers need them, or to the letter"
+    )
+    printed: bool = Field(True, description="Also what the paper prints")
+
+
+class RoutingHealthOptions(RoutedOptions):
+    """Options of the figure `routing-health`."""
+
+    sentences: Sentences = Field(20, description="How many sentences, the first ones; once for each checkpoint")
+    checkpoints: PositiveInt = Field(12, description="How many at most, evenly chosen")
+
+
+def _able(request: Request, side: str) -> list[Run]:
+    able = [run for run in request.runs if routing.routed(run, side)]
     if not able:
-        routing.kind_of(request.runs[0], side_of(request))  # says what is wrong
+        routing.kind_of(request.runs[0], side)  # says what is wrong
     return able
 
 
-def _targets(run: Run, request: Request, usual: int) -> Targets:
-    return targets_of(run, request.test, "own", sentence_count(request, usual))
+def _targets(run: Run, request: Request, options: RoutedOptions) -> Targets:
+    return targets_of(run, request.test, "own", number(options.sentences))
 
 
 def _names(request: Request) -> dict[str, str]:
     return short_names(request.runs)
 
 
-def _on(request: Request, targets: Targets) -> str:
+def _on(request: Request, side: str, targets: Targets) -> str:
     """Which sentences these are, in words."""
-    own = "" if side_of(request) == "encoder" else ", the runs' own translations"
+    own = "" if side == "encoder" else ", the runs' own translations"
     return f"{len(targets)} sentence{'s' if len(targets) > 1 else ''} of {request.test}{own}"
 
 
@@ -62,43 +84,35 @@ def _ceilings(found: list[Spread]) -> list[float]:
     return sorted({math.log(one.capsules) for one in found})
 
 
-def corpus_table(request: Request) -> pd.DataFrame:
+def corpus_table(request: Request, options: RoutingCorpusOptions) -> pd.DataFrame:
     """The numbers of the drawing `routing-corpus`, in words: series, measure, iteration, layer, value, low, high."""
     from workbench.views.layer_routing.corpus_plots import LABELS
 
-    table = _wanted(_corpus(request)[0], request)
+    table = _wanted(_corpus(request, options)[0], options)
     printed = table["measure"].str.endswith("_as_printed")
-    table = table[printed == (_formula(request) == "printed")]
+    table = table[printed == (options.formula == "printed")]
     return table.assign(measure=table["measure"].map(lambda name: LABELS.get(name, name.replace("_", ", "))))
 
 
-def _formula(request: Request) -> str:
-    formula = str(request.options.get("formula", "corrected"))
-    if formula not in _EXPLAINED:
-        raise RunError(f"formula {formula!r}: choose {' or '.join(_EXPLAINED)}")
-    return formula
-
-
-def _wanted(table: pd.DataFrame, request: Request) -> pd.DataFrame:
+def _wanted(table: pd.DataFrame, options: RoutingCorpusOptions) -> pd.DataFrame:
     """All layers together, and where it is asked for each by itself."""
-    each = is_on(request, "layers")
-    return table[each | (table["layer"] == "")]
+    return table[options.layers | (table["layer"] == "")]
 
 
-def _corpus(request: Request) -> tuple[pd.DataFrame, list[Spread], str]:
+def _corpus(request: Request, options: RoutingCorpusOptions) -> tuple[pd.DataFrame, list[Spread], str]:
     """The table, what it was made of, and in words what has no interval."""
     import pandas as pd
 
     from analyses.routing import measures
 
     tables, found, said = [], [], []
-    for run in _able(request):
-        targets, name = _targets(run, request, SENTENCES), _names(request)[run.name]
-        one = routing.measured(run, side_of(request), targets)
+    for run in _able(request, options.side):
+        targets, name = _targets(run, request, options), _names(request)[run.name]
+        one = routing.measured(run, options.side, targets)
         table = measures(one)
         tables.append(table.assign(series=name, layer=_layers(table, run)))
         found.append(one)
-        said.append(f"{name}: {_throughout(table, one)}, {_on(request, targets)}")
+        said.append(f"{name}: {_throughout(table, one)}, {_on(request, options.side, targets)}")
     return pd.concat(tables, ignore_index=True), found, "; ".join(said)
 
 
@@ -116,32 +130,30 @@ def _throughout(table: pd.DataFrame, found: Spread) -> str:
     return f"{said}, activations {ends['activation_low']:.3f} to {ends['activation_high']:.3f}"
 
 
-@drawing("routing-corpus", options=(*_WHICH, "layers", "formula", "printed"))
-def _routing_corpus(request: Request) -> Figure:
-    """Options besides: layers (also each layer by itself), formula (corrected, printed), printed (also the paper's)."""
+@figure("routing-corpus", scope="test_set", options=RoutingCorpusOptions)
+def _routing_corpus(request: Request, options: RoutingCorpusOptions) -> Figure:
+    """Entropy, diversity and other measures of layer routing over a test set, by iteration."""
     from workbench.views.layer_routing.corpus_plots import routing_corpus
 
-    formula = _formula(request)
-    table, found, said = _corpus(request)
-    table = _wanted(table, request)
+    table, found, said = _corpus(request, options)
+    table = _wanted(table, options)
     series = table["series"] + table["layer"].map(lambda layer: f", layer {layer}" if layer else "")
-    beside = is_on(request, "printed", usual=True)
     caption = (
-        f"Layers of the {side_of(request)}, means over positions with 95% bootstrap intervals over sentences. "
-        f"{_EXPLAINED[formula]} {_BESIDE if beside else ''} {_ACTIVE} {said}."
+        f"Layers of the {options.side}, means over positions with 95% bootstrap intervals over sentences. "
+        f"{_EXPLAINED[options.formula]} {_BESIDE if options.printed else ''} {_ACTIVE} {said}."
     )
     return routing_corpus(
         table.assign(series=series),
         styles(request),
-        printed_curve() if beside else None,
+        printed_curve() if options.printed else None,
         _ceilings(found),
         " ".join(caption.split()),
-        "printed" if formula == "printed" else "corrected",
+        options.formula,
     )
 
 
-@drawing("routing-learned", options=_WHICH)
-def _routing_learned(request: Request) -> Figure:
+@figure("routing-learned", scope="test_set", options=RoutedOptions)
+def _routing_learned(request: Request, options: RoutedOptions) -> Figure:
     """What the trained weights do beside the weights they began from, and beside votes that say less."""
     import pandas as pd
 
@@ -149,21 +161,23 @@ def _routing_learned(request: Request) -> Figure:
     from workbench.views.layer_routing.corpus_plots import routing_corpus
 
     tables, found, said = [], [], []
-    able = _able(request)
+    able = _able(request, options.side)
     for run in able:
-        targets = _targets(run, request, SENTENCES)
+        targets = _targets(run, request, options)
         name = f"{_names(request)[run.name]}, " if len(able) > 1 else ""
         for state, label in routing.STATES.items():
-            one = routing.measured(run, side_of(request), targets, state)
+            one = routing.measured(run, options.side, targets, state)
             table = measures(one)
             tables.append(table[table["layer"] == 0].assign(series=f"{name}{label}"))
             found.append(one)
         trained, *others = found[-len(routing.STATES) :]
         labels = list(routing.STATES.values())[1:]
         apart = [f"minus {label} {_apart(trained, one)}" for one, label in zip(others, labels, strict=True)]
-        said.append(f"{_names(request)[run.name]}, {_on(request, targets)}; trained {' and '.join(apart)}")
+        said.append(
+            f"{_names(request)[run.name]}, {_on(request, options.side, targets)}; trained {' and '.join(apart)}"
+        )
     caption = (
-        f"Layers of the {side_of(request)}, means over positions with 95% bootstrap intervals over sentences: "
+        f"Layers of the {options.side}, means over positions with 95% bootstrap intervals over sentences: "
         f"{'; '.join(said)} (at the last iteration, paired). At initialization: the weights that training began from, "
         "the same words forced. Shuffled votes: each layer's votes moved to other positions of a few sentences, all "
         "capsules together, so every layer votes as often for what it votes for, but no longer about the same word as "
@@ -187,20 +201,17 @@ def _apart(trained: Spread, other: Spread) -> str:
     return ", ".join(said).replace("-", "−")
 
 
-def _health(request: Request) -> tuple[pd.DataFrame, list[Spread], str]:
+def _health(request: Request, options: RoutingHealthOptions) -> tuple[pd.DataFrame, list[Spread], str]:
     """The measures of the last iteration at each checkpoint: series, step, measure, value, low, high; what every run
     began from; and what was forced, in words."""
     import pandas as pd
 
     from analyses.routing import measures
 
-    most = request.options.get("checkpoints", MOST_CHECKPOINTS)
-    if isinstance(most, bool) or not str(most).isdecimal() or not int(most):
-        raise RunError(f"checkpoints {most!r}: write how many at most, from 1")
     tables, found, said = [], [], []
-    for run in _able(request):
-        targets, side = _targets(run, request, OVER_TRAINING), side_of(request)
-        kept = routing.checkpoints(run, int(most))
+    for run in _able(request, options.side):
+        targets, side = _targets(run, request, options), options.side
+        kept = routing.checkpoints(run, options.checkpoints)
         if not kept:
             raise RunError(
                 f"{run.name} has kept no checkpoint, so only its end is known; train one that keeps them: --config "
@@ -213,18 +224,18 @@ def _health(request: Request) -> tuple[pd.DataFrame, list[Spread], str]:
             last = (table["iteration"] == table["iteration"].max()) & (table["layer"] == 0)
             tables.append(table[last].assign(series=_names(request)[run.name], step=step))
         found.append(beginning)
-        said.append(f"{_names(request)[run.name]}: {len(kept)} checkpoints, {_on(request, targets)}")
+        said.append(f"{_names(request)[run.name]}: {len(kept)} checkpoints, {_on(request, options.side, targets)}")
     return pd.concat(tables, ignore_index=True), found, "; ".join(said)
 
 
-@drawing("routing-health", options=(*_WHICH, "checkpoints"))
-def _routing_health(request: Request) -> Figure:
-    """Options besides: checkpoints (at most so many, evenly chosen)."""
+@figure("routing-health", scope="runs", options=RoutingHealthOptions)
+def _routing_health(request: Request, options: RoutingHealthOptions) -> Figure:
+    """Measures of layer routing at the last iteration, over the checkpoints of training."""
     from workbench.views.layer_routing.corpus_plots import routing_health
 
-    table, found, said = _health(request)
+    table, found, said = _health(request, options)
     caption = (
-        f"Layers of the {side_of(request)} at the last iteration, over training; step 0: the weights it began from. "
+        f"Layers of the {options.side} at the last iteration, over training; step 0: the weights it began from. "
         "The same words are forced at every step, as the finished run translates them; 95% bootstrap intervals over "
         f"sentences. {said}."
     )

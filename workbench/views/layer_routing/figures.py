@@ -1,16 +1,14 @@
-"""Drawings of layer routing in one sentence (Dou 2019, Figure 4 and its table), which is forced through the runs, live.
-
-Options of all: `target` and `text` as for attention; `side` (encoder, decoder); `position` (mean, or from 0);
-`iteration` (all, or from 1): what is looked at.
-"""
+"""Drawings of layer routing in one sentence (Dou 2019, Figure 4 and its table), forced through the runs, live."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from workbench.evaluation.live_trace import Looked, look
-from workbench.figures.options import forced, is_on, number_of, whole_number
-from workbench.figures.registry import drawing
+from workbench.figures.options import ForcedOptions, up_to
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
 from workbench.views.layer_routing.measure import kind_of, routed, routings
@@ -26,7 +24,30 @@ if TYPE_CHECKING:
     Pass = tuple[Run, str, Looked, np.ndarray]  # with its short name, what was forced, what it assigns
 
 __all__ = ["assignments", "layer_names", "printed_curve", "routed", "rows_of"]
-_WHICH = ("target", "text", "side", "position", "iteration")
+Side = Literal["encoder", "decoder"]
+SIDE = "Whose layers are routed"
+
+
+class RoutingOptions(ForcedOptions):
+    """Options of all figures of layer routing in one sentence."""
+
+    side: Side = Field("encoder", description=SIDE)
+    position: NonNegativeInt | Literal["mean"] = Field("mean", description="The position, from 0; the mean over all")
+    iteration: PositiveInt | Literal["all"] = Field("all", description="The iteration, from 1")
+
+
+class RoutingMapsOptions(RoutingOptions):
+    """Options of the figure `routing-maps`."""
+
+    order: Literal["natural", "sorted"] = Field("natural", description="Capsules by number, or by layer")
+    difference: bool = Field(False, description="Growth since the iteration before")
+    limit: Annotated[float, Field(gt=1)] = Field(8.0, description="The share that has the last shade, of even shares")
+
+
+class RoutingCurvesOptions(RoutingOptions):
+    """Options of the figure `routing-curves`."""
+
+    layers: bool = Field(False, description="Also each layer by itself")
 
 
 def assignments(run: Run, looked: Looked, side: str) -> np.ndarray:
@@ -45,48 +66,44 @@ def rows_of(names: Sequence[list[str]]) -> list[str]:
     return sorted({name for own in names for name in own}, key=lambda name: 0 if name == "embedding" else int(name))
 
 
-def side_of(request: Request) -> str:
-    return str(request.options.get("side", "encoder"))
-
-
-def _passes(request: Request) -> list[Pass]:
+def _passes(request: Request, options: RoutingOptions) -> list[Pass]:
     """Every run with its short name, its pass and what it assigns."""
-    names, side, found = short_names(request.runs), side_of(request), []
+    names, side, found = short_names(request.runs), options.side, []
     for run in request.runs:
         kind_of(run, side)
-        looked = look(run, request.test, request.sentence, *forced(request))
+        looked = look(run, request.test, request.sentence, *options.forced)
         found.append((run, names[run.name], looked, assignments(run, looked, side)))
     return found
 
 
-def _reaching(passes: Sequence[Pass], request: Request, place: int | None) -> list[Pass]:
+def _reaching(passes: Sequence[Pass], options: RoutingOptions, place: int | None) -> list[Pass]:
     """The passes whose sentence reaches to a position: own translations are of different lengths."""
-    return [one for one in passes if place is None or place < len(_tokens(one[2], request))]
+    return [one for one in passes if place is None or place < len(_tokens(one[2], options))]
 
 
-def _tokens(looked: Looked, request: Request) -> tuple[str, ...]:
-    return looked.source if side_of(request) == "encoder" else looked.target
+def _tokens(looked: Looked, options: RoutingOptions) -> tuple[str, ...]:
+    return looked.source if options.side == "encoder" else looked.target
 
 
-def _position(passes: Sequence[Pass], request: Request) -> int | None:
+def _position(passes: Sequence[Pass], options: RoutingOptions) -> int | None:
     """The position that is looked at, up to the last one of the longest sentence; None for the mean over all."""
-    longest = max(len(_tokens(looked, request)) for _, _, looked, _ in passes)
-    return whole_number(request, "position", 0, longest - 1, "mean")
+    longest = max(len(_tokens(looked, options)) for _, _, looked, _ in passes)
+    return up_to(options, "position", longest - 1)
 
 
-def _iteration(array: np.ndarray, request: Request) -> int | None:
+def _iteration(array: np.ndarray, options: RoutingOptions) -> int | None:
     """The iteration that is looked at; None for all."""
-    return whole_number(request, "iteration", 1, len(array), "all")
+    return up_to(options, "iteration", len(array))
 
 
-def _said(passes: Sequence[Pass], request: Request, place: int | None) -> str:
+def _said(passes: Sequence[Pass], options: RoutingOptions, place: int | None) -> str:
     """Which position it is, in words, by system where they have other words there."""
     if place is None:
         return "mean over the positions of the sentence"
-    encoder = side_of(request) == "encoder"
+    encoder = options.side == "encoder"
     told: dict[str, list[str]] = {}
-    for _, name, looked, _ in _reaching(passes, request, place):
-        tokens = _tokens(looked, request)
+    for _, name, looked, _ in _reaching(passes, options, place):
+        tokens = _tokens(looked, options)
         before = " ".join(tokens[:place]) or "the beginning"
         said = tokens[place] if encoder else f"where {tokens[place]} is predicted after {before}"
         told.setdefault(said, []).append(name)
@@ -106,20 +123,19 @@ def _order(array: np.ndarray, order: str) -> np.ndarray:
     over all positions: the same at each of them."""
     import numpy as np
 
-    if order not in ("natural", "sorted"):
-        raise RunError(f"order {order!r}: choose natural or sorted")
     last = array[-1].mean(0)
     return np.lexsort((-last.max(0), last.argmax(0))) if order == "sorted" else np.arange(last.shape[-1])
 
 
-def _maps(request: Request, name: str, array: np.ndarray, place: int | None, difference: bool) -> list[pd.DataFrame]:
+def _maps(options: RoutingMapsOptions, name: str, array: np.ndarray, place: int | None) -> list[pd.DataFrame]:
     """The cells of one run, a table for each iteration; the order of the capsules is the same in all."""
     import numpy as np
 
     from workbench.plotting.axes import matrix_table
 
     shares = _at(array, place).mean(1) * array.shape[-1]
-    order, wanted = _order(array, str(request.options.get("order", "natural"))), _iteration(array, request)
+    difference = options.difference
+    order, wanted = _order(array, options.order), _iteration(array, options)
     if difference and (wanted == 1 or len(array) == 1):
         raise RunError("the first iteration has no growth to show; choose a later one, or leave out difference")
     tables = []
@@ -130,56 +146,51 @@ def _maps(request: Request, name: str, array: np.ndarray, place: int | None, dif
     return tables
 
 
-@drawing("routing-maps", of_a_sentence=True, options=(*_WHICH, "order", "difference", "limit"))
-def _routing_maps(request: Request) -> Figure:
-    """Options besides: order (natural, sorted), difference (to the iteration before), limit (the last shade)."""
+@figure("routing-maps", scope="sentence", options=RoutingMapsOptions)
+def _routing_maps(request: Request, options: RoutingMapsOptions) -> Figure:
+    """How much of its vote each layer sends to each capsule, by iteration."""
     import pandas as pd
 
     from workbench.views.layer_routing.plots import routing_maps
 
-    difference = is_on(request, "difference")
-    limit = number_of(request, "limit", 8.0)
-    if not limit > 1:
-        raise RunError(f"limit {limit:g}: write a number above 1, of even shares")
-    passes = _passes(request)
-    place = _position(passes, request)
+    passes = _passes(request, options)
+    place = _position(passes, options)
     made = [
-        (layer_names(run, array.shape[2]), _maps(request, name, array, place, difference))
-        for run, name, _, array in _reaching(passes, request, place)
+        (layer_names(run, array.shape[2]), _maps(options, name, array, place))
+        for run, name, _, array in _reaching(passes, options, place)
     ]
     layers = rows_of([own for own, _ in made])
     placed = [table.assign(layer=table["layer"] + layers.index(own[0])) for own, tables in made for table in tables]
-    what = "growth of the share since the iteration before" if difference else "share of a layer's vote"
-    sorted_by_layer = request.options.get("order", "natural") == "sorted"
+    what = "growth of the share since the iteration before" if options.difference else "share of a layer's vote"
     sorting = "the layer that sends them most in the last iteration over all positions, then by how much"
     return routing_maps(
         pd.concat(placed, ignore_index=True),
         layers,
-        limit,
-        difference,
-        f"Layers of the {side_of(request)}, {_said(passes, request, place)}: {what}, times the number of capsules (1: "
+        options.limit,
+        options.difference,
+        f"Layers of the {options.side}, {_said(passes, options, place)}: {what}, times the number of capsules (1: "
         "even). Capsules by "
-        f"{sorting if sorted_by_layer else 'number'}, the numbers below are their own.",
+        f"{sorting if options.order == 'sorted' else 'number'}, the numbers below are their own.",
     )
 
 
-@drawing("routing-curves", of_a_sentence=True, options=(*_WHICH, "layers"))
-def _routing_curves(request: Request) -> Figure:
-    """Options besides: layers (also each layer by itself)."""
+@figure("routing-curves", scope="sentence", options=RoutingCurvesOptions)
+def _routing_curves(request: Request, options: RoutingCurvesOptions) -> Figure:
+    """Entropy, diversity and other measures of layer routing, by iteration."""
     import numpy as np
     import pandas as pd
 
     from workbench.views.layer_routing.plots import routing_curves
 
     tables, ceilings, marked = [], set(), None
-    passes = _passes(request)
-    place = _position(passes, request)
-    for run, name, _, array in _reaching(passes, request, place):
+    passes = _passes(request, options)
+    place = _position(passes, options)
+    for run, name, _, array in _reaching(passes, options, place):
         ceilings.add(float(np.log(array.shape[-1])))
-        marked = _iteration(array, request)
+        marked = _iteration(array, options)
         chosen = _at(array, place)
         tables.append(_curve(chosen, name))
-        if is_on(request, "layers"):
+        if options.layers:
             names = layer_names(run, array.shape[2])
             tables += [
                 _curve(chosen[:, :, [layer]], f"{name}, layer {names[layer]}").assign(diversity=np.nan)
@@ -190,7 +201,7 @@ def _routing_curves(request: Request) -> Figure:
         styles(request),
         printed_curve(),
         sorted(ceilings),
-        f"Layers of the {side_of(request)}, {_said(passes, request, place)}. Entropy of where a layer's votes go "
+        f"Layers of the {options.side}, {_said(passes, options, place)}. Entropy of where a layer's votes go "
         "(dotted: "
         "even shares); diversity: one minus the mean cosine of what two capsules get. Hollow: reported by Dou 2019, of "
         "six layers and 512 capsules on other text. Its Equations 17 and 18 do not give its numbers; these forms do.",
@@ -215,9 +226,9 @@ def _curve(array: np.ndarray, name: str) -> pd.DataFrame:
     )
 
 
-@drawing("routing-along", of_a_sentence=True, options=_WHICH)
-def _routing_along(request: Request) -> Figure:
-    """The last iteration unless one is chosen."""
+@figure("routing-along", scope="sentence", options=RoutingOptions)
+def _routing_along(request: Request, options: RoutingOptions) -> Figure:
+    """Entropy of where the layers' votes go, at each position; of the last iteration unless one is chosen."""
     import numpy as np
     import pandas as pd
 
@@ -225,28 +236,28 @@ def _routing_along(request: Request) -> Figure:
     from workbench.views.layer_routing.plots import routing_along
 
     tables, iteration = [], 1
-    passes = _passes(request)
-    at = _position(passes, request)
+    passes = _passes(request, options)
+    at = _position(passes, options)
     for _, name, looked, array in passes:
-        iteration = _iteration(array, request) or len(array)
+        iteration = _iteration(array, options) or len(array)
         each = routing.entropy(array[iteration - 1][:, None])  # a mean for each position, not over them
         tables.append(
             pd.DataFrame(
                 {
                     "system": name,
                     "position": range(len(each)),
-                    "token": _tokens(looked, request)[: len(each)],
+                    "token": _tokens(looked, options)[: len(each)],
                     "entropy": each,
                     "effective": np.exp(each),
                 }
             )
         )
-    marked = "" if at is None else f" Marked: {_said(passes, request, at)}."
+    marked = "" if at is None else f" Marked: {_said(passes, options, at)}."
     return routing_along(
         pd.concat(tables, ignore_index=True),
         iteration,
         at,
-        f"Layers of the {side_of(request)}, iteration {iteration}: entropy of where the layers' votes go, at each "
+        f"Layers of the {options.side}, iteration {iteration}: entropy of where the layers' votes go, at each "
         f"position.{marked}",
     )
 

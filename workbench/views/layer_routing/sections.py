@@ -13,10 +13,16 @@ import streamlit as st
 
 from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, forced_decoding_controls, page_sections, sentence_texts
+from workbench.figures.options import choices, default
 from workbench.figures.request import Request
 from workbench.store.runs import Run
-from workbench.views.layer_routing.corpus_figures import MOST_CHECKPOINTS, OVER_TRAINING, SENTENCES, corpus_table
-from workbench.views.layer_routing.figures import assignments
+from workbench.views.layer_routing.corpus_figures import (
+    RoutedOptions,
+    RoutingCorpusOptions,
+    RoutingHealthOptions,
+    corpus_table,
+)
+from workbench.views.layer_routing.figures import RoutingMapsOptions, assignments
 from workbench.views.layer_routing.measure import checkpoints
 
 ORDERS = {"natural": "By number", "sorted": "Sorted by layer"}
@@ -38,8 +44,8 @@ def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     sentence_texts.show(here)
     columns = st.columns([3, 2, 2], vertical_alignment="bottom")
     order = columns[0].segmented_control(
-        "Capsules", list(ORDERS), format_func=ORDERS.__getitem__, default="natural", required=True, key="order",
-        bind="query-params",
+        "Capsules", choices(RoutingMapsOptions, "order"), format_func=ORDERS.__getitem__,
+        default=default(RoutingMapsOptions, "order"), required=True, key="order", bind="query-params",
     )  # fmt: skip
     growth = columns[1].toggle(
         "Change since previous iteration", False, key="growth", bind="query-params", help="Applies to the maps"
@@ -50,9 +56,8 @@ def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
         looked = forced_decoding_controls.looked_into(here, able, translation)
         tokens = list(looked[0].source if side == "encoder" else looked[0].target)
         iterations = min(len(assignments(run, one, side)) for run, one in zip(able, looked, strict=True))
-        shown = {**translation, **({"side": side} if side != "encoder" else {})}
-        maps = {**({"order": order} if order != "natural" else {}), **({"difference": True} if growth else {})}
-        _scrub(here.request(able, **shown), maps, {"layers": True} if layers else {}, tokens, iterations)
+        maps = {"order": order, "difference": growth}
+        _scrub(here.request(able, **translation, side=side), maps, {"layers": layers}, tokens, iterations)
 
 
 @st.fragment
@@ -66,9 +71,8 @@ def _scrub(
     places = map(str, range(len(tokens)))
     position = forced_decoding_controls.slider(right, "Position t (mean: over all)", "position", ["mean", *places])
     if position != "mean":
-        forced_decoding_controls.marked(tokens, int(position), request.options.get("side", "encoder") == "decoder")
-    chosen = {name: value for name, value in (("iteration", iteration), ("position", position))
-              if value not in ("all", "mean")}  # fmt: skip
+        forced_decoding_controls.marked(tokens, int(position), request.options["side"] == "decoder")
+    chosen = {"iteration": iteration, "position": position}
     for name, others in (("routing-maps", maps), ("routing-curves", curves), ("routing-along", {})):
         figure_view.show(name, replace(request, options={**request.options, **chosen, **others}))
 
@@ -76,20 +80,20 @@ def _scrub(
 def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     """The measures over a test set, with intervals, and their table."""
     columns = st.columns([3, 3, 2, 2], vertical_alignment="bottom")
-    sentences = forced_decoding_controls.sentence_count(columns[0], "routed-sentences", SENTENCES)
+    sentences = forced_decoding_controls.sentence_count(columns[0], "routed-sentences", RoutedOptions)
     page_sections.read_old_label("formula", {"As printed": "printed"})
     formula = columns[1].segmented_control(
-        "Formula", list(FORMULAS), format_func=FORMULAS.__getitem__, default="corrected", required=True,
-        key="formula", bind="query-params", help="Equations 17 and 18 of Dou 2019",
+        "Formula", choices(RoutingCorpusOptions, "formula"), format_func=FORMULAS.__getitem__,
+        default=default(RoutingCorpusOptions, "formula"), required=True, key="formula", bind="query-params",
+        help="Equations 17 and 18 of Dou 2019",
     )  # fmt: skip
     layers = columns[2].toggle("Per layer", False, key="layers", bind="query-params")
     beside = columns[3].toggle("Reported values", True, key="beside-printed", bind="query-params")
-    options = {**_side(side), **sentences, **({"formula": formula} if formula != "corrected" else {})}
-    options |= {**({"layers": True} if layers else {}), **({} if beside else {"printed": False})}
+    options = {"side": side, **sentences, "formula": formula, "layers": layers, "printed": beside}
     figure_view.show("routing-corpus", here.request(able, **options))
     with frame.sentences_for_errors():
         st.dataframe(
-            corpus_table(here.request(able, **options)),
+            corpus_table(here.request(able), RoutingCorpusOptions.model_validate(options)),
             hide_index=True,
             placeholder="–",
             key="measures",
@@ -101,13 +105,13 @@ def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
 
 def learned(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     """The trained run beside its own beginning and beside votes that cannot agree."""
-    sentences = forced_decoding_controls.sentence_count(st, "routed-sentences", SENTENCES)
-    figure_view.show("routing-learned", here.request(able, **_side(side), **sentences))
+    sentences = forced_decoding_controls.sentence_count(st, "routed-sentences", RoutedOptions)
+    figure_view.show("routing-learned", here.request(able, side=side, **sentences))
 
 
 def health(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     """The measures of the last iteration over the checkpoints of training."""
-    kept = [run for run in able if checkpoints(run, MOST_CHECKPOINTS)]
+    kept = [run for run in able if checkpoints(run, default(RoutingHealthOptions, "checkpoints"))]
     if len(kept) < len(able):
         empty_states.empty(
             f"Without checkpoints: {', '.join(run.name for run in able if run not in kept)}. Training keeps them when "
@@ -115,9 +119,5 @@ def health(here: frame.Frame, able: Sequence[Run], side: str) -> None:
             f"workbench train em-routing --data DATA --out {shlex.quote(str(here.root))}/NAME --config keep_every=100",
         )
     if kept:
-        sentences = forced_decoding_controls.sentence_count(st, "routed-checkpoints", OVER_TRAINING)
-        figure_view.show("routing-health", here.request(kept, **_side(side), **sentences))
-
-
-def _side(side: str) -> dict[str, object]:
-    return {"side": side} if side != "encoder" else {}
+        sentences = forced_decoding_controls.sentence_count(st, "routed-checkpoints", RoutingHealthOptions)
+        figure_view.show("routing-health", here.request(kept, side=side, **sentences))

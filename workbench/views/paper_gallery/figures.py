@@ -1,18 +1,21 @@
 """The drawing of a paper's table: what it prints, and ours where a chosen run, a bench or an experiment has it.
 
-Options: `paper` and `table` by the names of `data/papers`; `columns` (keys; those with a metric of ours unless told, or
-all where there is none); `relative` (speeds as printed for the baseline they are times of, so that ours can stand
-there). Without a run, results of benches and experiments stand beside what is printed.
+Without a run, results of benches and experiments stand beside what is printed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.figures.options import is_on
-from workbench.figures.registry import drawing
+from pydantic import Field
+
+from core_models.resources import data_folder
+from workbench.figures.options import FigureOptions, Names
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
+from workbench.papers.our_measurements import result_files
 from workbench.store.runs import RunError, short_names
 
 if TYPE_CHECKING:
@@ -29,16 +32,36 @@ _TIMES: dict[str | None, str] = {
 }
 
 
-@drawing("paper-table", without_runs=True, options=("paper", "table", "columns", "relative"))
-def _paper_table(request: Request) -> Figure:
+class PaperTableOptions(FigureOptions):
+    """Options of the figure `paper-table`."""
+
+    paper: str = Field("", description="The name of a paper in data/papers")
+    table: str = Field("", description="The name of one of its tables")
+    columns: Names = Field(
+        (), description="Columns by key; those with a metric of ours unless told, or all where there is none"
+    )
+    relative: bool = Field(
+        False, description="Speeds as times of the baseline that they are printed for, so that ours can stand there"
+    )
+
+
+def _files(request: Request, options: PaperTableOptions) -> Iterable[Path]:
+    """What stands beside what is printed: results kept beside the runs, of experiments and of benches."""
+    yield from (path for run in request.runs for path in result_files(run, request.test))
+    yield from sorted((data_folder() / "experiments" / "results").glob("*.csv"))
+
+
+@figure("paper-table", scope="test_set", options=PaperTableOptions, needs_runs=False, depends_on=_files)
+def _paper_table(request: Request, options: PaperTableOptions) -> Figure:
+    """A table that a paper prints as dots, and ours where a run, a bench or an experiment has it."""
     from workbench.papers import presets
     from workbench.papers.load import library
     from workbench.papers.our_results import ours
     from workbench.views.paper_gallery.plots import paper_table
 
-    preset, table = _asked(request)
-    columns = _columns(request, table)
-    relative = is_on(request, "relative")
+    preset, table = _asked(options.paper, options.table)
+    columns = _columns(options.columns, table)
+    relative = options.relative
     units = _units(columns, relative)
     found = ours(table, request.runs, request.test)
     found = found[found["measure"].isin(list(units))]
@@ -53,13 +76,12 @@ def _paper_table(request: Request) -> Figure:
     return paper_table(printed, mine, _caption(source, table, mine), styles(request))
 
 
-def _asked(request: Request) -> tuple[Preset, Table]:
+def _asked(paper: str, table: str) -> tuple[Preset, Table]:
     from core_models.settings import nearest
     from workbench.papers import presets
     from workbench.papers.load import library
 
     known: dict[str, dict[str, Preset]] = presets.presets(library())
-    paper, table = (str(request.options.get(name, "")) for name in ("paper", "table"))
     if paper not in known:
         raise RunError(f"there is no paper {paper!r} to draw from; {nearest(paper, list(known))}")
     if table not in known[paper]:
@@ -70,14 +92,12 @@ def _asked(request: Request) -> tuple[Preset, Table]:
     return preset, preset.table
 
 
-def _columns(request: Request, table: Table) -> list[Column]:
+def _columns(keys: Sequence[str], table: Table) -> list[Column]:
     from core_models.settings import nearest
     from workbench.evaluation.scoring import METRIC_NAMES
     from workbench.papers.presets import columns_with_values
 
     known = {column.key: column for column in columns_with_values(table)}
-    asked = request.options.get("columns") or ()
-    keys = asked.split(",") if isinstance(asked, str) else list(asked)
     missing = [key for key in keys if key not in known]
     if missing:
         raise RunError(f"{table.id} has no column {missing[0]!r} with numbers; {nearest(missing[0], list(known))}")

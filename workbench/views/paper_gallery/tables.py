@@ -160,9 +160,8 @@ def show_dots(preset: Preset, table: Table, here: Frame) -> None:
     columns = st.pills("Columns drawn", list(known), format_func=known.__getitem__, selection_mode="multi",
                        default=scored or list(known), key=place, persist_state="session")  # fmt: skip
     if columns:
-        options = {"paper": preset.paper, "table": table.id, "columns": columns}
-        if any(column.measure in SPEEDS for column in table.columns if column.key in columns):
-            options["relative"] = True
+        relative = any(column.measure in SPEEDS for column in table.columns if column.key in columns)
+        options = {"paper": preset.paper, "table": table.id, "columns": columns, "relative": relative}
         runs = [run for run in presets.in_row_order(table, here.tested) if presets.rows_of(table, run.system)]
         figure_view.show("paper-table", here.request(runs, **options))
     else:

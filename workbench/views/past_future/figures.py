@@ -1,19 +1,19 @@
 """Drawings of PAST and FUTURE in one sentence (Zheng 2019, Figure 4), which is forced through the runs, live.
 
-Options of all: `target` and `text` as for attention; `iteration` (last, or from 1): after which the mass is read;
-`pieces`: show pieces, not words; `step` (from 0): the target position that is looked at. Runs that separate no PAST
-and FUTURE are left out.
+Runs that separate no PAST and FUTURE are left out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from workbench.evaluation.gold_alignments import has_truth, truths
 from workbench.evaluation.live_trace import Looked, look
-from workbench.figures.options import MOST_CELLS, forced, is_on, spoken, whole_number
-from workbench.figures.registry import drawing
+from workbench.figures.options import MOST_CELLS, ForcedOptions, Places, up_to
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, of_the_first
 from workbench.store.runs import Run, RunError, short_names
 from workbench.views.past_future.measure import ASSIGNMENTS, CROSS, MASS, guided, require_guided
@@ -25,12 +25,38 @@ if TYPE_CHECKING:
     from analyses.alignment import Link
     from workbench.plotting.grammar import Figure
 
-_WHICH = ("target", "text", "iteration", "pieces", "step")
 MOST_WORDS, MOST_STEPS = 6, 10  # life lines, and steps of a strip, unless told
 _MARKED = {
     "sure": "Squares: true counterparts",
     "attention": "Dots: the source word that a target word attends to most",
 }
+
+
+class MassOptions(ForcedOptions):
+    """Options of all figures of PAST and FUTURE in one sentence."""
+
+    iteration: PositiveInt | Literal["last"] = Field("last", description="After which iteration mass is read, from 1")
+    pieces: bool = Field(False, description="Pieces, not joined to words")
+    step: NonNegativeInt | Literal["all"] = Field("all", description="The target position that is looked at, from 0")
+
+
+class PastFutureOptions(MassOptions):
+    """Options of the figure `past-future`."""
+
+    difference: bool = Field(False, description="Also a map of PAST minus FUTURE")
+    capsules: bool = Field(False, description="Each capsule by itself, of runs that route to some")
+
+
+class StripOptions(MassOptions):
+    """Options of the figure `past-future-strip`."""
+
+    steps: Places = Field((), description=f"Target positions from 0; {MOST_STEPS} over the sentence unless told")
+
+
+class LinesOptions(MassOptions):
+    """Options of the figure `past-future-lines`."""
+
+    source: Places = Field((), description="Places of source words from 0; those that change most unless told")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,25 +85,19 @@ def iterations(looked: Looked) -> int:
     return len(looked.trace[ASSIGNMENTS].values) if ASSIGNMENTS in looked.trace else 1
 
 
-def _numbers(request: Request, name: str, last: int) -> list[int] | None:
-    """The places that an option lists; None where it is not given."""
-    asked = request.options.get(name)
-    if asked is None:
-        return None
-    listed = asked.split(",") if isinstance(asked, str) else asked if isinstance(asked, list | tuple) else [asked]
-    parts = [str(part).strip() for part in listed]
-    wrong = [part for part in parts if not part.isdecimal() or int(part) > last]
-    if wrong or not parts:
-        raise RunError(f"{name} {asked!r}: write numbers from 0 to {last}, with commas between")
-    return list(dict.fromkeys(map(int, parts)))
+def _places(name: str, places: tuple[int, ...], last: int) -> list[int]:
+    """The places that an option lists; raises RunError for one that is not there."""
+    if places and max(places) > last:
+        raise RunError(f"{name} {max(places)}: write numbers from 0 to {last}, with commas between")
+    return list(dict.fromkeys(places))
 
 
-def _raw(looked: Looked, request: Request, capsules: bool) -> np.ndarray:
+def _raw(looked: Looked, options: MassOptions, capsules: bool) -> np.ndarray:
     """Mass [T, I, G] of the pieces after the iteration that is asked for; of each capsule by itself, [T, I, J]."""
     from analyses.past_future import group_mass
 
     mass = looked.array(MASS)
-    iteration = whole_number(request, "iteration", 1, iterations(looked), "last")
+    iteration = up_to(options, "iteration", iterations(looked))
     if ASSIGNMENTS not in looked.trace:
         if capsules:
             raise RunError(f"{looked.run.name} routes nothing to capsules; choose a run of gdr, or leave out capsules")
@@ -86,20 +106,20 @@ def _raw(looked: Looked, request: Request, capsules: bool) -> np.ndarray:
     return chosen if capsules else group_mass(chosen, mass.shape[-1])
 
 
-def _shown(request: Request, runs: list[Run], capsules: bool = False) -> list[_Shown]:
+def _shown(request: Request, options: MassOptions, runs: list[Run], capsules: bool = False) -> list[_Shown]:
     from analyses.attention import joined
     from analyses.past_future import of_words
 
     names = short_names(request.runs)
     found = []
     for run in runs:
-        looked = look(run, request.test, request.sentence, *forced(request))
-        mass, sources, targets = _raw(looked, request, capsules), list(looked.source), list(looked.target)
-        if not is_on(request, "pieces"):
+        looked = look(run, request.test, request.sentence, *options.forced)
+        mass, sources, targets = _raw(looked, options, capsules), list(looked.source), list(looked.target)
+        if not options.pieces:
             mass = of_words(mass, targets, sources, looked.trace[MASS].sums_to_one)
             sources, targets = joined(sources), joined(targets)
         named = _groups(looked.array(MASS).shape[-1], mass.shape[-1])
-        links = _links(request, run, looked, sources, targets)
+        links = _links(request, options, run, looked, sources, targets)
         found.append(_Shown(names[run.name], sources, targets, mass, named, *links))
     return found
 
@@ -114,7 +134,7 @@ def _groups(groups: int, count: int) -> tuple[str, ...]:
 
 
 def _links(
-    request: Request, run: Run, looked: Looked, sources: list[str], targets: list[str]
+    request: Request, options: MassOptions, run: Run, looked: Looked, sources: list[str], targets: list[str]
 ) -> tuple[set[Link], bool]:
     """The true links of a reference in words, else each target token to the source token it attends to most."""
     from analyses import attention
@@ -122,7 +142,7 @@ def _links(
     from analyses.attention import END
 
     ends = len(sources) - (sources[-1] == END), len(targets) - (targets[-1] == END)
-    true = request.options.get("target") == "reference" and not is_on(request, "pieces")
+    true = options.target == "reference" and not options.pieces
     if true and has_truth(run, request.test):
         truth = truths(run, request.test)[request.sentence]
         if truth.fits(*ends):
@@ -130,7 +150,7 @@ def _links(
     if CROSS not in looked.trace:
         return set(), False
     weights = attention.average(looked.array(CROSS))
-    if not is_on(request, "pieces"):
+    if not options.pieces:
         weights = attention.to_words(weights, looked.target, looked.source)
     return from_attention(weights[: ends[1], : ends[0]]), False
 
@@ -157,13 +177,13 @@ def _marked(found: list[_Shown]) -> tuple[pd.DataFrame, str]:
     return table, "".join(f" {said}." for kind, said in _MARKED.items() if (table["kind"] == kind).any())
 
 
-def _said(request: Request, found: list[_Shown]) -> str:
+def _said(options: MassOptions, found: list[_Shown]) -> str:
     """What the mass is of, in words."""
-    iteration = request.options.get("iteration", "last")
-    after = "after the last iteration" if iteration == "last" else f"after iteration {iteration}"
-    rule = "Pieces." if is_on(request, "pieces") else "Words: the mean over their pieces."
+    last = options.iteration == "last"
+    after = "after the last iteration" if last else f"after iteration {options.iteration}"
+    rule = "Pieces." if options.pieces else "Words: the mean over their pieces."
     two = " Of two attentions a word has the sum of its pieces, and its groups do not sum to one."
-    return f"{after}, along {spoken(request)}. {rule}{'' if all(_even(one.mass) for one in found) else two}"
+    return f"{after}, along {options.spoken}. {rule}{'' if all(_even(one.mass) for one in found) else two}"
 
 
 def _even(mass: np.ndarray) -> bool:
@@ -173,19 +193,18 @@ def _even(mass: np.ndarray) -> bool:
     return bool(np.allclose(mass.sum(-1), 1, atol=1e-2))
 
 
-def _step(request: Request, found: list[_Shown]) -> int | None:
-    return whole_number(request, "step", 0, max(len(one.targets) for one in found) - 1, "all")
+def _step(options: MassOptions, found: list[_Shown]) -> int | None:
+    return up_to(options, "step", max(len(one.targets) for one in found) - 1)
 
 
-@drawing("past-future", of_a_sentence=True, options=(*_WHICH, "difference", "capsules"))
-def _past_future(request: Request) -> Figure:
-    """Options besides: difference (a map of PAST minus FUTURE too), capsules (each by itself; what is routed only)."""
+@figure("past-future", scope="sentence", options=PastFutureOptions)
+def _past_future(request: Request, options: PastFutureOptions) -> Figure:
+    """How much of each source word is in PAST and in FUTURE at each step, as maps."""
     import pandas as pd
 
     from workbench.views.past_future.plots import SIGNED, past_future_maps
 
-    capsules = is_on(request, "capsules")
-    found = _shown(request, able(request), capsules)
+    found = _shown(request, options, able(request), options.capsules)
     groups = min((one.groups for one in found), key=len)
     if not all(set(groups) <= set(one.groups) for one in found):
         raise RunError("these runs have not the same capsules; draw them one by one, or leave out capsules")
@@ -193,39 +212,38 @@ def _past_future(request: Request) -> Figure:
     if cells > MOST_CELLS:
         raise RunError(f"{cells} cells are too many for maps; draw fewer runs, or the strip of single steps")
     tables = [_cells(one, groups) for one in found]
-    if is_on(request, "difference") and not capsules:
+    if options.difference and not options.capsules:
         signed = [replace(one, mass=one.mass[..., :1] - one.mass[..., 1:2]) for one in found]
         tables += [_cells(one, (SIGNED,)) for one in signed]
     links, marks = _marked(found)
     missing = " Drawn is what all of these systems have." if any(one.groups != groups for one in found) else ""
     caption = (
-        f"Mass of source words {_said(request, found)} A column is the step at which its token is predicted."
+        f"Mass of source words {_said(options, found)} A column is the step at which its token is predicted."
         f"{missing}{marks}"
     )
-    return past_future_maps(pd.concat(tables, ignore_index=True), links, _step(request, found), caption)
+    return past_future_maps(pd.concat(tables, ignore_index=True), links, _step(options, found), caption)
 
 
-@drawing("past-future-strip", of_a_sentence=True, options=(*_WHICH, "steps"))
-def _strip(request: Request) -> Figure:
-    """Options besides: steps (target positions from 0, with commas between; ten over the sentence unless told). With
-    `step` that one is drawn, for all runs."""
+@figure("past-future-strip", scope="sentence", options=StripOptions)
+def _strip(request: Request, options: StripOptions) -> Figure:
+    """PAST and FUTURE at some steps of the first run, or at one step of all runs."""
     import numpy as np
     import pandas as pd
 
     from workbench.views.past_future.plots import past_future_strip
 
     runs = able(request)
-    found = _shown(request, runs)
-    step = _step(request, found)
+    found = _shown(request, options, runs)
+    step = _step(options, found)
     if step is not None:
         reaching = [one for one in found if step < len(one.targets)]
         cells = pd.concat([_cells(one, one.groups) for one in reaching], ignore_index=True)
         predicted = " and ".join(dict.fromkeys(repr(one.targets[step]) for one in reaching))
         at = f"at step {step}, where {predicted} is predicted"
-        return past_future_strip(cells, None, step, f"Mass of source words {at}, {_said(request, reaching)}")
+        return past_future_strip(cells, None, step, f"Mass of source words {at}, {_said(options, reaching)}")
     one = found[0]
-    chosen = _numbers(request, "steps", len(one.targets) - 1)
-    if chosen is None:
+    chosen = _places("steps", options.steps, len(one.targets) - 1)
+    if not chosen:
         chosen = sorted(set(np.linspace(0, len(one.targets) - 1, MOST_STEPS).round().astype(int).tolist()))
     links, marks = _marked([one])
     cells = _cells(one, ("PAST", "FUTURE"))
@@ -234,15 +252,14 @@ def _strip(request: Request) -> Figure:
         links[links["step"].isin(chosen)],
         None,
         f"Two columns for each of {len(chosen)} target words: mass of source words in PAST (P) and FUTURE (F) "
-        f"{_said(request, found[:1])}{marks} As Figure 4 of Zheng 2019 has it.",
+        f"{_said(options, found[:1])}{marks} As Figure 4 of Zheng 2019 has it.",
     )
     return of_the_first(figure, replace(request, runs=tuple(runs)))
 
 
-@drawing("past-future-lines", of_a_sentence=True, options=(*_WHICH, "source"))
-def _lines(request: Request) -> Figure:
-    """Options besides: source (places of source words from 0, with commas between; those that change most unless
-    told)."""
+@figure("past-future-lines", scope="sentence", options=LinesOptions)
+def _lines(request: Request, options: LinesOptions) -> Figure:
+    """In which group each of some source words is at each step."""
     import numpy as np
     import pandas as pd
 
@@ -250,9 +267,9 @@ def _lines(request: Request) -> Figure:
     from workbench.views.past_future.plots import past_future_lives
 
     runs = able(request)
-    one = _shown(request, runs[:1])[0]
-    chosen = _numbers(request, "source", len(one.sources) - 1)
-    if chosen is None:
+    one = _shown(request, options, runs[:1])[0]
+    chosen = _places("source", options.source, len(one.sources) - 1)
+    if not chosen:
         change = np.ptp(past_share(one.mass), axis=0)
         chosen = sorted(np.argsort(-change, kind="stable")[:MOST_WORDS].tolist())
     cells = _cells(one, one.groups)
@@ -264,9 +281,9 @@ def _lines(request: Request) -> Figure:
     flipped = pd.DataFrame({"word": chosen, "flip": [of_words[word] for word in chosen]})
     known = "true counterparts" if one.true else "target words that attend to it most"
     caption = (
-        f"What of a source word is in which group {_said(request, [one])} Triangles: {known}. Dashed: the step from "
+        f"What of a source word is in which group {_said(options, [one])} Triangles: {known}. Dashed: the step from "
         "which PAST stays above FUTURE."
     )
-    step = _step(request, [one])
+    step = _step(options, [one])
     figure = past_future_lives(lives, written, flipped, step, caption)
     return of_the_first(figure, replace(request, runs=tuple(runs)))

@@ -1,20 +1,20 @@
 """The drawing of PAST and FUTURE against the truth: runs beside rules that need no model, on the same words and steps.
 
-References of the controlled corpus are forced. Options: `sentences` (the first so many, or all); `layer` (of the
-attention that is cumulated, from 1; mean unless told); `present` (out, future: where words that are just being written
-belong); `probe` (what a probe that was taught the truth reads in each run's states: true, or of how many sentences).
-Runs that separate no PAST and FUTURE serve as a rule, by their attention; coverage counts as what it says of each word.
+References of the controlled corpus are forced. Runs that separate no PAST and FUTURE serve as a rule, by their
+attention; coverage counts as what it says of each word.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, PositiveInt
 
 from workbench.evaluation.gold_alignments import Truth, truths
 from workbench.evaluation.scoring import check_alike
-from workbench.figures.options import choice
-from workbench.figures.registry import drawing
+from workbench.figures.options import CorpusOptions, MeanOrNumber, number
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
 from workbench.views.past_future.corpus_figures import sentences_of
@@ -34,6 +34,18 @@ POSITION = "rule: position"
 ATTENTION = "rule: attention of "
 COVERAGE = "coverage of "
 PROBE = "probe: states of "
+
+
+class TruthOptions(CorpusOptions):
+    """Options of the figure `past-future-truth`."""
+
+    layer: MeanOrNumber = Field("mean", description="The layer, from 1, of the attention that is cumulated")
+    present: Literal["out", "future"] = Field(
+        "out", description="Words that are just being written: left out, or taken for FUTURE"
+    )
+    probe: PositiveInt | bool = Field(
+        False, description="Ask a probe that is taught the truth too; a number: of so many sentences"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +82,15 @@ class _Forced:
         return np.concatenate([score(row)[own["step"], own["word"]] for row, own in self.cells.items()])
 
 
-def against_truth(request: Request) -> Truths:
+def against_truth(request: Request, options: TruthOptions) -> Truths:
     """The truth beside runs and rules; raises RunError where it cannot be had."""
     import pandas as pd
 
     from analyses import past_future_gold as truth
 
-    forced, names = _forced(request), short_names(request.runs)
-    said, attended = _said_of_words(forced, names), _attended(request, forced, names)
-    scores = {**said, **attended, **_probed(request, forced, names), POSITION: _by_position(forced)}
+    forced, names = _forced(request, options), short_names(request.runs)
+    said, attended = _said_of_words(forced, names), _attended(options, forced, names)
+    scores = {**said, **attended, **_probed(request, options, forced, names), POSITION: _by_position(forced)}
     table = pd.concat([own.assign(sentence=row) for row, own in forced.cells.items()], ignore_index=True)
     bins = [truth.calibration(table, own).assign(system=name) for name, own in {**said, **attended}.items()]
     redundant = _redundancies(forced, names)
@@ -93,17 +105,17 @@ def against_truth(request: Request) -> Truths:
     )
 
 
-def _forced(request: Request) -> _Forced:
+def _forced(request: Request, options: TruthOptions) -> _Forced:
     """The references of a request, forced through its runs that attend to the source or separate PAST and FUTURE."""
     from analyses import past_future_gold as truth
 
-    present: Present = "future" if choice(request, "present", ("out", "future")) == "future" else "out"
+    present: Present = options.present
     with_models = [run for run in request.runs if not run.outside]
     if not with_models:
         request.runs[0].require_model()
     check_alike({run.name: run.translations(request.test) for run in with_models})  # the truth is of one version
     known, separating = truths(with_models[0], request.test), guided(with_models)
-    found = {run: {one.row: one for one in sentences_of(request, run, "reference")} for run in with_models}
+    found = {run: {one.row: one for one in sentences_of(request, options, run, "reference")} for run in with_models}
     plain = [run for run in with_models if run not in separating and _any(found[run], "attention")]
     found = {run: found[run] for run in (*separating, *plain)}
     if not found:
@@ -113,7 +125,8 @@ def _forced(request: Request) -> _Forced:
     if not rows:
         raise RunError("the runs' pieces join to other words than the truth counts, in every sentence")
     cells = {
-        row: truth.cells(known[row].links, known[row].source_words, known[row].target_words, present) for row in rows
+        row: truth.cells(known[row].links, known[row].source_words, known[row].target_words, options.present)
+        for row in rows
     }
     return _Forced(separating, plain, found, known, present, rows, cells, len(shared) - len(rows))
 
@@ -140,19 +153,21 @@ def _said_of_words(forced: _Forced, names: Mapping[str, str]) -> dict[str, np.nd
     }
 
 
-def _attended(request: Request, forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarray]:
+def _attended(options: TruthOptions, forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarray]:
     """The rule of cumulated attention, of every plain run."""
     from analyses.past_future_gold import cumulated
 
     def attention(run: Run) -> np.ndarray:
-        return forced.at_cells(lambda row: cumulated(_layer(request, run, forced.sentences[run][row])))
+        return forced.at_cells(lambda row: cumulated(_layer(options.layer, run, forced.sentences[run][row])))
 
     return {f"{ATTENTION}{names[run.name]}": attention(run) for run in forced.plain}
 
 
-def _probed(request: Request, forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarray]:
+def _probed(
+    request: Request, options: TruthOptions, forced: _Forced, names: Mapping[str, str]
+) -> dict[str, np.ndarray]:
     """What a probe reads in the states of every run; nothing where none is asked for."""
-    lessons, rows = _lessons(request), forced.rows
+    lessons, rows = _lessons(options.probe), forced.rows
 
     def read(run: Run) -> np.ndarray:
         found = dict(zip(rows, read_by_probe(run, request.test, rows, forced.present, lessons), strict=True))
@@ -198,32 +213,28 @@ def _covered(run: Run, sentence: Sentence) -> np.ndarray:
     return before_each_step(covered)
 
 
-def _layer(request: Request, run: Run, sentence: Sentence) -> np.ndarray:
+def _layer(asked: int | str, run: Run, sentence: Sentence) -> np.ndarray:
     """The attention [T, I] of a layer, or the mean over all."""
-    asked, layers = request.options.get("layer", "mean"), len(sentence.attention)
-    if asked == "mean":
+    layer, layers = number(asked), len(sentence.attention)
+    if layer is None:
         return sentence.attention.mean(0)
-    if isinstance(asked, bool) or not str(asked).isdecimal() or not 1 <= int(asked) <= layers:
-        raise RunError(f"layer {asked!r} of {run.name}: write mean, or a number from 1 to {layers}")
-    return sentence.attention[int(asked) - 1]
+    if layer > layers:
+        raise RunError(f"layer {layer} of {run.name}: write mean, or a number from 1 to {layers}")
+    return sentence.attention[layer - 1]
 
 
-def _lessons(request: Request) -> int:
+def _lessons(asked: bool | int) -> int:
     """Of how many sentences the probes are taught; 0 where there are to be none."""
-    asked = str(request.options.get("probe", "false")).lower()
-    if asked in ("true", "false"):
-        return LESSONS if asked == "true" else 0
-    if not asked.isdecimal() or not int(asked):
-        raise RunError(f"probe {asked!r}: write true, or of how many sentences it is to be taught")
-    return int(asked)
+    return LESSONS * asked if isinstance(asked, bool) else asked
 
 
-@drawing("past-future-truth", options=("sentences", "layer", "present", "probe"))
-def _truth(request: Request) -> Figure:
+@figure("past-future-truth", scope="test_set", options=TruthOptions)
+def _truth(request: Request, options: TruthOptions) -> Figure:
+    """PAST and FUTURE of each run against true links, beside rules that need no model."""
     from analyses.past_future_gold import WORDS, calibration_error
     from workbench.views.past_future.corpus_plots import against_truth as drawn
 
-    found = against_truth(request)
+    found = against_truth(request, options)
     own = styles(request)
     names = found.areas.table["system"].unique()
     by_name = {name: own[_bare(name)] for name in names if _bare(name) in own}
@@ -244,7 +255,7 @@ def _truth(request: Request) -> Figure:
         "; attention of a plain system: what a word was attended to before the step" if len(found.rules) > 1 else ""
     )
     covered = "Coverage: what stood for the word before the step. " if any(map(_covers, found.systems)) else ""
-    now = "left out" if request.options.get("present", "out") == "out" else "taken for FUTURE"
+    now = "left out" if options.present == "out" else "taken for FUTURE"
     caption = (
         f"References of {found.sentences} sentences{left}, true links. Of a source word at a step: PAST / (PAST + "
         "FUTURE), against whether all its counterparts are written or all are to come; words that are just being "

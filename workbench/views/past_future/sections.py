@@ -16,10 +16,12 @@ from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, forced_decoding_controls, page_sections, sentence_texts
 from workbench.app.components.row_selection import look_at
 from workbench.evaluation.gold_alignments import has_truth
+from workbench.figures.options import choices, default
 from workbench.figures.request import Request
 from workbench.store.runs import Run
-from workbench.views.past_future.corpus_figures import RANKED, SENTENCES, remainder_table
+from workbench.views.past_future.corpus_figures import RANKED, UnderTranslationOptions, remainder_table
 from workbench.views.past_future.figures import iterations
+from workbench.views.past_future.gold_figures import TruthOptions
 from workbench.views.past_future.measure import guided, has_bags, options_of
 
 PRESENT = {"out": "Exclude", "future": "Count as FUTURE"}
@@ -53,8 +55,8 @@ def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
         looked = forced_decoding_controls.looked_into(here, able, translation)
         sides = [list(looked[0].source), list(looked[0].target)]
         sources, targets = sides if pieces else map(joined, sides)
-        request = here.request(able, **translation, **({"pieces": True} if pieces else {}))
-        maps = {**({"difference": True} if signed else {}), **({"capsules": True} if capsules else {})}
+        request = here.request(able, **translation, pieces=pieces)
+        maps = {"difference": signed, "capsules": capsules}
         _scrub(request, maps, list(sources), list(targets), min(map(iterations, looked)))
 
 
@@ -70,8 +72,7 @@ def _scrub(
     step = forced_decoding_controls.slider(right, "Step t", "step", ["all", *map(str, range(len(targets)))])
     if step != "all":
         forced_decoding_controls.marked(targets, int(step), True)
-    chosen = {name: value for name, value in (("iteration", iteration), ("step", step)) if value not in ("all", "last")}
-    whole = replace(request, options={**request.options, **chosen})
+    whole = replace(request, options={**request.options, "iteration": iteration, "step": step})
     figure_view.show("past-future", replace(whole, options={**whole.options, **maps}))
     strip = _places("steps", "Target words", targets, "strip", "ten over the sentence", 10) if step == "all" else {}
     figure_view.show("past-future-strip", replace(whole, options={**whole.options, **strip}))
@@ -80,19 +81,18 @@ def _scrub(
 
 
 def _places(option: str, label: str, tokens: Sequence[str], key: str, otherwise: str, most: int) -> dict[str, object]:
-    """The option that lists the chosen tokens of a sentence; nothing where the drawing is to choose."""
+    """The option that lists the chosen tokens of a sentence; none where the figure is to choose."""
     found = st.multiselect(
         label, range(len(tokens)), format_func=lambda place: f"{place}  {tokens[place]}", key=key,
         placeholder=otherwise, persist_state="session", max_selections=most,
     )  # fmt: skip
-    places = [place for place in sorted(found) if place < len(tokens)]
-    return {option: places} if places else {}
+    return {option: [place for place in sorted(found) if place < len(tokens)]}
 
 
 def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
     """When words flip, and what the bags of words foretell."""
     left, right = st.columns([3, 3], vertical_alignment="bottom")
-    options = forced_decoding_controls.sentence_count(left, "forced-sentences", SENTENCES)
+    options = forced_decoding_controls.sentence_count(left, "forced-sentences")
     options |= forced_decoding_controls.whose(right, "forced", here, able[0])
     figure_view.show("past-future-course", here.request(able, **options))
     figure_view.show("flip-times", here.request(able, **options))
@@ -115,17 +115,17 @@ def truth(here: frame.Frame) -> None:
         )
         return
     left, right, last = st.columns([3, 3, 2], vertical_alignment="bottom")
-    options = forced_decoding_controls.sentence_count(left, "forced-sentences", SENTENCES)
+    options = forced_decoding_controls.sentence_count(left, "forced-sentences")
     probe = last.toggle(
         "Run probe", False, key="probe", bind="query-params",
         help="A probe trained on the truth reads each run's states; a minute a run",
     )  # fmt: skip
     page_sections.read_old_label("present", {"Left out": "out", "FUTURE": "future"})
     present = right.segmented_control(
-        "Current word", list(PRESENT), format_func=PRESENT.__getitem__, default="out", required=True,
-        key="present", bind="query-params",
+        "Current word", choices(TruthOptions, "present"), format_func=PRESENT.__getitem__,
+        default=default(TruthOptions, "present"), required=True, key="present", bind="query-params",
     )  # fmt: skip
-    options |= ({} if present == "out" else {"present": present}) | ({"probe": True} if probe else {})
+    options |= {"present": present, "probe": probe}
     separating = guided(able)
     if len(separating) == len(able):
         st.caption("Choose a plain system too: its cumulated attention is the second rule.")
@@ -133,19 +133,19 @@ def truth(here: frame.Frame) -> None:
 
 
 @st.cache_data(max_entries=8, show_spinner="Forcing")
-def _remainders(key: tuple[object, ...], _request: Request) -> pd.DataFrame:
-    return remainder_table(_request)
+def _remainders(key: tuple[object, ...], options: UnderTranslationOptions, _request: Request) -> pd.DataFrame:
+    return remainder_table(_request, options)
 
 
 def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
     """Sentences with FUTURE left at the end; a click on one looks at it."""
     left, right, last = st.columns([3, 3, 2], vertical_alignment="bottom")
-    options = forced_decoding_controls.sentence_count(left, "forced-sentences", SENTENCES)
+    options = forced_decoding_controls.sentence_count(left, "forced-sentences")
     by = right.segmented_control(
-        "Rank by", list(RANKED), format_func=lambda name: RANKED[name].capitalize(), default="left", required=True,
-        key="ranked", bind="query-params",
+        "Rank by", choices(UnderTranslationOptions, "by"), format_func=lambda name: RANKED[name].capitalize(),
+        default=default(UnderTranslationOptions, "by"), required=True, key="ranked", bind="query-params",
     )  # fmt: skip
-    options |= {} if by == "left" else {"by": by}
+    options |= {"by": by}
     aligned = able[0].translations(here.view.test).test_set.references is not None and last.toggle(
         "Use word aligner",
         False,
@@ -153,11 +153,11 @@ def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
         bind="query-params",
         help="Do the sentences with most leave out words?",
     )
-    figure_view.show("under-translation", here.request(able, **options, **({"aligned": True} if aligned else {})))
+    figure_view.show("under-translation", here.request(able, **options, aligned=aligned))
     with frame.sentences_for_errors():
-        request = here.request(able, **options)
-        key = (*figure_view.stamps(able, here.view.test), here.view.test, *options.items())
-        table = _remainders(key, request).head(MOST_SENTENCES)
+        key = (*figure_view.stamps(able, here.view.test), here.view.test)
+        asked = UnderTranslationOptions.model_validate(options)
+        table = _remainders(key, asked, here.request(able)).head(MOST_SENTENCES)
         numbers = table["sentence"].tolist()
         st.dataframe(
             table,

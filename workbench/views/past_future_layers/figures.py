@@ -1,7 +1,6 @@
 """Drawings of PAST and FUTURE layers: their states along one sentence and over a test set, and maps of coverage.
 
-Options of a sentence's: `target` and `text` as for attention. Of a test set's: `sentences` (the first so many, or all)
-and `target` (own, reference). Runs without such layers are left out; a map of coverage shows the attention that a run
+Runs without such layers are left out; a map of coverage shows the attention that a run
 without coverage has added up.
 """
 
@@ -9,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from workbench.evaluation.gold_alignments import has_truth, truths
 from workbench.evaluation.live_trace import Looked, look
-from workbench.figures.options import forced, is_on, sentence_count, spoken, whole_number
-from workbench.figures.registry import drawing
+from workbench.figures.options import ForcedOptions, MeanOrNumber, number, up_to
+from workbench.figures.registry import figure
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError, short_names
-from workbench.views.past_future.corpus_figures import SENTENCES, target_of
+from workbench.views.past_future.corpus_figures import TargetOptions, target_of
 from workbench.views.past_future.measure import COVERAGE, CROSS, coverage_form, coverage_units
 from workbench.views.past_future_layers import measure as states_of
 
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
 MOST_SYSTEMS = 3  # beside each other
+
+
+class CoverageMapOptions(ForcedOptions):
+    """Options of the figure `coverage-map`."""
+
+    pieces: bool = Field(False, description="Pieces, not joined to words")
+    unit: MeanOrNumber = Field("mean", description="The unit of neural coverage, from 1")
 
 
 def _layered(request: Request) -> list[Run]:
@@ -37,8 +45,8 @@ def _layered(request: Request) -> list[Run]:
     return found[:MOST_SYSTEMS]
 
 
-def _looked(request: Request, run: Run) -> Looked:
-    return look(run, request.test, request.sentence, *forced(request))
+def _looked(request: Request, options: ForcedOptions, run: Run) -> Looked:
+    return look(run, request.test, request.sentence, *options.forced)
 
 
 def _left_out(request: Request) -> str:
@@ -55,8 +63,9 @@ _MEANING = (
 )
 
 
-@drawing("content-states", of_a_sentence=True, options=("target", "text"))
-def _content_states(request: Request) -> Figure:
+@figure("content-states", scope="sentence", options=ForcedOptions)
+def _content_states(request: Request, options: ForcedOptions) -> Figure:
+    """What the states of PAST and FUTURE layers do at each step of a translation."""
     import pandas as pd
 
     from analyses.content_states import MEASURES
@@ -65,13 +74,13 @@ def _content_states(request: Request) -> Figure:
     names = short_names(request.runs)
     tables = []
     for run in _layered(request):
-        looked = _looked(request, run)
+        looked = _looked(request, options, run)
         for name, values in states_of.steps_of(looked.trace).items():
             side, _, measure = name.rpartition(".")
             rows = {"step": range(len(values)), "token": list(looked.target), "value": values}
             tables.append(pd.DataFrame(rows).assign(system=names[run.name], side=side, measure=measure))
     table = _ordered(pd.concat(tables, ignore_index=True), list(MEASURES))
-    said = spoken(request)
+    said = options.spoken
     caption = f"{said[0].upper()}{said[1:]} of sentence {request.sentence}, forced, by pieces. {_MEANING}"
     return content_states(table, MEASURES, caption + _left_out(request))
 
@@ -83,8 +92,9 @@ def _ordered(table, measures: list[str]):
     return kept.sort_values("measure", key=lambda column: column.map(measures.index), kind="stable", ignore_index=True)
 
 
-@drawing("content-course", options=("sentences", "target"))
-def _content_course(request: Request) -> Figure:
+@figure("content-course", scope="test_set", options=TargetOptions)
+def _content_course(request: Request, options: TargetOptions) -> Figure:
+    """The states of PAST and FUTURE layers over the relative position, means over a test set."""
     import pandas as pd
 
     from analyses.content_states import MEASURES, course, steadiness
@@ -93,8 +103,8 @@ def _content_course(request: Request) -> Figure:
     names = short_names(request.runs)
     tables, said, steady = [], [], []
     for run in _layered(request):
-        target = target_of(request, run)
-        found = states_of.measured(run, request.test, target, sentence_count(request, SENTENCES))
+        target = target_of(request, options, run)
+        found = states_of.measured(run, request.test, target, number(options.sentences))
         name = names[run.name]
         tables.append(course(found).assign(system=name))
         whose = "its own translations" if target == "own" else "references"
@@ -113,23 +123,23 @@ def _content_course(request: Request) -> Figure:
     return content_course(_ordered(pd.concat(tables, ignore_index=True), list(MEASURES)), MEASURES, caption)
 
 
-@drawing("coverage-map", of_a_sentence=True, options=("target", "text", "pieces", "unit"))
-def _coverage_map(request: Request) -> Figure:
-    """Options besides: pieces (show pieces, not words), unit (of neural coverage, from 1; mean unless told)."""
+@figure("coverage-map", scope="sentence", options=CoverageMapOptions)
+def _coverage_map(request: Request, options: CoverageMapOptions) -> Figure:
+    """How far each source word is covered after each step."""
     import pandas as pd
 
     from analyses.attention import END, joined
     from workbench.plotting.axes import matrix_table
     from workbench.views.past_future_layers.plots import MOST_COVERED, coverage_maps
 
-    names, pieces = short_names(request.runs), is_on(request, "pieces")
+    names, pieces = short_names(request.runs), options.pieces
     cells, marks, said = [], [], []
     neural = {names[run.name]: coverage_units(run) for run in request.runs if coverage_units(run)}
-    if "unit" in request.options and not neural:
+    if options.unit != "mean" and not neural:
         raise RunError("unit: none of the runs has neural coverage; leave it out")
-    unit = whole_number(request, "unit", 1, min(neural.values(), default=1), "mean")
+    unit = up_to(options, "unit", min(neural.values(), default=1))
     for run in request.runs:
-        looked = _looked(request, run)
+        looked = _looked(request, options, run)
         if CROSS not in looked.trace:
             continue
         values, how = _covered(run, looked, pieces, unit)
@@ -140,7 +150,7 @@ def _coverage_map(request: Request) -> Figure:
         cells.append(table.assign(system=names[run.name]))
         said.append(f"{names[run.name]}: {how}")
         ends = len(sources) - (sources[-1] == END), len(targets) - (targets[-1] == END)
-        if request.options.get("target") == "reference" and not pieces and has_truth(run, request.test):
+        if options.target == "reference" and not pieces and has_truth(run, request.test):
             truth = truths(run, request.test)[request.sentence]
             if truth.fits(*ends):
                 marks += [(names[run.name], j, i, "sure") for i, j in sorted(truth.links)]

@@ -9,7 +9,6 @@ import streamlit as st
 from workbench.app import frame
 from workbench.app.components import figure_view, forced_decoding_controls, sentence_texts
 from workbench.store.runs import Run
-from workbench.views.past_future.corpus_figures import SENTENCES
 from workbench.views.past_future.measure import coverage_units
 
 
@@ -22,7 +21,7 @@ def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
 def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
     """Their means over the relative position."""
     left, right = st.columns([3, 3], vertical_alignment="bottom")
-    options = forced_decoding_controls.sentence_count(left, "content-sentences", SENTENCES)
+    options = forced_decoding_controls.sentence_count(left, "content-sentences")
     options |= forced_decoding_controls.whose(right, "content-forced", here, able[0])
     figure_view.show("content-course", here.request(able, **options))
 
@@ -32,9 +31,8 @@ def coverage(here: frame.Frame, able: Sequence[Run]) -> None:
     with_models = forced_decoding_controls.with_models(here)
     sentence_texts.show(here)
     translation = forced_decoding_controls.target()
-    options: dict[str, object] = {}
-    if st.toggle("Show subwords", False, key="content-pieces", bind="query-params", help="Not merged into words"):
-        options["pieces"] = True
+    pieces = st.toggle("Show subwords", False, key="content-pieces", bind="query-params", help="Not merged into words")
+    options: dict[str, object] = {"pieces": pieces}
     if widths := [units for units in map(coverage_units, with_models) if units]:
         units = ["mean", *map(str, range(1, min(widths) + 1))]
         options["unit"] = st.selectbox("Unit of neural coverage", units, key="content-unit", bind="query-params")

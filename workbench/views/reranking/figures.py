@@ -1,15 +1,15 @@
-"""The drawing of rescored n-best lists: BLEU over the weight of one part, and of chosen weights beside the search's.
-
-Options: `weights` (PART=NUMBER with commas between; what is not named has weight 1, the length 0), `part` (whose weight
-runs; the first that is free unless told), `dev` (another test set whose lists the weights are tuned on, too).
-"""
+"""The drawing of rescored n-best lists: BLEU over the weight of one part, and of chosen weights beside the search's."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from workbench.figures.registry import drawing
+from pydantic import BeforeValidator, Field
+
+from core_models.settings import settings_in
+from workbench.figures.options import FigureOptions
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
 from workbench.views.reranking import measure
@@ -37,35 +37,48 @@ class _Rescored:
     tuned: dict[str, float] | None
 
 
-def asked_weights(given: object) -> dict[str, float]:
-    """The weights of an option: a mapping, or PART=NUMBER with commas between."""
-    from core_models.settings import settings_in
-
-    if isinstance(given, dict):
-        return {str(part): float(value) for part, value in given.items()}
-    found = {}
-    for setting in settings_in(str(given)):
-        part, _, value = setting.partition("=")
-        try:
-            found[part.strip()] = float(value)
-        except ValueError:
-            raise RunError(
-                f"weights {given!r}: write PART=NUMBER with commas between, such as past=1,length=0.2"
-            ) from None
-    return found
+def weights_in(text: str) -> dict[str, float]:
+    """The weights of PART=NUMBER with commas between; raises ValueError."""
+    try:
+        pairs = [setting.split("=") for setting in settings_in(text)]
+        return {part.strip(): float(value) for part, value in pairs}
+    except ValueError:
+        raise ValueError("write PART=NUMBER with commas between, such as past=1,length=0.2") from None
 
 
-def _rescored(request: Request) -> list[_Rescored]:
+def _weights(given: object) -> object:
+    """A text of weights that can be read; a mapping of them becomes one."""
+    text = ",".join(f"{part}={value}" for part, value in given.items()) if isinstance(given, dict) else given
+    weights_in(str(text))
+    return text
+
+
+class WeightsOptions(FigureOptions):
+    """Which weights the parts of a hypothesis' score have."""
+
+    weights: Annotated[str, BeforeValidator(_weights)] = Field(
+        "", description="PART=NUMBER with commas between; a part that is not named has 1, the length 0"
+    )
+    dev: str = Field("", description="Another test set whose lists the weights are tuned on, too")
+
+
+class RescoringOptions(WeightsOptions):
+    """Options of the figure `rescoring`."""
+
+    part: str | None = Field(None, description="Whose weight runs; the first that is free unless told")
+
+
+def _rescored(request: Request, options: WeightsOptions) -> list[_Rescored]:
     """Every run with its weights; raises RunError for a weight that no run has a part for."""
     from analyses.reranking import tuned
 
-    names, asked = short_names(request.runs), asked_weights(request.options.get("weights", ""))
+    names, asked = short_names(request.runs), weights_in(options.weights)
     lists = {run: measure.read(run, request.test) for run in request.runs}
     parts = list(dict.fromkeys(part for own in lists.values() for part in own.parts))
     for part in asked:
         if part not in parts:
             raise RunError(f"weights: none of the runs has a part {part!r}; there are {', '.join(parts)}")
-    dev = str(request.options.get("dev", ""))
+    dev = options.dev
     if dev == request.test:
         raise RunError(f"dev {dev!r}: weights tuned on the very sentences that are scored say nothing; name another")
     return [
@@ -79,7 +92,7 @@ def _rescored(request: Request) -> list[_Rescored]:
     ]
 
 
-def _choices(one: _Rescored, dev: object) -> dict[str, Mapping[str, float] | None]:
+def _choices(one: _Rescored, dev: str) -> dict[str, Mapping[str, float] | None]:
     found: dict[str, Mapping[str, float] | None] = {SEARCH: None, ONES: one.lists.ones}
     if one.chosen != one.lists.ones:
         found[CHOSEN] = one.chosen
@@ -92,13 +105,13 @@ def said(weights: Mapping[str, float] | None) -> str:
     return ", ".join(kept).replace("-", "−")
 
 
-def weights_table(request: Request) -> pd.DataFrame:
+def weights_table(request: Request, options: WeightsOptions) -> pd.DataFrame:
     """`analyses.reranking.compared` of every run: system, choice, weights (in words), score, low, high, delta,
     delta_low, delta_high, p_value, changed."""
-    return _table(_rescored(request), request.options.get("dev"))
+    return _table(_rescored(request, options), options.dev)
 
 
-def _table(found: list[_Rescored], dev: object) -> pd.DataFrame:
+def _table(found: list[_Rescored], dev: str) -> pd.DataFrame:
     import pandas as pd
 
     from analyses.reranking import compared
@@ -118,16 +131,17 @@ def free_parts(runs: tuple[Run, ...] | list[Run], test: str) -> list[str]:
     return list(dict.fromkeys(part for run in runs for part in measure.read(run, test).free))
 
 
-@drawing("rescoring", options=("weights", "part", "dev"))
-def _rescoring(request: Request) -> Figure:
+@figure("rescoring", scope="test_set", options=RescoringOptions)
+def _rescoring(request: Request, options: RescoringOptions) -> Figure:
+    """BLEU of stored n-best lists over the weight of one part, and of chosen weights beside the search's."""
     import pandas as pd
 
     from analyses.reranking import curve
     from workbench.views.reranking.plots import rescored
 
-    found, dev = _rescored(request), request.options.get("dev")
+    found, dev = _rescored(request, options), options.dev
     free = list(dict.fromkeys(part for one in found for part in one.lists.free))
-    part = str(request.options.get("part", free[0]))
+    part = options.part or free[0]
     if part not in free:
         raise RunError(f"part {part!r}: its weight is not free; choose {', '.join(free)}")
     curves = [curve(one.lists, one.chosen, part).assign(system=one.name) for one in found if part in one.lists.free]

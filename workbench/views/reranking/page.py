@@ -8,7 +8,7 @@ from analyses.reranking import LENGTH, grid_of
 from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, page_sections
 from workbench.views.reranking import measure
-from workbench.views.reranking.figures import PARTS, free_parts, weights_table
+from workbench.views.reranking.figures import PARTS, WeightsOptions, free_parts, weights_table
 
 Number = st.column_config.NumberColumn
 COLUMNS = {
@@ -79,11 +79,10 @@ with frame.sentences_for_errors():
         help="Another test set whose lists were scored too; never the one that is shown",
     )  # fmt: skip
     options = {"weights": ",".join(f"{name}={value:g}" for name, value in weights.items()), "dev": dev}
-    chosen = {name: value for name, value in options.items() if value}
-    request = here.request(able, **chosen, **({"part": part} if part != parts[0] else {}))
+    request = here.request(able, **options, part=None if part == parts[0] else part)
     figure_view.show("rescoring", request)
     st.dataframe(
-        weights_table(here.request(able, **chosen)),
+        weights_table(request, WeightsOptions(**options)),
         hide_index=True,
         placeholder="–",
         width="content",

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pydantic import Field, NonNegativeInt
+
 from workbench.evaluation import scoring
-from workbench.figures.registry import drawing
+from workbench.figures.options import FigureOptions, Names
+from workbench.figures.registry import figure
 from workbench.figures.request import Request, named, styles
 from workbench.figures.signatures import with_signatures
 from workbench.store.runs import short_names
@@ -15,14 +18,40 @@ if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
 
-@drawing("scores", options=("metrics", "preset", "reference"))
-def _scores(request: Request) -> Figure:
+class CountingOptions(FigureOptions):
+    """How scores are counted."""
+
+    preset: str = Field("default", description="Case, tokenizer or a paper's way; workbench evaluate --preset list")
+    reference: NonNegativeInt = Field(0, description="Score against this reference alone, from 1; 0: all together")
+
+    @property
+    def counting(self) -> scoring.Counting:
+        """The same as evaluation takes it."""
+        return scoring.Counting(self.preset, self.reference)
+
+
+class ScoresOptions(CountingOptions):
+    """Options of the figure `scores`."""
+
+    metrics: Names = Field(("bleu", "chrf"), description="A panel each: bleu, chrf, ter, …")
+
+
+class ScoresByTestOptions(CountingOptions):
+    """Options of the figure `scores-by-test`."""
+
+    metric: str = Field("bleu", description="bleu, chrf, ter, …")
+    tests: Names = Field((), description="Test sets, a panel each; the one of --test unless told")
+
+    def test_sets(self, test: str) -> tuple[str, ...]:
+        return self.tests or (test,)
+
+
+@figure("scores", scope="test_set", options=ScoresOptions)
+def _scores(request: Request, options: ScoresOptions) -> Figure:
+    """Corpus scores of each run with 95 % intervals, a panel a metric."""
     from workbench.views.scores.plots import score_dots
 
-    metrics = request.options.get("metrics", ("bleu", "chrf"))
-    metrics = metrics.split(",") if isinstance(metrics, str) else metrics
-    counting = scoring.Counting(request.options.get("preset", "default"), request.options.get("reference", 0))
-    table = scoring.score_table(request.runs, request.test, metrics, counting=counting)
+    table = scoring.score_table(request.runs, request.test, options.metrics, counting=options.counting)
     table = table.assign(metric=table["metric"].replace(scoring.METRIC_NAMES))
     figure = score_dots(
         named(table, request), baseline=short_names(request.runs).get(request.base), styles=styles(request)
@@ -30,16 +59,16 @@ def _scores(request: Request) -> Figure:
     return with_signatures(figure, dict(zip(table["metric"], table["signature"], strict=True)))
 
 
-@drawing("scores-by-test", options=("metric", "tests", "preset", "reference"))
-def _scores_by_test(request: Request) -> Figure:
-    """A panel a test set, of one metric; runs that have not translated one are not in its panel."""
+@figure("scores-by-test", scope="test_set", options=ScoresByTestOptions)
+def _scores_by_test(request: Request, options: ScoresByTestOptions) -> Figure:
+    """Scores of several test sets under one metric, a panel a test set; runs that have not translated one are not in
+    its panel."""
     from analyses.scores import LOWER_IS_BETTER
     from workbench.views.scores import test_sets
     from workbench.views.scores.plots import score_dots
 
-    metric = request.options.get("metric", "bleu")
-    counting = scoring.Counting(request.options.get("preset", "default"), request.options.get("reference", 0))
-    table = test_sets.score_table(request.runs, request.tests, [metric], counting=counting)
+    metric, asked = options.metric, options.test_sets(request.test)
+    table = test_sets.score_table(request.runs, asked, [metric], counting=options.counting)
     name, tests = scoring.METRIC_NAMES[metric], list(dict.fromkeys(table["test"]))
     figure = score_dots(
         named(table.assign(metric=table["test"]), request),

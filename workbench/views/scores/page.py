@@ -1,5 +1,7 @@
 """Scores: systems with intervals and signatures, tested against the baseline, as dots and as a LaTeX table."""
 
+from dataclasses import asdict
+
 import streamlit as st
 
 from workbench.app import frame
@@ -35,7 +37,7 @@ if not metrics:
 
 references = len(here.tested[0].translations(here.view.test).test_set.all_references)
 counting = tables.choose_counting(references)
-figure_view.show("scores", here.request(metrics=metrics, **tables.options(counting)))
+figure_view.show("scores", here.request(metrics=metrics, **asdict(counting)))
 with frame.sentences_for_errors():
     tables.show(here, metrics, method, counting)
     tables.show_by_test(here, metrics, method, counting)

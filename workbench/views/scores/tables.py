@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -89,11 +88,6 @@ def choose_counting(references: int) -> Counting:
     return Counting(preset, reference)
 
 
-def options(counting: Counting) -> dict[str, Any]:
-    """What a drawing is told, beyond the default."""
-    return {name: value for name, value in asdict(counting).items() if value != getattr(Counting, name)}
-
-
 def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> None:
     """Scores, differences to the baseline with their p-values, the LaTeX table."""
     runs, test = frame.tested, frame.view.test
@@ -133,7 +127,7 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
     metric = left.selectbox("Metric", metrics, format_func=METRIC_NAMES.__getitem__, key="by-test-metric")
     if not right.toggle(f"Score all {len(tests)} test sets", key="by-test", bind="query-params"):
         return
-    figure_view.show("scores-by-test", frame.request(metric=metric, tests=tests, **options(counting)))
+    figure_view.show("scores-by-test", frame.request(metric=metric, tests=tests, **asdict(counting)))
     scores, compared = _by_test(stamps(runs, *tests), tuple(tests), metric, method, counting, runs)
     table = test_sets.wide(_named(scores, runs), None if compared is None else _named(compared, runs))
     formats = {test_sets.beside(sign, test): form for sign, form in _BESIDE.items() for test in tests}

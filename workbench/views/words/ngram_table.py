@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pandas as pd
 import streamlit as st
 
@@ -23,11 +21,11 @@ _COLUMNS = {
 }
 
 
-def show(request: Request) -> None:
+def show(request: Request, options: figures.NgramOptions) -> None:
     """Both tables beside each other, the baseline's n-grams on the left."""
-    first, second = figures.pair(request)
+    first, second = figures.pair(request, options)
     key = figure_view.stamps(request.runs, request.test)
-    table = _table(key, request.test, request.base, json.dumps(request.options, sort_keys=True), request)
+    table = _table(key, request.test, request.base, options, request)
     for side, sign, ahead, behind in zip(st.columns(2), (1, -1), (first, second), (second, first), strict=True):
         rows = figures.ahead(table, sign)
         with side:
@@ -37,8 +35,10 @@ def show(request: Request) -> None:
 
 
 @st.cache_data(max_entries=8, show_spinner="Counting n-grams")
-def _table(key: figure_view.Stamps, test: str, baseline: str, options: str, _request: Request) -> pd.DataFrame:
-    return figures.ngram_table(_request)
+def _table(
+    key: figure_view.Stamps, test: str, baseline: str, options: figures.NgramOptions, _request: Request
+) -> pd.DataFrame:
+    return figures.ngram_table(_request, options)
 
 
 def _one(rows: pd.DataFrame, names: dict[str, str], key: str) -> None:

@@ -5,8 +5,10 @@ import streamlit as st
 from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, sentence_texts
 from workbench.evaluation import word_frequencies
+from workbench.figures.options import default
 from workbench.store.runs import short_names
 from workbench.views.words import ngram_table
+from workbench.views.words.figures import NgramOptions
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 
@@ -35,13 +37,19 @@ names = short_names(here.tested)
 left, right = st.columns([3, 4])
 beside = left.selectbox("Beside the baseline", [names[run.name] for run in here.tested[1:]], key="beside-words")
 orders = right.pills(
-    "Words", [1, 2, 3, 4], selection_mode="multi", default=[1, 2, 3, 4], key="orders", persist_state="session"
+    "Words",
+    [1, 2, 3, 4],
+    selection_mode="multi",
+    default=list(default(NgramOptions, "orders")),
+    key="orders",
+    persist_state="session",
 )
 if not orders:
     empty_states.empty("Choose how many words above.")
     st.stop()
-request = here.request(**options, beside=beside, orders=sorted(orders))
+chosen = NgramOptions(**options, beside=beside, orders=tuple(sorted(orders)))
+request = here.request(**chosen.model_dump())
 figure_view.show("ngram-differences", request)
 with frame.sentences_for_errors():
-    ngram_table.show(request)
+    ngram_table.show(request, chosen)
     sentence_texts.show(here)

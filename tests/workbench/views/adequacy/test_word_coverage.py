@@ -106,7 +106,7 @@ def test_one_run_has_no_difference(runs):
 
 
 def test_what_cannot_be_counted_is_said(runs):
-    with pytest.raises(RunError, match="measure 'missed': choose left out or repeated"):
+    with pytest.raises(RunError, match="measure 'missed': choose left out, repeated"):
         draw("true-adequacy", Request(runs, "test", options={"measure": "missed"}))
     done = CliRunner().invoke(app, ["controlled", "coverage", str(runs[0].folder), "--baseline", "x"])
     assert done.exit_code == 2

@@ -18,7 +18,7 @@ from workbench.evaluation.translate import prepared_of
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
-from workbench.views.attention.alignment_error_figures import compared_table
+from workbench.views.attention.alignment_error_figures import ComparedOptions, compared_table
 
 NAMES = ("transformer", "future-cost-2")
 
@@ -131,7 +131,7 @@ def test_by_length_the_parts_make_up_the_whole(runs):
     [
         ({}, "needs gold links"),
         ({"links": "truth", "layer": "each", "head": "each"}, "choose a layer or a head"),
-        ({"links": "truth", "layer": "first"}, "layer 'first': write a number from 1"),
+        ({"links": "truth", "layer": "first"}, "layer 'first': write mean, rollout, each, or a number from 1"),
         ({"links": "truth", "layer": "rollout", "head": 2}, "takes the mean over heads"),
         ({"links": "truth", "limit": 0.5}, "there is no option 'limit'"),
         ({"links": "none.txt"}, "there is no such file of links"),
@@ -144,19 +144,19 @@ def test_what_cannot_be_drawn_is_said(runs, options, message):
 
 def test_errors_are_compared_with_the_baselines(runs):
     """One run a system: the paired bootstrap of links by argmax, either way round."""
-    request = Request(runs, options={"links": "truth"})
+    request, options = Request(runs), ComparedOptions(links="truth")
     table = notebook.analyse("alignment-error", runs, links="truth").set_index("system")
     for run, name in zip(runs, NAMES, strict=True):
         assert table.loc[name, "percent"] == pytest.approx(100 * expected(run)["aer"].iloc[-1], abs=0.2)
     assert table.loc[NAMES[1], "delta"] == pytest.approx(table["percent"].diff().iloc[-1])
     assert table.loc[NAMES[0], ["delta", "p_value"]].isna().all()
-    other = compared_table(replace(request, baseline=runs[1].name)).set_index("system").loc[NAMES[0]]
+    other = compared_table(replace(request, baseline=runs[1].name), options).set_index("system").loc[NAMES[0]]
     assert other.delta == -table.loc[NAMES[1], "delta"]
     assert other.p_value == table.loc[NAMES[1], "p_value"]
-    heads = compared_table(Request(runs[:1], options={"links": "truth", "head": "each"}))
+    heads = compared_table(Request(runs[:1]), ComparedOptions(links="truth", head="each"))
     assert heads["delta"].isna().tolist() == [True] + [False] * (len(heads) - 1)
     with pytest.raises(RunError, match="'none' is not among the runs"):
-        compared_table(replace(request, baseline="none"))
+        compared_table(replace(request, baseline="none"), options)
 
 
 def test_runs_of_a_system_are_its_seeds(runs, copied_runs):
@@ -169,7 +169,7 @@ def test_runs_of_a_system_are_its_seeds(runs, copied_runs):
     ]
     options = {"links": "truth", "over_seeds": True}
     alone, both = (notebook.analyse("alignment-error", chosen, **options) for chosen in (runs, trained))
-    single = compared_table(Request(runs, options={"links": "truth"}))
+    single = compared_table(Request(runs), ComparedOptions(links="truth"))
     measures = single.columns.drop(["system", "spread", "seeds", "form"])
     for table, seeds, form in ((alone, 1, "sentences"), (both, 2, "seeds and sentences")):
         assert table["system"].tolist() == [run.system for run in runs]

@@ -69,7 +69,7 @@ def test_the_matrix_has_a_row_for_each_word_on_one_scale(pair):
 def test_a_taught_run_is_complete_for_every_word_of_its_own_output(taught_run, tmp_path):
     run = open_run(shutil.copytree(taught_run.folder, tmp_path / "taught"))
     translate.translate_test(run, translate.test_set(taught_run, "test")[0])
-    found = explain(run, "test", 0, {}, every_word=True)
+    found = explain(run, "test", 0, word=None)
     table = sums([found], {run.name: "taught"})
     detail = run.translations("test").details[0]
     assert table["word"].tolist() == [*detail["tokens"], "(sentence)"]
@@ -81,7 +81,7 @@ def test_a_taught_run_is_complete_for_every_word_of_its_own_output(taught_run, t
 @pytest.mark.parametrize("baseline", ["zero", "padding"])
 def test_every_system_of_the_demo_is_complete_for_every_word(demo_runs, baseline):
     runs = runs_of(demo_runs, "transformer", "future-cost-1", "future-cost-2")
-    found = [explain(run, "test", number, {"baseline": baseline}, every_word=True) for run in runs for number in (0, 3)]
+    found = [explain(run, "test", number, baseline=baseline, word=None) for run in runs for number in (0, 3)]
     table = sums(found, {run.name: run.name for run in runs})
     assert set(table["system"]) == {run.name for run in runs}
     error = (table["sum"] - (table["log_prob"] - table["baseline_log_prob"])).abs()
@@ -94,8 +94,8 @@ def test_every_system_of_the_demo_is_complete_for_every_word(demo_runs, baseline
     [
         ({"method": "gradient"}, "method 'gradient': choose integrated_gradients"),
         ({"baseline": "mean"}, "baseline 'mean': choose zero, padding"),
-        ({"word": 99}, "word '99': demo/transformer has the words 1 to"),
-        ({"word": "first"}, "or take sentence"),
+        ({"word": 99}, "word 99: demo/transformer has the words 1 to"),
+        ({"word": "first"}, "word 'first': write sentence, or a number from 1"),
         ({"target": "typed"}, "no text was typed"),
     ],
 )

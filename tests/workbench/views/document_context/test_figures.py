@@ -9,6 +9,7 @@ from tests.workbench.figures.test_figure_files import check_printed_command
 from workbench.evaluation.document_context import before, of_another_document, rows_before
 from workbench.evaluation.live_trace import look
 from workbench.figures.drawing import draw
+from workbench.figures.options import CorpusOptions
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
 from workbench.store.translations import TestSet
@@ -90,10 +91,10 @@ def test_attribution_explains_the_sentence_in_its_document(context_runs, passed)
     named as not covered."""
     row, found = passed
     for run in context_runs:
-        one = explain(run, "test", row, {"target": "reference", "method": "occlusion"})
+        one = explain(run, "test", row, ("reference", ""), "occlusion")
         assert one.found.log_prob[0] == pytest.approx(sum(found[run.name].token_log_probs), abs=1e-3)
         assert one.constants == ["in the sentences before"]
-        first = explain(run, "test", 0, {"target": "reference", "method": "occlusion"})
+        first = explain(run, "test", 0, ("reference", ""), "occlusion")
         source, reference = run_test(run).sources[0], run_test(run).references[0]
         (alone,) = core_models.load(run.folder).score([source], [reference])
         assert first.found.log_prob[0] == pytest.approx(alone.log_prob, abs=1e-3)
@@ -201,7 +202,7 @@ def test_a_test_set_is_measured_sentence_by_sentence_and_kept(context_runs, pass
     np.testing.assert_array_equal(again.each, whole.each)
     assert list(run.statistics.glob("context-routing-*.npz"))
     request = Request((run,), "test", options={"sentences": row + 1})
-    table = measures_table(request)
+    table = measures_table(request, CorpusOptions(sentences=row + 1))
     drawn = draw("context-corpus", request).table
     used = table[(table.measure == "used") & (table.distance == 0)]
     assert drawn[(drawn.panel == "capsules in use") & (drawn.mark == "line")].value.tolist() == used.value.tolist()
@@ -218,7 +219,7 @@ def test_what_cannot_be_drawn_is_said(context_runs, demo_runs):
     for one, name, options, message in (
         (plain, "context-routing", {}, "routes no context to capsules; choose a run of qcn"),
         (run, "context-attention", {}, "attends to no words before the sentence"),
-        (context_runs[1], "context-attention", {"limit": 0}, "limit 0.0: write a weight above 0, up to 1"),
+        (context_runs[1], "context-attention", {"limit": 0}, "limit 0: write a number above 0, up to 1"),
         (context_runs[1], "context-attention", {"head": 99}, "head 99: write mean, or a number from 1 to"),
         (run, "context-routing", {"iteration": 4}, "iteration 4: write all, or a number from 0 to 3"),
         (run, "context-routing", {"show": "x"}, "show 'x': choose all, c, p, sum"),

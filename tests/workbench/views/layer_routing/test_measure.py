@@ -204,8 +204,8 @@ def test_a_test_set_as_corrected_and_as_printed(run):
 def test_what_cannot_be_measured_is_said(run, demo_runs):
     for options, message in (
         ({"sentences": 0}, "sentences 0: write all, or a number from 1"),
-        ({"formula": "right"}, "formula 'right': choose corrected or printed"),
-        ({"side": "middle"}, "side 'middle': choose encoder or decoder"),
+        ({"formula": "right"}, "formula 'right': choose corrected, printed"),
+        ({"side": "middle"}, "side 'middle': choose encoder, decoder"),
         ({"sentense": 5}, "there is no option 'sentense'"),
     ):
         with pytest.raises(RunError, match=message):

@@ -57,7 +57,7 @@ def test_a_position_in_the_url_is_a_number(both, asked):
     assert at.select_slider(key="position").value == "3"
     assert at.select_slider(key="position").options[4] == "3"
     assert not at.warning
-    assert all('position="3"' in code for code in codes(at) if code.startswith("workbench figure"))
+    assert all("--set position=3 " in code for code in codes(at) if code.startswith("workbench figure"))
 
 
 def test_maps_are_shares_times_capsules_with_one_order_for_all_iterations(routed, passed):
@@ -100,9 +100,9 @@ def test_curves_are_the_measures_beside_the_papers(routed, passed):
 
 def test_what_cannot_be_drawn_is_said(routed, demo_runs):
     for options, message in (
-        ({"side": "middle"}, "side 'middle': choose encoder or decoder"),
+        ({"side": "middle"}, "side 'middle': choose encoder, decoder"),
         ({"position": 99}, "position 99: write mean, or a number from 0 to"),
-        ({"order": "random"}, "order 'random': choose natural or sorted"),
+        ({"order": "random"}, "order 'random': choose natural, sorted"),
         ({"limit": 1}, "limit 1: write a number above 1"),
         ({"positon": 1}, "there is no option 'positon'"),
     ):
@@ -197,7 +197,7 @@ def test_the_page(both):
     at.select_slider(key="position").set_value("1").run()
     assert not at.exception
     assert len([trace for trace in charts(at)[0]["data"] if trace["type"] == "heatmap"]) == 1
-    assert all("--option 'iteration=\"2\"'" in code and "--option 'position=\"1\"'" in code for code in codes(at))
+    assert all("--option iteration=2" in code and "--option position=1" in code for code in codes(at))
 
 
 def test_the_other_sections_of_the_page(both):

@@ -17,8 +17,8 @@ from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
 from workbench.views.past_future import measure as measuring
-from workbench.views.past_future.corpus_figures import remainder_table
-from workbench.views.past_future.gold_figures import POSITION, against_truth
+from workbench.views.past_future.corpus_figures import UnderTranslationOptions, remainder_table
+from workbench.views.past_future.gold_figures import POSITION, TruthOptions, against_truth
 
 NAMES = ["guided_capsules.mass", "decoder.cross_attention", "*_bag.rank"]
 
@@ -154,7 +154,7 @@ def test_overlap_rates_stand_beside_printed_ones(run, forced):
 
 def test_the_truth_beside_runs_and_rules(run, plain):
     request = Request((plain, run), "test", options={"sentences": 10})
-    figure, found = draw("past-future-truth", request), against_truth(request)
+    figure, found = draw("past-future-truth", request), against_truth(request, TruthOptions(sentences=10))
     assert found.systems == ("gdr-bow-bca",)
     assert found.rules == ("rule: attention of transformer", POSITION)
     known = truths(run, "test")
@@ -180,7 +180,7 @@ def test_the_truth_beside_runs_and_rules(run, plain):
 
 def test_a_layer_of_the_rule_and_another_present(run, plain):
     whole, first, later = (
-        against_truth(Request((plain, run), "test", options={"sentences": 5, **options})).areas.table
+        against_truth(Request((plain, run), "test"), TruthOptions(sentences=5, **options)).areas.table
         for options in ({}, {"layer": 1}, {"present": "future"})
     )
     rule = whole.system == "rule: attention of transformer"
@@ -190,7 +190,7 @@ def test_a_layer_of_the_rule_and_another_present(run, plain):
 
 def test_sentences_are_ranked_by_what_is_left(run):
     request = Request((run,), "test", options={"sentences": 12})
-    table, figure = remainder_table(request), draw("under-translation", request)
+    table, figure = remainder_table(request, UnderTranslationOptions(sentences=12)), draw("under-translation", request)
     assert table.left.is_monotonic_decreasing
     for row in table.head(3).itertuples():
         (one,) = [one for one in measuring.measured(run, "test", "own", 12) if one.row == row.sentence]
@@ -199,13 +199,16 @@ def test_sentences_are_ranked_by_what_is_left(run):
         assert row.word == one.source[left.argmax()]
     assert figure.table.left.tolist() == table.left.tolist()
     assert figure.panels[0].y.texts[0].startswith(f"{table.sentence.iloc[0]}  {table.source.iloc[0][:10]}")
-    by_most = remainder_table(Request((run,), "test", options={"sentences": 12, "by": "most"}))
+    by_most = remainder_table(request, UnderTranslationOptions(sentences=12, by="most"))
     assert by_most.most.is_monotonic_decreasing
 
 
 def test_what_is_left_stands_beside_what_the_aligner_misses(run):
     request = Request((run,), "test", options={"sentences": 12, "aligned": True})
-    caption, table = draw("under-translation", request).caption, remainder_table(request)
+    caption, table = (
+        draw("under-translation", request).caption,
+        remainder_table(request, UnderTranslationOptions(sentences=12)),
+    )
     sentences = by_sentence([run], "test", aligner_of([run], "test")[0])[run.name]
     missed = np.array([sentences.missed[row] > 0 for row in table.sentence])
     assert f"{missed.sum()} of them leave out a word" in caption
@@ -217,9 +220,9 @@ def test_what_is_left_stands_beside_what_the_aligner_misses(run):
 def test_what_cannot_be_measured_is_said(run, plain):
     for name, options, message in (
         ("flip-times", {"sentences": 0}, "sentences 0: write all, or a number from 1"),
-        ("flip-times", {"links": "aligner"}, "links 'aligner': choose truth or attention"),
+        ("flip-times", {"links": "aligner"}, "links 'aligner': choose truth, attention"),
         ("flip-times", {"links": "truth", "target": "own"}, "the truth has links of references"),
-        ("overlap", {"target": "typed"}, "target 'typed': choose own or reference"),
+        ("overlap", {"target": "typed"}, "target 'typed': choose own, reference"),
         ("past-future-truth", {"present": "past"}, "present 'past': choose out, future"),
         ("under-translation", {"by": "length"}, "by 'length': choose left, mean, most"),
         (

@@ -61,5 +61,5 @@ def test_the_figure_shows_probes_beside_systems_and_rules(run):
     assert "probe: states of gdr-bow-bca" in set(figure.table.series)
     assert "Probes: a small network" in figure.caption
     assert "Probes" not in draw("past-future-truth", Request((run,), "test", options={"sentences": 4})).caption
-    with pytest.raises(RunError, match="probe 'some': write true, or of how many sentences"):
+    with pytest.raises(RunError, match="probe 'some': write a number from 1, or true or false"):
         draw("past-future-truth", Request((run,), "test", options={"sentences": 4, "probe": "some"}))

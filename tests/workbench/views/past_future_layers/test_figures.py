@@ -14,7 +14,7 @@ from workbench.experiments.train import new_run, train
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
-from workbench.views.past_future.gold_figures import POSITION, against_truth
+from workbench.views.past_future.gold_figures import POSITION, TruthOptions, against_truth
 from workbench.views.past_future.measure import coverage_form, measured
 from workbench.views.past_future_layers import measure as measuring
 from workbench.views.past_future_layers.plots import MOST_COVERED
@@ -125,7 +125,7 @@ def test_neural_coverage_is_drawn_by_unit_or_as_a_mean(demo_runs, covering, tmp_
         assert f"neural: neural coverage, {said}" in figure.caption
         assert "additive: additive coverage" in figure.caption
         assert f"the state of a source word is {wanted[-1].mean():.2f} on average" in figure.summary
-    with pytest.raises(RunError, match="unit '4': write mean, or a number from 1 to 3"):
+    with pytest.raises(RunError, match="unit 4: write mean, or a number from 1 to 3"):
         draw("coverage-map", Request((neural,), "test", 2, options={**options, "unit": "4"}))
     with pytest.raises(RunError, match="unit: none of the runs has neural coverage"):
         draw("coverage-map", Request(tuple(covering), "test", 2, options={**options, "unit": "1"}))
@@ -133,7 +133,7 @@ def test_neural_coverage_is_drawn_by_unit_or_as_a_mean(demo_runs, covering, tmp_
 
 def test_coverage_and_attention_of_recurrent_systems_stand_beside_the_truth(run, covering):
     request = Request((*covering, run), "test", options={"sentences": 8})
-    found = against_truth(request)
+    found = against_truth(request, TruthOptions(sentences=8))
     assert found.systems == ("coverage of additive", "coverage of subtractive")
     assert set(found.rules) == {*(f"rule: attention of {name}" for name in ("additive", "subtractive", "pfrnn-loss")),
                                 POSITION}  # fmt: skip
@@ -189,7 +189,7 @@ def test_what_cannot_be_drawn_is_said(run, demo_runs):
             draw(name, Request((plain,), "test"))
     with pytest.raises(RunError, match="transformer has no PAST or FUTURE layer"):
         measuring.measured(plain, "test", "own")
-    with pytest.raises(RunError, match="target 'typed': choose own or reference"):
+    with pytest.raises(RunError, match="target 'typed': choose own, reference"):
         draw("content-course", Request((run,), "test", options={"target": "typed"}))
     assert measuring.sides_of(plain) == ()
     assert measuring.sides_of(run) == ("past", "future")

@@ -14,7 +14,7 @@ from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
 from workbench.views.reranking import measure as rescoring
-from workbench.views.reranking.figures import ONES, SEARCH, weights_table
+from workbench.views.reranking.figures import ONES, SEARCH, WeightsOptions, weights_table
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_every_hypothesis_has_its_parts_and_its_bleu(scored):
 def test_the_searchs_choice_has_the_runs_own_score(scored):
     from workbench.evaluation.scoring import score_table
 
-    table = weights_table(Request((scored,), "test")).set_index("choice")
+    table = weights_table(Request((scored,), "test"), WeightsOptions()).set_index("choice")
     own = score_table([scored], "test", ["bleu"])
     assert table.score[SEARCH] == pytest.approx(own["score"].iloc[0])
     assert table.low[SEARCH] == pytest.approx(own["low"].iloc[0])

@@ -7,7 +7,7 @@ from workbench.app.components import figure_view
 from workbench.figures.request import Request
 from workbench.store.runs import Run, open_run
 from workbench.views.reranking import measure as rescoring
-from workbench.views.reranking.figures import weights_table
+from workbench.views.reranking.figures import WeightsOptions, weights_table
 
 
 def test_without_lists_and_without_scores_the_page_says_what_makes_them(with_demo, layered_run):
@@ -44,6 +44,6 @@ def test_sliders_are_the_weights(with_demo, layered_run):
     assert not at.exception
     assert all(said in codes(at)[0] for said in ("weights=", "past=0.4", "dev"))
     (shown,) = [table.value for table in at.dataframe if "choice" in table.value]
-    wanted = weights_table(Request((run,), "test", options={"weights": "past=0.4", "dev": "dev"}))
+    wanted = weights_table(Request((run,), "test"), WeightsOptions(weights="past=0.4", dev="dev"))
     assert shown.score.tolist() == wanted.score.tolist()
     assert shown.choice.tolist()[-1] == "tuned on dev"

@@ -193,5 +193,5 @@ def test_a_figure_of_several_test_sets_says_what_each_of_them_was(runs):
     assert set(figure.provenance["signatures"]) == {"TER, news", "TER, talks"}
     before = figure.provenance["digests"]["outside/twin"]
     (runs[2].folder / "translations" / "talks" / "hypotheses.txt").write_text("x\n" * 30, encoding="utf-8")
-    after = digests_of(open_run(runs[2].folder), request)
+    after = digests_of(open_run(runs[2].folder), "scores-by-test", request)
     assert [part for part in before if before[part] != after[part]] == ["translations of talks"]

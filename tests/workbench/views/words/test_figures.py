@@ -44,7 +44,9 @@ def test_ngrams_are_drawn_as_the_analysis_counts_them(graded_runs, opened, expec
 
 
 def test_frequencies_of_the_training_text_are_those_of_its_lines(graded_runs, opened):
-    table = word_drawings.f_measure_table(Request(tuple(graded_runs), options={"counts": "training"}), samples=10)
+    table = word_drawings.f_measure_table(
+        Request(tuple(graded_runs)), word_drawings.WordFMeasureOptions(counts="training"), samples=10
+    )
     train = translate.prepared_of(graded_runs[0]).split("train")
     counts = words.frequencies([train.target_text(row) for row in range(len(train))])
     reference = next(iter(opened.values())).test_set.references
@@ -55,7 +57,7 @@ def test_frequencies_of_the_training_text_are_those_of_its_lines(graded_runs, op
 
 
 def test_what_cannot_be_counted_is_said(graded_runs):
-    with pytest.raises(RunError, match="words are not counted in 'web'; choose test or training"):
+    with pytest.raises(RunError, match="counts 'web': choose test, training"):
         draw("word-f-measure", Request(tuple(graded_runs), options={"counts": "web"}))
     with pytest.raises(RunError, match="there is no run 'x' beside the baseline; choose"):
         draw("ngram-differences", Request(tuple(graded_runs), options={"beside": "x"}))

@@ -1,0 +1,59 @@
+"""Controls of the page Attention: which attention, of which layers and heads, and the file of gold links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from workbench.evaluation.live_trace import layers_and_heads
+from workbench.figures.options import choices, default
+from workbench.store.runs import Run
+from workbench.views.attention.figures import PARTS, AttentionOptions
+
+PART_NAMES = {"cross": "Target → source", "encoder": "Source → source", "decoder": "Target → target"}
+NAMES = {"mean": "Mean", "rollout": "Rollout", "each": "Each"}
+
+
+def attention(runs: Sequence[Run]) -> dict[str, object]:
+    """Which attention, of which layers and heads, over pieces or words, as options of the drawing `attention`."""
+    part = st.segmented_control(
+        "Attention", choices(AttentionOptions, "part"), format_func=PART_NAMES.__getitem__,
+        default=default(AttentionOptions, "part"), required=True, key="part", bind="query-params",
+    )  # fmt: skip
+    columns = st.columns([2, 2, 3, 2], vertical_alignment="bottom")
+    layers, heads = layers_and_heads(runs, PARTS[part][0])
+    layer = _choice(columns[0], "layer", layers, "Rollout follows attention through the layers")
+    head = _choice(columns[1], "head", heads, "") if layer != "rollout" else "mean"
+    limit = columns[2].select_slider(
+        "Color scale maximum",
+        [1.0, 0.5, 0.25, 0.1],
+        1.0,
+        key="limit",
+        bind="query-params",
+        help="The weight that gets the darkest color",
+    )
+    words = columns[3].toggle("Words", False, key="words", bind="query-params", help="Merge subwords into words")
+    return {"part": part, "layer": layer, "head": head, "words": words, "limit": limit}
+
+
+def _choice(place, option: str, count: int, said: str) -> str:
+    """A layer or a head, by its number or a word that the option may be."""
+    options = [*choices(AttentionOptions, option), *map(str, range(1, count + 1))]
+    if st.session_state.get(option) not in (None, *options):
+        st.session_state[option] = options[0]
+    return place.selectbox(
+        option.capitalize(), options, format_func=lambda name: NAMES.get(name, name), key=option, bind="query-params",
+        help=said or None,
+    )  # fmt: skip
+
+
+def links() -> str:
+    """The path of a file of gold links, from this machine; never from the URL, which somebody else may have written."""
+    return st.text_input(
+        "Gold alignments (Pharaoh)",
+        key="links",
+        persist_state="session",
+        placeholder="file of alignments such as 0-0 1-2 2?3, one sentence per line",
+        help="Pharaoh format: source word-target word, ? for a possible link; counted from 0 or from 1",
+    ).strip()
