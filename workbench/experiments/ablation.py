@@ -283,5 +283,10 @@ def cost_points(name: str, option: str, folder: Path | None = None) -> tuple[pd.
     return points, str(table["system"].iloc[0]), settings
 
 
+def result_tables() -> list[Path]:
+    """The tables of all experiments and benches."""
+    return sorted((_folder() / "results").glob("*.csv"))
+
+
 def _folder() -> Path:
     return data_folder() / "experiments"

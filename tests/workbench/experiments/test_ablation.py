@@ -249,8 +249,7 @@ def with_sides(grid, monkeypatch):
         path.write_text(text.replace("capsules=32,iterations=1", "capsules=32,side=encoder"), encoding="utf-8")
     data = grid.parent / f"{grid.name}-data"
     shutil.copytree(grid, data / "experiments")
-    for module in (ablation, figure_view):
-        monkeypatch.setattr(module, "data_folder", lambda: data)
+    monkeypatch.setattr(ablation, "data_folder", lambda: data)
     return data / "experiments" / "results"
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from core_models.resources import data_folder
 from workbench.experiments import ablation
 from workbench.figures.options import FigureOptions
 from workbench.figures.registry import figure
@@ -64,7 +63,7 @@ class LengthCostOptions(FigureOptions):
 
 def result_files(request: Request, options: FigureOptions) -> list[Path]:
     """The tables of experiments and benches, which are drawn where no run is given."""
-    return sorted((data_folder() / "experiments" / "results").glob("*.csv"))
+    return ablation.result_tables()
 
 
 def _scored(request: Request, experiment: str, metric: str) -> ablation.Scored:

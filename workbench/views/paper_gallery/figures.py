@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from core_models.resources import data_folder
+from workbench.experiments.ablation import result_tables
 from workbench.figures.options import FigureOptions, Names
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
@@ -48,7 +48,7 @@ class PaperTableOptions(FigureOptions):
 def _files(request: Request, options: PaperTableOptions) -> Iterable[Path]:
     """What stands beside what is printed: results kept beside the runs, of experiments and of benches."""
     yield from (path for run in request.runs for path in result_files(run, request.test))
-    yield from sorted((data_folder() / "experiments" / "results").glob("*.csv"))
+    yield from result_tables()
 
 
 @figure("paper-table", scope="test_set", options=PaperTableOptions, needs_runs=False, depends_on=_files)
