@@ -196,7 +196,7 @@ def test_what_cannot_join_is_named_on_start_with_its_reason(used):
     joined = dict(zip(zip(table["kind"], table["name"], strict=True), table["joined"], strict=True))
     assert joined == {
         ("mechanisms", "output_scale"): True,
-        ("experiment", "systems", "transformer-scaled"): True,
+        ("systems", "transformer-scaled"): True,
         ("analyses", "output-words"): True,
         ("figures", "output-words"): True,
         ("pages", "output_words"): True,
