@@ -53,14 +53,17 @@ def test_what_is_put_in_comes_out_in_its_order_after_a_restart(tmp_path):
 
 def test_a_recipe_of_a_request_is_the_request_again(demo_runs):
     runs = tuple(open_run(f"demo/{name}", demo_runs) for name in ("future-cost-1", "transformer"))
-    request = Request(runs, "test", 7, "demo/transformer", {"metrics": ("bleu", "ter"), "merge": True, "minimum": 0.5})
+    options = {"steps": (1, 3), "pruned": True, "minimum_probability": 0.5}
+    request = Request(runs, "test", 7, "demo/transformer", {**options, "node_cap": 400})
     made = spec.recipe_of("beam-diff", request)
     read = Recipe.model_validate_json(made.model_dump_json())
     assert read == made
     again = from_spec.request_of(read, demo_runs)
     assert replace(again, options={}) == replace(request, options={})
-    assert again.options == {"metrics": ["bleu", "ter"], "merge": True, "minimum": 0.5}
-    assert spec.recipe_of("scores", request).sentence == 0, "a figure of a whole test set shows no sentence"
+    assert again.options == {**options, "steps": [1, 3]}, "without the default"
+    assert spec.recipe_of("scores", replace(request, options={})).sentence == 0, (
+        "a figure of a whole test set shows no sentence"
+    )
 
 
 def test_writers_at_the_same_time_lose_nothing(tmp_path):
