@@ -75,7 +75,17 @@ SENTENCES = {
     "AccessError",
     "ReadOnlyError",
 }
-ALLOCATING = {"train", "resume", "demo", "experiment", "benchmark", "translate", "evaluate"}
+# Commands in which PyTorch takes and frees much memory, by their first words.
+ALLOCATING = {
+    ("train",),
+    ("resume",),
+    ("demo",),
+    ("translate",),
+    ("evaluate",),
+    ("experiment", "run"),
+    ("benchmark", "speed"),
+    ("benchmark", "end-to-end"),
+}
 
 
 def _leave_group() -> None:
@@ -91,9 +101,10 @@ def main() -> None:
     from workbench.jobs import renamed_commands, safe_path
 
     safe_path.leave_current_folder()
+    words = renamed_commands.current(sys.argv[1:])[0]
     if (
         sys.platform == "linux"
-        and ALLOCATING.intersection(renamed_commands.current(sys.argv[1:])[0][:1])
+        and {tuple(words[:1]), tuple(words[:2])} & ALLOCATING
         and "--help" not in sys.argv
         and "MALLOC_TRIM_THRESHOLD_" not in os.environ
     ):

@@ -85,7 +85,7 @@ def given_options(draw):
 def test_the_printed_command_says_the_same_options_and_only_what_differs(case):
     name, option, value, wanted = case
     words = shlex.split(figure_command(name, Request((), options={option: value})))
-    told = pairs([words[place + 1] for place, word in enumerate(words) if word == "--set"])
+    told = pairs([words[place + 1] for place, word in enumerate(words) if word == "--option"], "--option")
     assert read(OWN[name].options, told, name) == wanted
     assert set(told) == ({option} if getattr(wanted, option) != getattr(OWN[name].options(), option) else set())
 
@@ -96,10 +96,10 @@ def test_text_json_and_typed_values_are_one(case):
     name, option, value, wanted = case
     stored = recipe_of(name, Request((), options={option: value})).options
     assert read(OWN[name].options, json.loads(json.dumps(stored)), name) == wanted
-    if isinstance(value, bool | int | float | tuple):  # as `--set` has it without quotes
+    if isinstance(value, bool | int | float | tuple):  # as `--option` has it without quotes
         text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
         assert read(OWN[name].options, {option: text}, name) == wanted
-        assert read(OWN[name].options, pairs([f"{option}={text}"]), name) == wanted
+        assert read(OWN[name].options, pairs([f"{option}={text}"], "--option"), name) == wanted
 
 
 @pytest.mark.parametrize("name", list(OWN))

@@ -107,7 +107,7 @@ def test_pages_show_what_is_there_and_leave_it_as_it_is(shown, page):
         assert charts(at)
     if page in ("jobs", "rating"):
         assert read_only.WHY in texts(at)
-    changing = ("Add to basket", "Run now", "Build the demo", "Empty the basket", "Remove", "Up", "Down", "Begin")
+    changing = ("Add to collection", "Run now", "Build the demo", "Clear", "Remove", "Up", "Down", "Create study")
     offered = [button for button in at.button if button.label.startswith(changing)]
     assert all(button.disabled for button in offered)
     assert offered or page not in ("scores", "basket", "beam_trees")
