@@ -1,7 +1,7 @@
 """Tables of the pages below docs/, made of committed result files and of the options of mechanisms.
 
-A page holds `<!-- table: NAME -->` … `<!-- end -->`, NAME being a section of docs/tables.toml, or
-`<!-- options: MECHANISM -->` … `<!-- end -->`. `python docs/tables.py` writes what belongs between; a test compares.
+A page holds `<!-- table: NAME -->` … `<!-- end -->`, NAME being a section of docs/tables.toml, or the same with
+`options: MECHANISM` or `figures: ours`. `python docs/tables.py` writes what belongs between; a test compares.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pandas as pd
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "data" / "experiments" / "results"
-MARKED = re.compile(r"^(<!-- (table|options): (\S+) -->\n)(.*?)^(<!-- end -->)$", re.DOTALL | re.MULTILINE)
+MARKED = re.compile(r"^(<!-- (table|options|figures): (\S+) -->\n)(.*?)^(<!-- end -->)$", re.DOTALL | re.MULTILINE)
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
 
 def filled(text: str) -> str:
     """The text of a page with its generated tables as they are to be."""
-    make = {"table": result_table, "options": options_table}
+    make = {"table": result_table, "options": options_table, "figures": figure_sections}
     return MARKED.sub(lambda found: f"{found[1]}{make[found[2]](found[3])}{found[5]}", text)
 
 
@@ -53,6 +53,23 @@ def options_table(mechanism: str) -> str:
         for name, field in fields.items()
     ]
     return markdown(["option", "values", "default", "what it is"], rows)
+
+
+def figure_sections(whose: str) -> str:
+    """A section for each figure of the workbench, in the order of their names: what it shows, and its options."""
+    from core_models.plugins import brought_by
+    from workbench.figures.options import described
+    from workbench.figures.registry import load
+
+    sections = []
+    for name, spec in sorted(load().items()):
+        if brought_by("figures", name) or spec.options is None:
+            continue
+        of = {"sentence": "one sentence", "test_set": "a test set", "runs": "runs"}[spec.scope]
+        text = f"## {name}\n\n{spec.summary} Of {of}{'' if spec.needs_runs else '; it can be drawn without a run'}.\n"
+        rows = [(f"`{option}`", *rest) for option, *rest in described(spec.options)]
+        sections.append(text + (f"\n{markdown(['option', 'values', 'default', 'what it is'], rows)}" if rows else ""))
+    return "\n" + "\n".join(sections) + "\n"
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -52,13 +52,13 @@ class AblationOptions(SweepOptions):
 class AblationCostOptions(VariedOptions):
     """Options of the figure `ablation-cost`."""
 
-    bench: str = Field(BENCH, description="A table of `workbench bench` by name")
+    bench: str = Field(BENCH, description="A table of `workbench benchmark speed` by name")
 
 
 class LengthCostOptions(FigureOptions):
     """Options of the figure `length-cost`."""
 
-    bench: str = Field(BY_LENGTH, description="A table of `workbench bench --lengths` by name")
+    bench: str = Field(BY_LENGTH, description="A table of `workbench benchmark speed --lengths` by name")
 
 
 def result_files(request: Request, options: FigureOptions) -> list[Path]:
