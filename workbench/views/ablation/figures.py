@@ -58,7 +58,7 @@ class AblationCostOptions(VariedOptions):
 class LengthCostOptions(FigureOptions):
     """Options of the figure `length-cost`."""
 
-    bench: str = Field(BY_LENGTH, description="A table of `workbench benchmark speed --lengths` by name")
+    bench: str = Field(BY_LENGTH, description="A table of `workbench benchmark speed --lengths 10,25,50` by name")
 
 
 def result_files(request: Request, options: FigureOptions) -> list[Path]:
