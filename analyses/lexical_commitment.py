@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyses.proportion_correct import check_lines, taken
+from analyses.proportion_correct import check_lines, selection
 
 Tokens = Sequence[str]
 _COLUMNS = ["sentence", "target", "chosen", "taken", "position", "distance", "outcome", "missing", "rivals", "reason"]
@@ -75,8 +75,8 @@ def outcomes(
     Words are counted, not located: one is missing if it stands less often than in the reference with the continuation
     of every choice exchanged for that of the word taken. kept: nothing telling is missing. broken: something is, and
     a rival stands there, or there is no other choice. undecidable, by reason: "missing", "extra", "ambiguous": the
-    first word cannot be told (`proportion_correct.taken`), or, for "ambiguous", something is missing but another choice
-    of the sentence has the same first words, or the same words and cannot be told: they may have been exchanged.
+    first word cannot be told (`proportion_correct.selection`), or, for "ambiguous", something is missing but another
+    choice of the sentence has the same first words, or the same words and cannot be told: they may have been exchanged.
     "unknown continuation": the record does not say what the word taken forces. "absent": a forced word is missing but
     no rival stands there, which may be another wording or an omission.
     """
@@ -108,7 +108,7 @@ def _read(hypothesis: Tokens, reference: Tokens, record: Mapping[str, Any]) -> _
         )
     forced = {chosen: [reference[position] for position in record["forces"]]}
     continuations = {**record.get("continuations", {}), **forced}
-    found = taken(reference, hypothesis, chosen, record["alternatives"])
+    found = selection(reference, hypothesis, chosen, record["alternatives"])
     if found.word is not None and found.word not in continuations:
         return _Reading(record, continuations, None, "unknown continuation")
     return _Reading(record, continuations, found.word, found.reason)

@@ -63,7 +63,7 @@ def flips(mass: np.ndarray) -> np.ndarray:
     return np.where(stays[-1], stays.argmax(axis=0) + 1.0, np.nan)
 
 
-def left_over(mass: np.ndarray) -> np.ndarray:
+def remaining_mass(mass: np.ndarray) -> np.ndarray:
     """FUTURE mass of each source word at the last step, where </s> is predicted: [T, I, G] -> [I].
 
     The paper claims that none is left (section 4.3, footnote 7).
@@ -119,7 +119,7 @@ def remainders(masses: Sequence[np.ndarray], ends: Sequence[int]) -> pd.DataFram
     """
     rows = []
     for sentence, (mass, words) in enumerate(zip(masses, ends, strict=True)):
-        left = left_over(mass)[:words]
+        left = remaining_mass(mass)[:words]
         if not len(left):
             rows.append((sentence, 0, np.nan, np.nan, np.nan, -1))
             continue

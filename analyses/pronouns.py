@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from analyses.proportion_correct import check_lines, taken
+from analyses.proportion_correct import check_lines, selection
 
 Tokens = Sequence[str]
 _OUTCOME_COLUMNS = ["sentence", "target", "distance", "gender", "needs_order", "right", "taken", "outcome", "reason"]
@@ -24,14 +24,14 @@ def outcomes(
 
     Columns: sentence (index), target (position in the reference), distance (sentences back to the antecedent), gender,
     needs_order, right (form), taken (form or None), outcome ("right", "wrong", "undecidable"), reason (of the last).
-    Decided by counting the forms on both sides: see `analyses.proportion_correct.taken` for what is undecidable.
+    Decided by counting the forms on both sides: see `analyses.proportion_correct.selection` for what is undecidable.
     """
     check_lines(hypotheses, references, truths)
     rows = []
     for sentence, (hypothesis, reference, truth) in enumerate(zip(hypotheses, references, truths, strict=True)):
         for pronoun in truth["pronouns"]:
             right = _right_form(reference, pronoun, sentence)
-            found = taken(reference, hypothesis, right, pronoun["alternatives"])
+            found = selection(reference, hypothesis, right, pronoun["alternatives"])
             outcome = "undecidable" if found.word is None else "right" if found.word == right else "wrong"
             rows.append((*_about(sentence, pronoun, truth), right, found.word, outcome, found.reason))
     return pd.DataFrame(rows, columns=_OUTCOME_COLUMNS)

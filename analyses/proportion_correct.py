@@ -18,14 +18,16 @@ from analyses.wilson import wilson
 
 
 @dataclass(frozen=True)
-class Taken:
+class Selection:
     """The word taken, or None with the reason why it cannot be told: "missing", "extra" or "ambiguous"."""
 
     word: str | None
     reason: str = ""
 
 
-def taken(reference: Sequence[str], hypothesis: Sequence[str], right: str, alternatives: Sequence[str]) -> Taken:
+def selection(
+    reference: Sequence[str], hypothesis: Sequence[str], right: str, alternatives: Sequence[str]
+) -> Selection:
     """Which word of {right} ∪ alternatives the hypothesis has where the reference has `right`.
 
     Let R and H be how often each word of the set stands in reference and hypothesis. Fewer words in H: "missing", more:
@@ -37,13 +39,13 @@ def taken(reference: Sequence[str], hypothesis: Sequence[str], right: str, alter
     expected = Counter(word for word in reference if word in forms)
     found = Counter(word for word in hypothesis if word in forms)
     if found.total() != expected.total():
-        return Taken(None, "missing" if found.total() < expected.total() else "extra")
+        return Selection(None, "missing" if found.total() < expected.total() else "extra")
     lost, gained = expected - found, found - expected
     if right not in lost:
-        return Taken(right)
+        return Selection(right)
     if lost.total() == 1 and expected[right] == 1:
-        return Taken(next(iter(gained)))
-    return Taken(None, "ambiguous")
+        return Selection(next(iter(gained)))
+    return Selection(None, "ambiguous")
 
 
 def share_table(

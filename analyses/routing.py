@@ -21,13 +21,13 @@ DEAD_BELOW = 0.1  # of an even part
 def entropy(assignments: np.ndarray) -> np.ndarray:
     """Entropy of where an input goes, in nats, a mean over inputs and positions: [iterations].
 
-    Dou 2019, Eq. 17, corrected: as printed it lacks the sign and divides by N too (`entropy_as_printed`); the numbers
+    Dou 2019, Eq. 17, corrected: as printed it lacks the sign and divides by N too (`entropy_as_published`); the numbers
     of the paper (6.24 = log 512) are these.
     """
     return _positions(-_plogp(assignments).sum(-1).mean(-1))
 
 
-def entropy_as_printed(assignments: np.ndarray) -> np.ndarray:
+def entropy_as_published(assignments: np.ndarray) -> np.ndarray:
     """Eq. 17 to the letter: the sum of C log C over inputs and outputs, divided by their number: [iterations]."""
     return _positions(_plogp(assignments).mean((-1, -2)))
 
@@ -109,7 +109,7 @@ def spread(assignments: np.ndarray, activations: np.ndarray | None = None) -> Sp
     )
 
 
-def together(spreads: Iterable[Spread]) -> Spread:
+def pooled(spreads: Iterable[Spread]) -> Spread:
     """Several sentences as one; raises ValueError where there is none."""
     found = list(spreads)
     if not found:
@@ -177,7 +177,7 @@ def differences(first: Spread, second: Spread, samples: int = 1000, seed: int = 
     return pd.DataFrame(rows)
 
 
-def dealt_anew(generator: np.random.Generator, *arrays: np.ndarray) -> list[np.ndarray]:
+def shuffled(generator: np.random.Generator, *arrays: np.ndarray) -> list[np.ndarray]:
     """Arrays [P, L, ...] with what each input says dealt out again over the positions, in an order of its own.
 
     What a layer says for all outputs moves together, and with it what else is its own (the same order for all arrays).

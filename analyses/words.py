@@ -40,7 +40,7 @@ def frequencies(lines: Sequence[str]) -> dict[str, int]:
     return dict(zip(counts.index.tolist(), counts.tolist(), strict=True))
 
 
-def rarest(lines: Sequence[str], counts: Mapping[str, int]) -> np.ndarray:
+def rarest_word_frequency(lines: Sequence[str], counts: Mapping[str, int]) -> np.ndarray:
     """The frequency of the rarest word of each line [lines]; 0 where a word has no count, and for an empty line."""
     return np.array([min((counts.get(word, 0) for word in line.split()), default=0) for line in lines], dtype=np.int64)
 

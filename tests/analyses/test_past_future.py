@@ -62,7 +62,7 @@ def test_a_word_flips_where_it_stays_past():
 
 
 def test_what_is_left_is_future_at_the_last_step():
-    assert past_future.left_over(MASS).tolist() == [0.1, 0.5]
+    assert past_future.remaining_mass(MASS).tolist() == [0.1, 0.5]
 
 
 def test_the_course_of_a_test_set_is_the_mean_of_words_and_steps():

@@ -38,25 +38,27 @@ def test_one_pronoun(hypothesis, outcome, taken, reason):
 @pytest.mark.parametrize(
     ("hypothesis", "expected"),
     [
-        ("es a sie", proportion_correct.Taken("sie")),  # the same words in another order
-        ("es a es", proportion_correct.Taken("es")),
-        ("er a es", proportion_correct.Taken("er")),
-        ("sie a sie", proportion_correct.Taken("sie")),  # the other one changed
-        ("er a er", proportion_correct.Taken(None, "ambiguous")),  # both changed
-        ("sie", proportion_correct.Taken(None, "missing")),
-        ("sie es es", proportion_correct.Taken(None, "extra")),
+        ("es a sie", proportion_correct.Selection("sie")),  # the same words in another order
+        ("es a es", proportion_correct.Selection("es")),
+        ("er a es", proportion_correct.Selection("er")),
+        ("sie a sie", proportion_correct.Selection("sie")),  # the other one changed
+        ("er a er", proportion_correct.Selection(None, "ambiguous")),  # both changed
+        ("sie", proportion_correct.Selection(None, "missing")),
+        ("sie es es", proportion_correct.Selection(None, "extra")),
     ],
 )
 def test_two_words_of_the_set_in_one_reference(hypothesis, expected):
-    assert proportion_correct.taken(["sie", "a", "es"], hypothesis.split(), "sie", ["er", "es"]) == expected
+    assert proportion_correct.selection(["sie", "a", "es"], hypothesis.split(), "sie", ["er", "es"]) == expected
 
 
 def test_of_two_equal_words_it_is_not_clear_which_changed():
     reference = ["sie", "a", "sie"]
-    assert proportion_correct.taken(reference, ["sie", "a", "er"], "sie", ["er", "es"]) == proportion_correct.Taken(
-        None, "ambiguous"
+    assert proportion_correct.selection(
+        reference, ["sie", "a", "er"], "sie", ["er", "es"]
+    ) == proportion_correct.Selection(None, "ambiguous")
+    assert proportion_correct.selection(reference, reference, "sie", ["er", "es"]) == proportion_correct.Selection(
+        "sie"
     )
-    assert proportion_correct.taken(reference, reference, "sie", ["er", "es"]) == proportion_correct.Taken("sie")
 
 
 def test_accuracy_by_distance_leaves_out_the_undecided():

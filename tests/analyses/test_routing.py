@@ -16,7 +16,7 @@ def test_the_uniform_start_is_what_the_paper_prints():
     assert round(routing.entropy(UNIFORM)[0], 2) == 6.24
     assert 0 <= routing.diversity(UNIFORM)[0] < 1e-12
     assert routing.effective_capsules(UNIFORM)[0] == pytest.approx(512)
-    assert routing.entropy_as_printed(UNIFORM)[0] == pytest.approx(-np.log(512) / 512)
+    assert routing.entropy_as_published(UNIFORM)[0] == pytest.approx(-np.log(512) / 512)
 
 
 def test_by_hand():
@@ -56,7 +56,7 @@ def _assignments(seed: int, positions: int, inputs: int = 3, outputs: int = 5) -
 def test_many_sentences_are_measured_as_if_their_positions_were_one_sentence():
     sentences = [_assignments(number, positions) for number, positions in enumerate((4, 1, 7))]
     whole = np.concatenate(sentences, axis=1)
-    found = routing.together(routing.spread(one) for one in sentences)
+    found = routing.pooled(routing.spread(one) for one in sentences)
     table = routing.measures(found, samples=50)
     for measure in ("entropy", "diversity", "effective_capsules", "entropy_as_printed"):
         rows = table[(table.measure == measure.removesuffix("_capsules")) & (table.layer == 0)]
@@ -75,7 +75,7 @@ def test_equation_18_as_printed_is_the_mean_cosine():
 
 def test_intervals_are_those_of_a_bootstrap_over_sentences():
     sentences = [_assignments(number, 2 + number % 5) for number in range(40)]
-    table = routing.measures(routing.together(routing.spread(one) for one in sentences), samples=2000)
+    table = routing.measures(routing.pooled(routing.spread(one) for one in sentences), samples=2000)
     first = table[(table.measure == "entropy") & (table.layer == 0) & (table.iteration == 1)].iloc[0]
     sums = np.array([routing.entropy(one)[0] * one.shape[1] for one in sentences])
     positions = np.array([one.shape[1] for one in sentences])
@@ -93,7 +93,7 @@ def test_differences_are_paired_over_sentences():
         for of, kept in ((first, outputs), (second, 2 * outputs)):
             of.append(np.zeros((1, positions, 3, 16)))
             of[-1][..., :kept] = 1 / kept
-    found = routing.differences(*(routing.together(map(routing.spread, of)) for of in (second, first)), samples=50)
+    found = routing.differences(*(routing.pooled(map(routing.spread, of)) for of in (second, first)), samples=50)
     row = found.set_index("measure").loc["entropy"]
     assert (row.delta, row.low, row.high) == pytest.approx((np.log(2),) * 3)
     whole = [routing.diversity(np.concatenate(of, axis=1))[0] for of in (second, first)]
@@ -108,13 +108,13 @@ def test_every_sentence_counts_alike_in_the_share_of_dead_outputs():
     long, short = np.zeros((1, 9, 3, 4)), np.full((1, 1, 3, 4), 1 / 4)
     long[..., :2] = 1 / 2
     spreads = [routing.spread(one) for one in (long, short, short, short)]
-    table = routing.measures(routing.together(spreads), samples=500)
+    table = routing.measures(routing.pooled(spreads), samples=500)
     row = table[table.measure == "dead"].iloc[0]
     assert row.value == pytest.approx(1 / 8)
     assert row.low == 0
     assert row.high in (pytest.approx(3 / 8), pytest.approx(1 / 4), pytest.approx(1 / 2))
-    none = routing.together([routing.spread(np.full_like(one, 1 / 4)) for one in (long, short, short, short)])
-    found = routing.differences(routing.together(spreads), none, samples=500).set_index("measure").loc["dead"]
+    none = routing.pooled([routing.spread(np.full_like(one, 1 / 4)) for one in (long, short, short, short)])
+    found = routing.differences(routing.pooled(spreads), none, samples=500).set_index("measure").loc["dead"]
     assert found.delta == pytest.approx(1 / 8)
     assert found.high == row.high
 
@@ -122,12 +122,12 @@ def test_every_sentence_counts_alike_in_the_share_of_dead_outputs():
 def test_entropy_and_diversity_count_every_position_alike():
     """Of one sentence of nine positions and one of a single one, nine tenths of the mean are the first's."""
     first, second = _assignments(1, 9), _assignments(2, 1)
-    found = routing.measures(routing.together([routing.spread(first), routing.spread(second)]), samples=50)
+    found = routing.measures(routing.pooled([routing.spread(first), routing.spread(second)]), samples=50)
     for measure, of in (("entropy", routing.entropy), ("diversity", routing.diversity)):
         rows = found[(found.measure == measure) & (found.layer == 0)]
         np.testing.assert_allclose(rows.value, 0.9 * of(first) + 0.1 * of(second), rtol=1e-12)
     others = _assignments(3, 9), _assignments(4, 1)
-    spreads = [routing.together(map(routing.spread, pair)) for pair in ((first, second), others)]
+    spreads = [routing.pooled(map(routing.spread, pair)) for pair in ((first, second), others)]
     deltas = routing.differences(*spreads, samples=50).set_index("measure").delta
     for measure, of in (("entropy", routing.entropy), ("diversity", routing.diversity)):
         long, short = (of(one)[-1] - of(other)[-1] for one, other in zip((first, second), others, strict=True))
@@ -141,7 +141,7 @@ def test_activations_are_the_mean_lowest_and_highest_of_a_position():
     assert table.loc["activation_high", "value"] == pytest.approx(0.8)
     assert table.loc["activation_low", "iteration"] == 2
     one = routing.spread(_assignments(1, 1), np.array([[0.4, 0.9]]))
-    both = routing.measures(routing.together([routing.spread(_assignments(1, 2), active), one]), samples=50)
+    both = routing.measures(routing.pooled([routing.spread(_assignments(1, 2), active), one]), samples=50)
     assert both.set_index("measure").loc["activation_low", "value"] == pytest.approx((0.1 + 0.3 + 0.4) / 3)
     assert "activation_low" not in set(routing.measures(routing.spread(_assignments(1, 2)), samples=50).measure)
 
@@ -150,7 +150,7 @@ def test_a_sentence_without_positions_is_refused():
     with pytest.raises(ValueError, match="at least one position"):
         routing.spread(_assignments(1, 0))
     with pytest.raises(ValueError, match="no sentence"):
-        routing.together([])
+        routing.pooled([])
 
 
 def test_exchanged_votes_stay_those_of_their_output_and_position():
@@ -167,7 +167,7 @@ def test_exchanged_votes_stay_those_of_their_output_and_position():
 def test_votes_dealt_anew_stay_their_layers_own_whole_and_together():
     draw = np.random.default_rng(3)
     votes, active = draw.normal(size=(30, 4, 2, 3)), draw.uniform(size=(30, 4))
-    dealt, moved = routing.dealt_anew(np.random.default_rng(1), votes, active)
+    dealt, moved = routing.shuffled(np.random.default_rng(1), votes, active)
     for layer in range(4):
         before = {(active[p, layer], *votes[p, layer].ravel()) for p in range(30)}
         assert {(moved[p, layer], *dealt[p, layer].ravel()) for p in range(30)} == before

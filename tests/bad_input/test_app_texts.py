@@ -21,7 +21,7 @@ from workbench.plotting.axes import token_axis
 from workbench.plotting.fonts import missing_glyphs
 from workbench.plotting.grammar import Figure, Panel
 from workbench.plotting.plotly_renderer import to_plotly
-from workbench.store.external import bring_in, read_test_set
+from workbench.store.external import import_translations, read_test_set
 from workbench.store.runs import list_runs
 
 LONG = "x" * 2000
@@ -39,7 +39,7 @@ def bring(tmp_path, monkeypatch):
         for name, lines in systems.items():
             write_lines(tmp_path / name, lines)
         test = read_test_set("test", tmp_path / "source", [tmp_path / "reference"])
-        bring_in(tmp_path / "runs", test, tmp_path / "source", {name: tmp_path / name for name in systems})
+        import_translations(tmp_path / "runs", test, tmp_path / "source", {name: tmp_path / name for name in systems})
         monkeypatch.setenv("WORKBENCH_RUNS", str(tmp_path / "runs"))
 
     return lay_out

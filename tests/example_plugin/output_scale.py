@@ -41,5 +41,5 @@ def draw_output_words(request):
 
 def page():
     frame.heading("Output words", "How many words the systems write.")
-    figure_view.show("output-words", empty_states.needs_runs().request())
+    figure_view.show("output-words", empty_states.require_runs().request())
     st.text("Made by a plug-in.")

@@ -51,6 +51,7 @@ def demo_runs(own) -> Path:
         run_experiment(read_experiment(grid), root, None, lambda message: None, device="cpu")  # no process to wait for
         demo.build(root, say=lambda message: None, file=grid)  # what is left: the scores
 
+    demo_grid(own / "demo-runs.yaml", small)  # for tests that go on with it
     return shared(own, "demo-runs", build)
 
 
@@ -84,7 +85,8 @@ def taught_run(prepared, own) -> Run:
 
     def build(folder: Path, beside: Path) -> None:
         train(
-            new_run(folder / "transformer", "transformer:preset=tiny", prepared.folder, training, search), device="cpu"
+            new_run(folder / "transformer", "transformer:preset=tiny", beside / "prepared", training, search),
+            device="cpu",
         )
 
     return open_run(shared(own, "taught", build) / "transformer")

@@ -66,7 +66,7 @@ def page_file(name: str) -> Path:
     return PAGES[name].file
 
 
-def as_typed(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """A text for places that read Markdown, so that it shows as typed."""
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
 
@@ -81,14 +81,14 @@ def show_error(error: Exception) -> None:
     """An error that is a sentence, with the command that helps to copy."""
     message, sign, command = str(error).rpartition(": workbench ")  # a path may have the word in it
     if sign and "\n" not in command:
-        st.error(as_typed(f"{message}:"))
+        st.error(escape_markdown(f"{message}:"))
         st.code(f"workbench {command}", language="bash", wrap_lines=True)
     else:
-        st.error(as_typed(str(error)))
+        st.error(escape_markdown(str(error)))
 
 
 @contextmanager
-def sentences_for_errors() -> Iterator[None]:
+def errors_as_messages() -> Iterator[None]:
     """Errors of runs, configurations, texts, checkpoints, searches and fonts (all ValueErrors) become sentences, and so
     do those of files; not where WORKBENCH_DEBUG is set."""
     try:

@@ -13,7 +13,7 @@ from streamlit.errors import StreamlitAPIException
 
 from workbench.app import url_state as views
 from workbench.app.components import page_width, stepper
-from workbench.app.frame import Frame, as_typed, keep
+from workbench.app.frame import Frame, escape_markdown, keep
 from workbench.app.url_state import ViewState
 from workbench.store.listing import Known, listing
 from workbench.store.runs import runs_folder
@@ -65,7 +65,7 @@ def _chosen(root: Path, usable: Sequence[Known]) -> ViewState:
     gone = [name for name in st.session_state.get("runs", ()) if name not in names]
     warnings += [f"{name} is no longer below {root}: it was moved or removed." for name in gone]
     for warning in warnings:
-        st.warning(as_typed(warning))
+        st.warning(escape_markdown(warning))
     return _selectors(list(usable)) if usable else ViewState()
 
 
@@ -87,7 +87,7 @@ def _selectors(usable: list[Known]) -> ViewState:
         bind="query-params",
     )
     if unfinished := [run.name for run in usable if run.name in runs and not run.finished]:
-        st.caption(as_typed(f"Training has not ended: {', '.join(unfinished)}."))
+        st.caption(escape_markdown(f"Training has not ended: {', '.join(unfinished)}."))
     tests = views.tests(runs, usable)
     if not tests:
         first = next(iter(views.baselines(runs, "", usable)), "")

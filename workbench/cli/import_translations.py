@@ -23,7 +23,7 @@ def runs_import_translations(
     out: Annotated[Path, typer.Option(help="Folder to write a run for each system to")] = Path("runs/outside"),
 ) -> None:
     """Import translations that other systems made, as runs."""
-    from workbench.store.external import bring_in, read_test_set
+    from workbench.store.external import import_translations, read_test_set
 
     named = [system.partition("=") for system in systems]
     for system, (name, sign, file) in zip(systems, named, strict=True):
@@ -34,5 +34,5 @@ def runs_import_translations(
     if twice:
         refuse(f"{twice[0]} is named twice; one file for each system")
     wanted = read_test_set(test, source, reference or [], doc_ids)
-    for run in bring_in(out, wanted, source, {name: Path(file) for name, _, file in named}):
+    for run in import_translations(out, wanted, source, {name: Path(file) for name, _, file in named}):
         say(f"{run.folder}: {len(wanted.sources)} sentences of {test}")

@@ -32,7 +32,7 @@ Lines = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
-class Before:
+class ContextSentences:
     """The sentences before one, entry k the one k + 1 before it (None: there is none), and their translations, where
     these are read too. after: how many entries, the last ones, are of the sentences after it, the next one first."""
 
@@ -62,37 +62,37 @@ class Before:
         return [text for entry in self.entries if (text := self.sources[entry]) is not None]
 
 
-def readers(run: Run) -> dict[str, dict[str, Any]]:
+def context_mechanisms(run: Run) -> dict[str, dict[str, Any]]:
     """The options of what reads the sentences before in a run, by its kind."""
     return {kind: options for kind, options in run.mechanism_options.items() if kind in READERS}
 
 
-def of_context(runs: Sequence[Run]) -> list[Run]:
+def context_aware_runs(runs: Sequence[Run]) -> list[Run]:
     """The runs that read the sentences before."""
-    return [run for run in runs if readers(run)]
+    return [run for run in runs if context_mechanisms(run)]
 
 
-def reach_of(run: Run) -> tuple[int, int]:
+def context_window(run: Run) -> tuple[int, int]:
     """How many sentences before one a run reads at most, and how many after; none where it reads no context."""
     from core_models.mechanisms.document_context import ContextOptions
     from core_models.settings import parse
     from core_models.system_catalogue import MECHANISMS
 
-    found = [parse(MECHANISMS[kind].Options, options, where=kind) for kind, options in readers(run).items()]
+    found = [parse(MECHANISMS[kind].Options, options, where=kind) for kind, options in context_mechanisms(run).items()]
     uses = [one.use() for one in found if isinstance(one, ContextOptions)]
     return max((use.sentences for use in uses), default=0), max((use.after for use in uses), default=0)
 
 
 def reads_after(run: Run) -> bool:
-    """Does a run read the sentences after one too? As `reach_of` says, without loading torch."""
-    return any(options.get("memory") == "offline" for options in readers(run).values())
+    """Does a run read the sentences after one too? As `context_window` says, without loading torch."""
+    return any(options.get("memory") == "offline" for options in context_mechanisms(run).values())
 
 
 def attending(run: Run) -> list[tuple[str, str]]:
     """The kinds and sides of what attends to the words of the sentences before."""
     return [
         (kind, side)
-        for kind, options in readers(run).items()
+        for kind, options in context_mechanisms(run).items()
         for side in READERS[kind]
         if options.get("side", "both") in (side, "both")
     ]
@@ -110,13 +110,13 @@ def reads_translations(run: Run) -> bool:
 
 def routing_context(runs: Sequence[Run]) -> list[Run]:
     """The runs that route the words of the sentences before to capsules; raises RunError where none does."""
-    found = [run for run in runs if CAPSULES in readers(run)]
+    found = [run for run in runs if CAPSULES in context_mechanisms(run)]
     if not found:
         raise RunError(f"{runs[0].name} routes no context to capsules; choose a run of qcn or qcn-reg")
     return found
 
 
-def rows_before(test: TestSet, sentence: int, reach: int, after: int = 0) -> tuple[int | None, ...]:
+def context_rows(test: TestSet, sentence: int, reach: int, after: int = 0) -> tuple[int | None, ...]:
     """The rows of the `reach` sentences before one in its document, the nearest first, then of the `after` sentences
     after it; None where there is none."""
 
@@ -130,23 +130,25 @@ def rows_before(test: TestSet, sentence: int, reach: int, after: int = 0) -> tup
     return (*along(-1, reach), *along(1, after))
 
 
-def before(test: TestSet, sentence: int, reach: int, outputs: Sequence[str] | None = None, after: int = 0) -> Before:
+def before(
+    test: TestSet, sentence: int, reach: int, outputs: Sequence[str] | None = None, after: int = 0
+) -> ContextSentences:
     """What stands before a sentence and, if that is read, after it; outputs: the translations of all lines, where these
     are read."""
-    rows = rows_before(test, sentence, reach, after)
-    return Before(_lines(test.sources, rows), None if outputs is None else _lines(outputs, rows), after)
+    rows = context_rows(test, sentence, reach, after)
+    return ContextSentences(_lines(test.sources, rows), None if outputs is None else _lines(outputs, rows), after)
 
 
-def typed_before(text: str, reach: int) -> Before:
+def typed_context(text: str, reach: int) -> ContextSentences:
     """The last lines of a text that a run of this reach reads, the nearest first; of a run that reads none all of them,
     which it will refuse."""
     lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-    return Before(tuple(reversed(lines))[: reach or None])
+    return ContextSentences(tuple(reversed(lines))[: reach or None])
 
 
 def of_another_document(
-    test: TestSet, sentence: int, own: Before, outputs: Sequence[str] | None = None
-) -> Before | None:
+    test: TestSet, sentence: int, own: ContextSentences, outputs: Sequence[str] | None = None
+) -> ContextSentences | None:
     """As many sentences as stand before one, from the next document that has them (the first comes after the last);
     None where there is no such document."""
     documents, reach = test.documents, len(own.sources) - own.after
@@ -162,7 +164,7 @@ def of_another_document(
     return None
 
 
-def given(*before: Before | None) -> dict[str, Any]:
+def as_arguments(*before: ContextSentences | None) -> dict[str, Any]:
     """Contexts of sentences as a translator takes them; nothing of a run that reads none."""
     known = [one for one in before if one is not None]
     if not known:
@@ -171,7 +173,7 @@ def given(*before: Before | None) -> dict[str, Any]:
     return {"contexts": [list(one.sources) for one in known], "context_outputs": outputs or None}
 
 
-def read_before(use: ContextUse, test: TestSet, sentence: int, outputs: Sequence[str]) -> Before | None:
+def read_before(use: ContextUse, test: TestSet, sentence: int, outputs: Sequence[str]) -> ContextSentences | None:
     """What is read before a sentence of a test set, so that it stands in its document; outputs: the translations of all
     lines. None of a system that reads single sentences."""
     if not use.sentences:
@@ -179,9 +181,9 @@ def read_before(use: ContextUse, test: TestSet, sentence: int, outputs: Sequence
     return before(test, sentence, use.sentences, outputs if use.outputs else None, use.after)
 
 
-def beside(use: ContextUse, test: TestSet, rows: Sequence[int], outputs: Sequence[str]) -> dict[str, Any]:
+def context_arguments(use: ContextUse, test: TestSet, rows: Sequence[int], outputs: Sequence[str]) -> dict[str, Any]:
     """What a translator takes beside some sentences of a test set: `read_before` of each."""
-    return given(*(read_before(use, test, row, outputs) for row in rows))
+    return as_arguments(*(read_before(use, test, row, outputs) for row in rows))
 
 
 def own_outputs(translator: Translator, contexts: Sequence[Sequence[str | None]]) -> list[list[str | None]]:
@@ -198,19 +200,19 @@ def own_outputs(translator: Translator, contexts: Sequence[Sequence[str | None]]
     return found
 
 
-def texts_before(run: Run, test: TestSet, outputs: Sequence[str]) -> list[Any]:
+def context_texts(run: Run, test: TestSet, outputs: Sequence[str]) -> list[Any]:
     """All that may stand before the sentences of a test set, for the digest of a measurement; nothing of a run that
     reads none of it."""
-    return [test.documents, test.sources, outputs] if readers(run) else []
+    return [test.documents, test.sources, outputs] if context_mechanisms(run) else []
 
 
-def own_pieces(pieces: Sequence[str]) -> list[str]:
+def strip_context_pieces(pieces: Sequence[str]) -> list[str]:
     """The pieces of a sentence itself, </s> last, of what an encoder reads: all, unless sentences before are joined."""
     ends = [place for place, piece in enumerate(pieces[:-1]) if piece == END]
     return list(pieces[ends[-1] + 1 :] if ends else pieces)
 
 
-def own_source(trace: Trace, pieces: int) -> Trace:
+def strip_context(trace: Trace, pieces: int) -> Trace:
     """A trace of the last `pieces` of the source alone: without the sentences before that are joined to one, so that
     what summed to one over the source may sum to less."""
 

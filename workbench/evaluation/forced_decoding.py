@@ -13,7 +13,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from analyses.attention import END
-from workbench.evaluation.document_context import Before, given, own_pieces, own_source, read_before, texts_before
+from workbench.evaluation.document_context import (
+    ContextSentences,
+    as_arguments,
+    context_texts,
+    read_before,
+    strip_context,
+    strip_context_pieces,
+)
 from workbench.evaluation.result_cache import digest
 from workbench.store import provenance
 from workbench.store.runs import Run, RunError
@@ -60,7 +67,7 @@ class Target:
     source: str
     text: str = ""
     pieces: tuple[str, ...] = ()
-    before: Before | None = None
+    before: ContextSentences | None = None
 
 
 @dataclass(frozen=True)
@@ -77,8 +84,8 @@ class Forced:
     @property
     def own(self) -> Forced:
         """Without the sentences before, where these are joined to the source."""
-        source_tokens = own_pieces(self.source_tokens)
-        return replace(self, source_tokens=source_tokens, trace=own_source(self.trace, len(source_tokens)))
+        source_tokens = strip_context_pieces(self.source_tokens)
+        return replace(self, source_tokens=source_tokens, trace=strip_context(self.trace, len(source_tokens)))
 
 
 def force(
@@ -88,7 +95,7 @@ def force(
     translator = model.translator
     for begin in range(0, len(targets), at_once):
         some = targets[begin : begin + at_once]
-        sources, context = [one.source for one in some], given(*(one.before for one in some))
+        sources, context = [one.source for one in some], as_arguments(*(one.before for one in some))
         with model.lock:
             if some[0].pieces:
                 pieces = [list(one.pieces) for one in some]
@@ -143,7 +150,7 @@ class Targets:
     def inputs(self, run: Run) -> dict[str, str]:
         """What a measurement of them by a run is computed from, for its `ResultCache`."""
         texts = [[one.row, one.source, one.text, one.pieces] for one in self.sentences]
-        texts += texts_before(run, self._translations.test_set, self.outputs)
+        texts += context_texts(run, self._translations.test_set, self.outputs)
         return {"model": provenance.digests(run, "")["model"], "target": self.kind, "texts": digest(texts)}
 
     @property

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from workbench.evaluation.document_context import READERS, Before, read_before
+from workbench.evaluation.document_context import READERS, ContextSentences, read_before
 from workbench.evaluation.forced_decoding import Target, force, opened, source_tokens, stamp
 from workbench.store.runs import Run, RunError
 
@@ -44,7 +44,7 @@ ARRAYS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
+class SentenceTrace:
     """One forced pass: pieces of both sides (</s> included where it was written) and the arrays of the trace.
 
     `best` are the most probable words, `lens_best` those of each layer. before: what stands before the sentence, of a
@@ -57,7 +57,7 @@ class Looked:
     trace: Trace
     best: tuple[str, ...]
     lens_best: tuple[tuple[str, ...], ...]
-    before: Before | None = None
+    before: ContextSentences | None = None
     context: tuple[str, ...] = ()
     context_outputs: tuple[str, ...] = ()
 
@@ -71,7 +71,7 @@ class Looked:
         return self.trace[name].values
 
 
-def look(run: Run, test: str, sentence: int, target: str = "own", text: str = "") -> Looked:
+def trace_sentence(run: Run, test: str, sentence: int, target: str = "own", text: str = "") -> SentenceTrace:
     """Force the own output of a sentence (piece by piece, as the search found it), its reference or a typed text.
 
     target: one of TARGETS; text: what was typed. Raises RunError for what is not there.
@@ -105,25 +105,25 @@ def look(run: Run, test: str, sentence: int, target: str = "own", text: str = ""
 
 def standing_before(
     run: Run, translations: Translations, sentence: int, outputs: Sequence[str] | None = None
-) -> Before | None:
+) -> ContextSentences | None:
     """What a run reads before a sentence of a test set; its own translations of that, unless other ones are given."""
     use = opened(run.reference, stamp(run)).translator.context
     return read_before(use, translations.test_set, sentence, translations.hypotheses if outputs is None else outputs)
 
 
-def _looked(run: Run, target: Target) -> Looked:
+def _looked(run: Run, target: Target) -> SentenceTrace:
     return _forced(run.reference, stamp(run), run, target)
 
 
 @lru_cache(maxsize=32)
-def _forced(reference: str, stamp: tuple[float, int], run: Run, target: Target) -> Looked:
+def _forced(reference: str, stamp: tuple[float, int], run: Run, target: Target) -> SentenceTrace:
     model = opened(reference, stamp)
     _check_length(run, "source", len(source_tokens(model.translator, target)) - 1)
     _check_length(run, "translation", len(target.pieces))
     (found,) = force(model, [target], ARRAYS)
     trace, name = found.trace, model.translator.target_vocabulary.pieces
     lens = trace["lens.best"].values if "lens.best" in trace else ()
-    return Looked(
+    return SentenceTrace(
         run,
         tuple(found.source_tokens),
         tuple(found.tokens),

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from core_models.files.atomic_files import write_atomic
 from core_models.files.run_files import RESULT, parse_json, read_json
-from workbench.evaluation.document_context import readers
+from workbench.evaluation.document_context import context_mechanisms
 from workbench.store.runs import Run
 
 Result = TypeVar("Result")
@@ -102,7 +102,7 @@ def of_forced_references(run: Run, test: str) -> dict[str, str]:
     from analyses import text_checks
 
     test_set = run.translations(test).test_set
-    documents = [test_set.documents] if test_set.documents is not None and readers(run) else []
+    documents = [test_set.documents] if test_set.documents is not None and context_mechanisms(run) else []
     texts = text_checks.digest(test_set.sources, *test_set.all_references, *documents)
     return {"texts": texts, "weights": run.digest}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core_models.files.atomic_folders import atomic_replace_folder, others, refuse_foreign
 from workbench.evaluation.distributed import over_ranks, own_device, wait
-from workbench.evaluation.document_context import beside
+from workbench.evaluation.document_context import context_arguments
 from workbench.store.runs import Run, RunError
 from workbench.store.trace_index import write_token_digests
 from workbench.store.translation_writer import foreign_to_translations, write_translations
@@ -147,7 +147,7 @@ def trace_test(
             [sources[place] for place in places],
             [tokens[place] for place in places],
             names,
-            **beside(translator.context, test, [rows[place] for place in places], written),
+            **context_arguments(translator.context, test, [rows[place] for place in places], written),
         )
 
     found = over_ranks(translator.batches(sources), force, step)

@@ -63,26 +63,26 @@ def of_description(system: str, training: Settings | None = None, resolved: bool
     return settings_of(describe(system), training, resolved)
 
 
-def sweeps(settings: Mapping[str, Settings], option: str) -> dict[str, tuple[str, Any]]:
+def option_grid(settings: Mapping[str, Settings], option: str) -> dict[str, tuple[str, Any]]:
     """The series and the value of each system that differs from another in this option alone.
 
     Raises RunError where no system has the option, or no two differ in it alone.
     """
     having = {name: own for name, own in settings.items() if option in own}
     if not having:
-        known = varying(settings)
+        known = varied_options(settings)
         hint = nearest(option, known) if known else "no two of them differ in one option alone"
         raise RunError(f"none of these systems has an option {option!r}; {hint}")
     groups = [names for names in _alike_but_for(option, having).values() if _values(names, having, option) > 1]
     if not groups:
         raise RunError(
-            f"no two of these systems differ in {option} alone; {nearest(option, varying(settings) or ['none'])}"
+            f"no two of these systems differ in {option} alone; {nearest(option, varied_options(settings) or ['none'])}"
         )
     labels = _labels([_without(option, having[names[0]]) for names in groups])
     return {name: (label, having[name][option]) for names, label in zip(groups, labels, strict=True) for name in names}
 
 
-def varying(settings: Mapping[str, Settings]) -> list[str]:
+def varied_options(settings: Mapping[str, Settings]) -> list[str]:
     """The options in which at least two of the systems differ and are otherwise alike."""
     found = []
     for option in dict.fromkeys(name for own in settings.values() for name in own if name not in _APART):
@@ -188,7 +188,7 @@ def experiment_varying(option: str, system: str, folder: Path | None = None) -> 
     wanted = set(of_description(system)["mechanisms"])
     for name in experiments(folder):
         settings = settings_of_experiment(name, folder)
-        if option in varying({one: own for one, own in settings.items() if wanted <= set(own["mechanisms"])}):
+        if option in varied_options({one: own for one, own in settings.items() if wanted <= set(own["mechanisms"])}):
             return name
     return None
 
@@ -229,7 +229,7 @@ def of_experiment(name: str, test: str, metric: str, folder: Path | None = None)
 
 def score_points(scored: Scored, option: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The scores of the systems that differ in an option, and those of their seeds: series and value beside each."""
-    placed = sweeps(scored.settings, option)
+    placed = option_grid(scored.settings, option)
     return _placed(scored.scores, placed), _placed(scored.by_seed, placed)
 
 
@@ -252,7 +252,7 @@ def benches(folder: Path | None = None) -> list[str]:
 
 def benches_of(option: str, folder: Path | None = None) -> list[str]:
     """Those in which at least two systems differ in this option alone."""
-    return [name for name in benches(folder) if option in varying(_benched(name, folder)[1])]
+    return [name for name in benches(folder) if option in varied_options(_benched(name, folder)[1])]
 
 
 def _benched(name: str, folder: Path | None) -> tuple[pd.DataFrame, dict[str, Settings]]:
@@ -278,7 +278,7 @@ def cost_points(name: str, option: str, folder: Path | None = None) -> tuple[pd.
     if _MEMORY in table:
         table = table.assign(memory=table[_MEMORY] / table[_MEMORY].iloc[0])
     works = [work for work in (*_RATIOS.values(), "memory") if work in table]
-    placed = _placed(table, sweeps(settings, option))
+    placed = _placed(table, option_grid(settings, option))
     points = placed.melt(["series", "value"], works, var_name="work", value_name="ratio").dropna(subset=["ratio"])
     return points, str(table["system"].iloc[0]), settings
 

@@ -37,7 +37,7 @@ _CASE = {"mixed": "case-sensitive", "lc": "case-insensitive"}
 _LINE = ["row", "measure", "ours", "low", "high", "printed", "where", "ran as", "data", "test", "differs", "signature"]
 
 
-def printed(table: Table, found: pd.DataFrame) -> pd.DataFrame:
+def reported(table: Table, found: pd.DataFrame) -> pd.DataFrame:
     """The table as printed: row, system with its settings, a column by each label, cited, and what of ours stands there
     in short; a table that prints nothing we measure has no column of ours."""
     as_printed = table.printed()
@@ -57,7 +57,7 @@ def _short(table: Table, row: Row, mine: pd.DataFrame) -> str:
     return "; ".join(told) or _absent(table, row)
 
 
-def beside(table: Table, found: pd.DataFrame) -> pd.DataFrame:
+def compared(table: Table, found: pd.DataFrame) -> pd.DataFrame:
     """A line for each number of ours: row, measure, ours, low, high, the printed numbers of the same measure (speeds as
     ratios to the baseline's), where it is from, and what is not as printed about it."""
     import pandas as pd
@@ -141,7 +141,7 @@ def _absent(table: Table, row: Row) -> str:
 
 def origins(found: pd.DataFrame) -> str:
     """Where numbers of ours are from, in short: runs, benches and experiments by their data and test sets; what each of
-    them ran as stands in `beside`."""
+    them ran as stands in `compared`."""
     told: dict[str, dict[str, list[str]]] = {}
     for one in records(found):
         told.setdefault(one["where"], {}).setdefault(one["data"], []).extend([one["test"]] * bool(one["test"]))

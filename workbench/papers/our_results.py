@@ -38,7 +38,7 @@ _MADE_BY = {
 _SCORES = ".scores.csv"
 
 
-def ours(table: Table, runs: Sequence[Run], test: str, results: Path | None = None) -> pd.DataFrame:
+def our_results(table: Table, runs: Sequence[Run], test: str, results: Path | None = None) -> pd.DataFrame:
     """What of ours stands in the rows of a table, of the measures that it prints: columns `OURS`; row is a row's key.
 
     A row has what the given runs of its system have; sizes and speeds that they have not are those of benches, speeds
@@ -172,7 +172,7 @@ def _experiment(grid: Path) -> tuple[dict[str, str], str]:
     return {name: trained_as(system, training) for name, system in found.systems.items()}, found.data.languages
 
 
-def to_make(table: Table, runs: Sequence[Run], test: str, found: pd.DataFrame) -> dict[str, list[Run]]:
+def missing_results(table: Table, runs: Sequence[Run], test: str, found: pd.DataFrame) -> dict[str, list[Run]]:
     """Commands ({} for the run) that compute what runs of the table's systems lack, and for which runs."""
     having = {(one["where"], one["measure"]) for one in records(found)}
     lacking = {}

@@ -23,7 +23,7 @@ _SPEEDS = {"train-speed": "training", "decode-speed": "decoding"}
 
 
 @dataclass(frozen=True)
-class Printed:
+class Reported:
     """A paper's own sweep. points: value, score; baseline: the score of a system without the option, if printed."""
 
     where: str
@@ -31,7 +31,7 @@ class Printed:
     baseline: float | None
 
 
-def printed_scores(option: str, metric: str, settings: Mapping[str, Settings]) -> Printed | None:
+def reported_scores(option: str, metric: str, settings: Mapping[str, Settings]) -> Reported | None:
     """What the first paper that sweeps this option of these systems prints, two values at least; None where none does.
 
     settings: of our systems; a paper's row counts if all its mechanisms are among those of one of them.
@@ -47,11 +47,11 @@ def printed_scores(option: str, metric: str, settings: Mapping[str, Settings]) -
         points = [{"value": value, "score": score} for value, score in values if value is not None]
         base = next((float(row.values[column]) for row in own if _lacks(row, option)), None)
         if len({str(point["value"]) for point in points}) > 1:
-            return Printed(where, pd.DataFrame(points).astype({"value": object}), base)
+            return Reported(where, pd.DataFrame(points).astype({"value": object}), base)
     return None
 
 
-def printed_notes(option: str, metric: str, settings: Mapping[str, Settings]) -> list[str]:
+def reported_notes(option: str, metric: str, settings: Mapping[str, Settings]) -> list[str]:
     """What papers say of values of this option without printing a score for them."""
     said = []
     for where, table in _tables():
@@ -62,7 +62,7 @@ def printed_notes(option: str, metric: str, settings: Mapping[str, Settings]) ->
     return said
 
 
-def printed_costs(option: str, settings: Mapping[str, Settings]) -> pd.DataFrame:
+def reported_costs(option: str, settings: Mapping[str, Settings]) -> pd.DataFrame:
     """Printed speeds relative to the paper's own baseline: value, work, ratio, where."""
     import pandas as pd
 

@@ -31,7 +31,7 @@ def read_test_set(name: str, source: Path, references: Sequence[Path] = (), docu
     return TestSet(name, texts[0].sources, lines[0] if lines else None, texts[0].documents, tuple(lines[1:]))
 
 
-def bring_in(folder: Path, test: TestSet, source: Path, systems: Mapping[str, Path]) -> list[Run]:
+def import_translations(folder: Path, test: TestSet, source: Path, systems: Mapping[str, Path]) -> list[Run]:
     """A run below `folder` for each system, holding its translations of the test set; all are checked, then written.
 
     source: the file of the test set's sources, for the sentence that says where two files part. A system that is there

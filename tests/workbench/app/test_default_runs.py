@@ -8,7 +8,7 @@ import pytest
 
 from tests.workbench.views.app_pages import charts, codes, open_page, runs_of, texts
 from workbench.app import url_state
-from workbench.app.frame import as_typed
+from workbench.app.frame import escape_markdown
 from workbench.store.runs import Run, open_run
 
 
@@ -53,7 +53,7 @@ def test_the_sidebar_and_the_tests_of_a_page_have_one_baseline(unfinished):
         at = open_page("scores", runs=["demo/rnnsearch", "demo/future-cost-1", "demo/future-cost-2"], **asked)
         baseline = at.sidebar.selectbox(key="baseline").value
         assert baseline == shown(at).baseline
-        assert any(as_typed(f"Baseline: {baseline.removeprefix('demo/')}.") in one.value for one in at.caption)
+        assert any(escape_markdown(f"Baseline: {baseline.removeprefix('demo/')}.") in one.value for one in at.caption)
         assert (baseline == wanted) == (bool(wanted) and (translated or wanted != "demo/rnnsearch"))
         refused = wanted == "demo/rnnsearch" and not translated
         assert any("cannot be the baseline" in one.value for one in at.warning) == refused

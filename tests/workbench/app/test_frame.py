@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from core_models.translator import Translation
 from tests.paths import ROOT
 from tests.workbench.views.app_pages import charts, codes, open_page, read_as_markdown, runs_of, texts
-from workbench.app.frame import as_typed
+from workbench.app.frame import escape_markdown
 from workbench.store.runs import open_run
 from workbench.store.translation_writer import write_translations
 from workbench.store.translations import TestSet as TestedOn
@@ -111,8 +111,8 @@ def test_the_url_says_what_is_looked_at(with_demo):
 def test_what_the_url_cannot_have_is_said_and_the_default_shown(with_demo):
     at = open_page("start", runs=["demo/transformer", "demo/gone"], sentence="99", nonsense="1")
     said = " ".join(warning.value for warning in at.warning)
-    assert as_typed("'demo/gone'") in said
-    assert as_typed("'99'") in said
+    assert escape_markdown("'demo/gone'") in said
+    assert escape_markdown("'99'") in said
     assert at.sidebar.multiselect(key="runs").value == ["demo/transformer"]
     assert at.sidebar.number_input(key="sentence").value == 0
 
@@ -133,7 +133,7 @@ def test_a_broken_run_is_shown_with_its_reason_and_stops_nothing(with_demo):
     (broken / "config.yaml").write_text("name: [unclosed", encoding="utf-8")
     at = open_page("runs")
     assert "broken" in texts(at)
-    assert any(as_typed("not readable as YAML") in error.value for error in at.error)
+    assert any(escape_markdown("not readable as YAML") in error.value for error in at.error)
     assert "broken" not in at.sidebar.multiselect(key="runs").options
     assert charts(open_page("scores"))
 
@@ -158,7 +158,7 @@ def test_the_baseline_is_the_first_run_where_no_test_set_is_translated_yet(with_
 def test_only_a_command_is_taken_out_of_an_error(said, command):
     at = AppTest.from_string(f"from workbench.app import frame\nframe.show_error(ValueError({said!r}))").run()
     assert codes(at) == ([f"workbench {command}"] if command else [])
-    assert at.error[0].value == as_typed(said.removesuffix(f" workbench {command}"))
+    assert at.error[0].value == escape_markdown(said.removesuffix(f" workbench {command}"))
 
 
 @pytest.mark.parametrize("page", ["start", "gallery"])
@@ -237,7 +237,7 @@ def test_only_pages_that_ask_a_model_load_torch(with_demo):
     "text", ["**a**", "$x$", "</s>", "<b>", ":red[x]", "`a`", "[a](b)", "a_b_c", "# head", "~~a~~"]
 )
 def test_escaped_text_has_no_markup_left(text):
-    escaped = as_typed(text)
+    escaped = escape_markdown(text)
     assert escaped.replace("\\", "") == text
     assert all(
         escaped[place - 1] == "\\"

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from tests.workbench.views.app_pages import open_page, texts
-from workbench.evaluation.document_context import rows_before
+from workbench.evaluation.document_context import context_rows
 from workbench.store.runs import list_runs
 
 
@@ -17,7 +17,7 @@ def row(runs_root, demo_runs, context_runs, offline_run) -> int:
     for folder in (demo_runs / "demo" / "transformer", context_runs[0].folder, offline_run.folder):
         shutil.copytree(folder, runs_root / "demo" / folder.name, copy_function=os.link)
     test = offline_run.translations("test").test_set
-    return next(row for row in range(len(test.sources)) if None not in rows_before(test, row, 3, 2))
+    return next(row for row in range(len(test.sources)) if None not in context_rows(test, row, 3, 2))
 
 
 def lines(run, row, before, after):

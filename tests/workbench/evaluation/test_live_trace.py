@@ -11,7 +11,7 @@ from core_models.layers import attention as attention_layers
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS
 from workbench.evaluation import translate
-from workbench.evaluation.live_trace import layers_and_heads, look
+from workbench.evaluation.live_trace import layers_and_heads, trace_sentence
 from workbench.experiments.train import new_run, train
 from workbench.export.files import save
 from workbench.figures.drawing import draw
@@ -60,7 +60,7 @@ def test_attention_of_the_best_hypothesis_is_the_same_step_by_step(runs, monkeyp
         shares.append(share[0, :, 0].numpy())  # [H, M] of the one hypothesis
         return found, share if weights else None
 
-    looked = look(run, "test", SENTENCE)
+    looked = trace_sentence(run, "test", SENTENCE)
     translator = core_models.load(run.folder)
     system, numbers = translator.systems[0], {}
     for number, piece in enumerate(translator.target_vocabulary.pieces(range(len(translator.target_vocabulary)))):
@@ -171,7 +171,7 @@ def test_words_have_the_numbers_of_the_trace(target, runs):
 
 def test_a_typed_text_is_forced(runs):
     typed = runs[0].translations("test").test_set.references[0]
-    found = look(runs[0], "test", SENTENCE, "typed", f" {typed} ")
+    found = trace_sentence(runs[0], "test", SENTENCE, "typed", f" {typed} ")
     source = runs[0].translations("test").test_set.sources[SENTENCE]
     wanted = core_models.load(runs[0].folder).score([source], [typed])[0]
     assert list(found.target) == wanted.tokens

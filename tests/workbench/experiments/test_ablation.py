@@ -11,7 +11,7 @@ from workbench.evaluation import scoring
 from workbench.experiments import ablation
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.papers.reported_ablations import printed_costs, printed_notes, printed_scores
+from workbench.papers.reported_ablations import reported_costs, reported_notes, reported_scores
 from workbench.plotting.grammar import Line, Points, Rule
 from workbench.store.runs import RunError, open_run
 from workbench.views.ablation.plots import ablation as drawn
@@ -59,21 +59,21 @@ def grid(tmp_path):
 
 def test_a_sweep_joins_systems_that_differ_in_the_option_alone(grid):
     settings = ablation.settings_of_experiment("grid", grid)
-    assert ablation.sweeps(settings, "capsules") == {
+    assert ablation.option_grid(settings, "capsules") == {
         "em-2": ("em-routing", 2),
         "em-all": ("em-routing", 64),  # as many as the vector has numbers: preset tiny
         "em-32": ("em-routing", 32),
         "dr-2": ("dynamic-routing", 2),
         "dr-4": ("dynamic-routing", 4),
     }
-    assert ablation.sweeps(settings, "iterations") == {"em-32": ("em-routing", 3), "em-32-once": ("em-routing", 1)}
-    assert set(ablation.varying(settings)) == {"capsules", "iterations"}
+    assert ablation.option_grid(settings, "iterations") == {"em-32": ("em-routing", 3), "em-32-once": ("em-routing", 1)}
+    assert set(ablation.varied_options(settings)) == {"capsules", "iterations"}
     assert ablation.base_of(settings, "capsules") == "transformer"
 
 
 def test_series_of_one_mechanism_are_told_apart_by_what_differs():
     systems = [f"em-routing:capsules={n},inputs={inputs}" for n in (2, 4) for inputs in ("own", "all")]
-    found = ablation.sweeps({system: ablation.of_description(system) for system in systems}, "capsules")
+    found = ablation.option_grid({system: ablation.of_description(system) for system in systems}, "capsules")
     assert set(found.values()) == {
         (f"em-routing, inputs={inputs}", n) for n in (2, 4) for inputs in ("own", "all")
     }  # fmt: skip
@@ -82,17 +82,17 @@ def test_series_of_one_mechanism_are_told_apart_by_what_differs():
 def test_an_option_that_two_mechanisms_share_is_varied_in_both():
     systems = ["qcn-reg", "qcn-reg:capsules=2", "qcn-reg:iterations=2", "qcn-reg:query_capsules.iterations=3"]
     settings = {system: ablation.of_description(system) for system in systems}
-    assert ablation.varying(settings) == ["capsules", "iterations"]
-    called = ablation.sweeps(settings, "iterations")
+    assert ablation.varied_options(settings) == ["capsules", "iterations"]
+    called = ablation.option_grid(settings, "iterations")
     assert called == {"qcn-reg": ("qcn-reg", 4), "qcn-reg:iterations=2": ("qcn-reg", 2)}
 
 
 def test_an_option_that_nothing_varies_is_answered_with_those_that_do(grid):
     settings = ablation.settings_of_experiment("grid", grid)
     with pytest.raises(RunError, match="no two of these systems differ in inputs alone"):
-        ablation.sweeps(settings, "inputs")
+        ablation.option_grid(settings, "inputs")
     with pytest.raises(RunError, match="none of these systems has an option 'capsule'; did you mean 'capsules'"):
-        ablation.sweeps(settings, "capsule")
+        ablation.option_grid(settings, "capsule")
     with pytest.raises(RunError, match="no results of an experiment 'gird'; did you mean 'grid'"):
         ablation.of_experiment("gird", "test", "bleu", grid)
 
@@ -115,7 +115,7 @@ def test_systems_that_are_still_to_be_trained_offer_no_option(grid):
     scores[scores["system"] != "em-32-once"].to_csv(path, index=False)
     settings = ablation.settings_of_experiment("grid", grid)
     assert set(settings) == set(SCORES) - {"em-32-once"}
-    assert ablation.varying(settings) == ["capsules"]  # not iterations, whose other system has no score
+    assert ablation.varied_options(settings) == ["capsules"]  # not iterations, whose other system has no score
 
 
 def test_the_results_of_an_experiment_with_seeds_as_dots(grid):
@@ -171,7 +171,7 @@ def test_costs_are_relative_to_the_first_system_of_a_bench(grid):
     assert ablation.benches_of("iterations", grid) == ["speeds"]
     assert ablation.benches_of("capsules", grid) == []
     points, base, settings = ablation.cost_points("speeds", "iterations", grid)
-    figure = ablation_cost(points, "iterations", base, printed_costs("iterations", settings))
+    figure = ablation_cost(points, "iterations", base, reported_costs("iterations", settings))
     training, decoding, memory = figure.panels
     assert [panel.y.label for panel in figure.panels] == ["training speed", "decoding speed", "training memory"]
     for panel, wanted in ((training, [0.9, 0.6]), (decoding, [0.95, 0.8]), (memory, [1 / 0.9, 1 / 0.6])):
@@ -195,23 +195,23 @@ def test_what_is_printed_of_a_system_that_is_not_varied_is_left_out():
 
 def test_what_dou_2019_prints_for_sides_inputs_capsules_and_iterations():
     ours = {"em": ablation.of_description("em-routing:capsules=8")}
-    side = printed_scores("side", "bleu", ours)
+    side = reported_scores("side", "bleu", ours)
     assert dict(side.points.itertuples(index=False)) == {"encoder": 26.33, "decoder": 26.34, "both": 26.62}
     assert (side.where, side.baseline) == ("Dou et al. 2019, Table 4", 25.84)
-    inputs = printed_scores("inputs", "bleu", ours)
+    inputs = reported_scores("inputs", "bleu", ours)
     assert dict(inputs.points.itertuples(index=False)) == {"own": 26.18, "all": 26.62}
     for option, said in (("capsules", "Figure 2: most capsules, 512"),
                          ("iterations", "Figure 3: best number of iterations, 3")):  # fmt: skip
-        assert printed_scores(option, "bleu", ours) is None
-        assert printed_notes(option, "bleu", ours) == [f"Dou et al. 2019, {said}"]
-    assert printed_costs("capsules", ours).empty  # the paper's number follows from its width, which is another
+        assert reported_scores(option, "bleu", ours) is None
+        assert reported_notes(option, "bleu", ours) == [f"Dou et al. 2019, {said}"]
+    assert reported_costs("capsules", ours).empty  # the paper's number follows from its width, which is another
 
 
 def test_a_paper_has_its_own_panel_with_its_own_rule():
     table = pd.DataFrame({"series": "em-routing", "value": ["encoder", "both"], "score": [30.0, 31.0],
                           "low": math.nan, "high": math.nan, "seeds": 1})  # fmt: skip
     ours = {"em": ablation.of_description("em-routing")}
-    side = printed_scores("side", "bleu", ours)
+    side = reported_scores("side", "bleu", ours)
     figure = drawn(table, "side", "BLEU", None, ("transformer", 29.0), side.points, side.baseline)
     own, theirs = figure.panels
     assert own.x == theirs.x
@@ -281,7 +281,7 @@ def test_a_page_draws_an_experiment_anew_when_its_results_are_others(with_sides)
 def test_best_values_without_scores_are_told_in_words():
     systems = ["qcn-reg:context_sentences=1", "qcn-reg:context_sentences=2", "qcn-reg"]  # and the regularisation
     settings = {system: ablation.of_description(system) for system in systems}
-    assert printed_notes("context_sentences", "bleu", settings) == [
+    assert reported_notes("context_sentences", "bleu", settings) == [
         "Yang et al. 2019, Figure 4: best Meteor, 1", "Yang et al. 2019, Figure 4: best BLEU, 2",
     ]  # fmt: skip
-    assert printed_notes("capsules", "bleu", settings)[0] == "Yang et al. 2019, Figure 5: best Meteor, 2"
+    assert reported_notes("capsules", "bleu", settings)[0] == "Yang et al. 2019, Figure 5: best Meteor, 2"

@@ -104,7 +104,7 @@ def test_such_a_run_has_a_name_of_its_own_and_its_own_row_in_the_gallery(root):
     assert all("not a faithful reproduction" in note for note in notes)
     for one in (run, base):
         invoke("translate", one.folder, "--test", "test", "--device", "cpu")
-    found = our_results.ours(table, [run, base], "test")
+    found = our_results.our_results(table, [run, base], "test")
     found = found[found["where"].isin([f"run {one.name}" for one in (run, base)])]
     assert set(zip(found["row"], found["system"], strict=True)) == {("rnmt", base.system), ("rnmt-aol", run.system)}
 

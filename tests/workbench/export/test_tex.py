@@ -17,9 +17,9 @@ from workbench.export.tex import comment, document, packages, remarks, tex_text
 from workbench.figures.from_spec import Drawn
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe
-from workbench.papers.comparison import beside, origins
+from workbench.papers.comparison import compared, origins
 from workbench.papers.load import library
-from workbench.papers.our_results import ours
+from workbench.papers.our_results import our_results
 
 NAMES = [r"a_b%c&d#e", r"$x^2$~\y", "{gdr--bow}", "<s>|</s>", "``l'' ?`!`", "λ→0.5 ≥ Δ−1 ∗"]
 ACCENTS = "Čeština für ąłß…"  # set in fonts that pdftotext cannot always read back
@@ -95,8 +95,8 @@ def test_the_document_that_a_bundle_names_sets_its_snippets(tmp_path):
 def test_the_table_of_a_paper_is_set(prepared, tmp_path):
     run = written_run(tmp_path / "runs", "mine", "future-cost-2:preset=tiny", prepared, spoiled=5)
     table = library()["duan-2020"].table("table-1")
-    found = ours(table, [run], "test", tmp_path)  # a folder without results of experiments
-    shown = _set(tmp_path, document(beside_latex(beside(table, found), origins(found))))
+    found = our_results(table, [run], "test", tmp_path)  # a folder without results of experiments
+    shown = _set(tmp_path, document(beside_latex(compared(table, found), origins(found))))
     assert "+ModelII" in shown
     assert f"Ours:{found['data'].item()},test" in shown
     assert f"{found['score'].item():.2f}[" in shown

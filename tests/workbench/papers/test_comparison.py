@@ -12,9 +12,9 @@ from tests.workbench.papers.written_runs import written_run
 from workbench.evaluation import adequacy
 from workbench.evaluation.alignment_error import ALIGNMENT_ERROR, AlignmentError
 from workbench.evaluation.result_cache import of_forced_references, of_translations
-from workbench.papers.comparison import NOT_HERE, SEE_OWN, beside, printed, relative
+from workbench.papers.comparison import NOT_HERE, SEE_OWN, compared, relative, reported
 from workbench.papers.load import library
-from workbench.papers.our_results import ours, to_make
+from workbench.papers.our_results import missing_results, our_results
 from workbench.store.runs import RunError
 
 SCORES = "system,metric,score,low,high,signature,n,seeds,spread,test\n"
@@ -84,7 +84,7 @@ def _of(found, row, measure):
 
 
 def test_results_of_experiments_keep_where_they_are_from(results):
-    found = ours(_table(), [], "", results)
+    found = our_results(_table(), [], "", results)
     assert found["row"].tolist() == ["transformer", "model-2", "model-2"]
     assert found["score"].tolist() == [36.5, 36.0, 30.0]
     assert found["where"].tolist() == ["experiment captions, 1 seed", *["experiment captions, 3 seeds"] * 2]
@@ -93,13 +93,13 @@ def test_results_of_experiments_keep_where_they_are_from(results):
     assert found["system"].tolist()[0] == "transformer:preset=small"
     (results / "captions.scores.csv").write_text("nothing\n1\n", encoding="utf-8")
     with pytest.raises(RunError, match=r"captions\.scores\.csv: not the scores of an experiment"):
-        ours(_table(), [], "", results)
+        our_results(_table(), [], "", results)
 
 
 def test_a_run_goes_before_an_experiment_and_has_sacrebleus_score(results, prepared, tmp_path):
     run = written_run(tmp_path / "runs", "mine", "future-cost-2:preset=tiny", prepared, spoiled=5)
     opened = run.translations("test")
-    found = ours(_table(), [run], "test", results).set_index("row")
+    found = our_results(_table(), [run], "test", results).set_index("row")
     assert found.loc["model-2", "score"] == pytest.approx(
         BLEU().corpus_score(opened.hypotheses, [opened.test_set.references]).score
     )
@@ -107,72 +107,72 @@ def test_a_run_goes_before_an_experiment_and_has_sacrebleus_score(results, prepa
     assert found.loc["model-2", ["where", "test", "data"]].tolist() == ["run mine", "test", prepared.folder.parent.name]
     assert found.loc["transformer", "where"] == "experiment captions, 1 seed"
     with pytest.raises(RunError, match="workbench translate"):
-        ours(_table(), [run], "wmt14", results)
+        our_results(_table(), [run], "wmt14", results)
 
 
 def test_what_is_printed_keeps_its_digits_and_what_was_not_run_says_so(results):
     table = _table()
-    found = ours(table, [], "", results)
-    shown = printed(table, found).set_index("row")
+    found = our_results(table, [], "", results)
+    shown = reported(table, found).set_index("row")
     assert len(shown) == len(table.rows)
     assert shown.loc["+Model I", ["EN-DE BLEU", "EN-DE #Speed", "ours"]].tolist() == ["27.97", "12.5", NOT_HERE]
     assert shown.loc["+Model II", ["EN-DE BLEU", "ours"]].tolist() == ["28.17", "BLEU 36.00, 30.00"]  # two test sets
     assert SEE_OWN in shown.loc["Trans.base", "ours"].tolist()
-    second = beside(table, found).set_index("row").loc["+Model II"]
+    second = compared(table, found).set_index("row").loc["+Model II"]
     assert second["ours"].tolist() == [36.0, 30.0]
     assert second["printed"].tolist() == ["28.17"] * 2  # of its own language pair alone
     counted = _table("yang-2019", "table-1")
-    assert "ours" not in printed(counted, ours(counted, [], "", results))
+    assert "ours" not in reported(counted, our_results(counted, [], "", results))
 
 
 def test_another_language_pair_and_another_way_of_counting_are_said(results):
     table = _table("zheng-2019")
-    line = beside(table, ours(table, [], "", results)).set_index("row").loc["Transformer"]
+    line = compared(table, our_results(table, [], "", results)).set_index("row").loc["Transformer"]
     assert line["ours"] == 36.5
     assert line["printed"].startswith("45.83 (Dev), 46.66 (MT04)")
     assert line["differs"] == "en-de, printed zh-en; case-sensitive sacreBLEU; printed case-insensitive"
     table = _table()
-    assert beside(table, ours(table, [], "", results))["differs"].tolist() == ["", "", ""]
+    assert compared(table, our_results(table, [], "", results))["differs"].tolist() == ["", "", ""]
 
 
 def test_sizes_and_speeds_of_benches_are_relative_to_the_baseline_of_the_same_size(results):
     (results / "captions.scores.csv").unlink()
     (results / "speed-cpu.csv").write_text(SPEEDS, encoding="utf-8")
     table = _table()
-    found = ours(table, [], "", results)
+    found = our_results(table, [], "", results)
     assert _of(found, "transformer", "parameters")["score"].tolist() == [7.0]
     assert _of(found, "transformer", "train-speed").empty  # it is what others are relative to
     assert _of(found, "model-1", "train-speed")["score"].tolist() == [0.8]
     assert _of(found, "model-1-big", "train-speed")["score"].tolist() == pytest.approx([0.5])
     assert set(found["where"]) == {"bench speed-cpu (float32, cpu, 2 threads)"}
-    shown = beside(table, found).set_index(["row", "measure"])
+    shown = compared(table, found).set_index(["row", "measure"])
     speed = shown.loc[("+Model I", "Training speed (× baseline)")]
     assert speed["printed"] == "0.98"  # 12.5 of 12.7
     assert relative(table, table.row("model-1-big"), table.columns[1]) == pytest.approx(9.8 / 10.1)
-    sizes = ours(_table("zheng-2019"), [], "", results)
+    sizes = our_results(_table("zheng-2019"), [], "", results)
     assert _of(sizes, "transformer", "parameters-without-embeddings")["score"].tolist() == [
         5.0,
         50.0,
     ]  # there no row is big
-    assert set(ours(_table("dou-2019"), [], "", results)["row"]) == {"transformer"}
+    assert set(our_results(_table("dou-2019"), [], "", results)["row"]) == {"transformer"}
     (results / "speed-cpu.csv").write_text("engine\na\n", encoding="utf-8")
     with pytest.raises(RunError, match=r"speed-cpu\.csv: no table of speeds .*; write it again: workbench benchmark"):
-        ours(table, [], "", results)
+        our_results(table, [], "", results)
 
 
 def test_sizes_and_speeds_of_runs_are_those_of_their_logs(logged, results, tmp_path):
     base = logged("plain", "transformer:preset=tiny", 8_000_000, 1000.0)
     run = logged("mine", "future-cost-1:preset=tiny", 8_500_000, 900.0)
-    found = ours(_table(), [base, run], "test", results)
+    found = our_results(_table(), [base, run], "test", results)
     assert _of(found, "model-1", "parameters")["score"].tolist() == [8.5]
     assert _of(found, "model-1", "train-speed")["score"].tolist() == [0.9]  # of the medians
     assert _of(found, "model-1", "train-speed")["where"].tolist() == ["run mine"]
     assert "other work of the machine" in _of(found, "model-1", "train-speed")["how"].item()
-    assert _of(ours(_table(), [run], "test", results), "model-1", "train-speed").empty  # relative to nothing
+    assert _of(our_results(_table(), [run], "test", results), "model-1", "train-speed").empty  # relative to nothing
     slower = logged("fewer-threads", "transformer:preset=tiny", 8_000_000, 1000.0, threads=1)
-    assert _of(ours(_table(), [slower, run], "test", results), "model-1", "train-speed").empty
+    assert _of(our_results(_table(), [slower, run], "test", results), "model-1", "train-speed").empty
     (results / "speed-cpu.csv").write_text(SPEEDS, encoding="utf-8")
-    found = ours(_table(), [base, run], "test", results)
+    found = our_results(_table(), [base, run], "test", results)
     assert _of(found, "model-1", "train-speed")["score"].tolist() == [0.8]  # a bench says it better than a log
     assert _of(found, "model-1", "parameters")["where"].tolist() == ["run mine"]
 
@@ -180,28 +180,30 @@ def test_sizes_and_speeds_of_runs_are_those_of_their_logs(logged, results, tmp_p
 def test_added_parameters_are_those_of_the_runs_baseline(logged, results):
     base = logged("plain", "transformer:preset=tiny", 8_000_000, 1000.0)
     run = logged("linear", "linear-combination:preset=tiny", 8_250_000, 900.0)
-    found = ours(_table("dou-2019"), [base, run], "test", results)
+    found = our_results(_table("dou-2019"), [base, run], "test", results)
     assert _of(found, "linear-combination", "parameters-added")["score"].tolist() == [0.25]
     assert _of(found, "linear-combination", "parameters").empty  # that row does not print it
     wider = logged("wider", "transformer:preset=tiny,width=128", 9_000_000, 1000.0)
-    assert _of(ours(_table("dou-2019"), [wider, run], "test", results), "linear-combination", "parameters-added").empty
+    assert _of(
+        our_results(_table("dou-2019"), [wider, run], "test", results), "linear-combination", "parameters-added"
+    ).empty
 
 
 def test_what_was_computed_once_stands_there_until_its_run_changes(results, prepared, tmp_path):
     table = _table("zheng-2019", "table-3")
     run = written_run(tmp_path / "runs", "plain", "transformer:preset=tiny", prepared, spoiled=9)
-    found = ours(table, [run], "test", results)
+    found = our_results(table, [run], "test", results)
     assert found.empty
-    assert to_make(table, [run], "test", found) == {"workbench adequacy {} --test test": [run]}
+    assert missing_results(table, [run], "test", found) == {"workbench adequacy {} --test test": [run]}
     aligner, _ = adequacy.aligner_of([run], "test")
     computed = adequacy.adequacy_table([run], "test", aligner, samples=50).set_index("measure")
-    found = ours(table, [run], "test", results).set_index("measure")
+    found = our_results(table, [run], "test", results).set_index("measure")
     assert set(found.index) == {"cdr", "over", "under"}
     assert found.loc["cdr", "score"] == computed.loc["CDR", "score"]
     assert found.loc["under", ["low", "high"]].tolist() == computed.loc["under (proxy, %)", ["low", "high"]].tolist()
     assert "a proxy by links, where people counted" in found.loc["over", "how"]
     assert aligner.digest in found.loc["cdr", "how"]
-    assert not to_make(table, [run], "test", ours(table, [run], "test", results))
+    assert not missing_results(table, [run], "test", our_results(table, [run], "test", results))
     lines = run.folder / "translations" / "test" / "hypotheses.txt"
     lines.write_text(lines.read_text(encoding="utf-8").replace("falsch", "anders"), encoding="utf-8")
     assert adequacy.ADEQUACY.load(run, of_translations(run, "test"), "test") is None
@@ -213,14 +215,14 @@ def test_an_alignment_error_is_kept_of_the_weights_it_was_measured_with(results,
     result = AlignmentError(aer=0.25, sentences=15, layer="mean", head="mean", links="gold.txt")
     ALIGNMENT_ERROR.save(run, of_forced_references(run, "test"), result, "test")
     table = _table("zheng-2018", "table-4")
-    line = beside(table, ours(table, [run], "test", results)).set_index("row").loc["Base"]
+    line = compared(table, our_results(table, [run], "test", results)).set_index("row").loc["Base"]
     assert (line["ours"], line["printed"], line["measure"]) == (25.0, "39.73", "AER (%)")
     assert line["differs"].endswith("gold links: gold.txt")
     run.weights.write_bytes(b"others")
-    found = ours(table, [run], "test", results)
+    found = our_results(table, [run], "test", results)
     assert found.empty
     command = "workbench figure alignment-error --run {} --test test --option links=FILE"
-    assert to_make(table, [run], "test", found) == {command: [run]}
+    assert missing_results(table, [run], "test", found) == {command: [run]}
 
 
 def test_routing_by_iteration_is_that_of_the_stored_trace(results, prepared, tmp_path):
@@ -231,7 +233,7 @@ def test_routing_by_iteration_is_that_of_the_stored_trace(results, prepared, tmp
     array = TraceArray(("iteration", "source", "layer", "capsule"), values, "capsule")
     write_traces(run.results / "traces" / "test", {0: {"em_routing.encoder.assignments": array}})
     table = _table("dou-2019", "figure-4")
-    shown = beside(table, ours(table, [run], "test", results))
+    shown = compared(table, our_results(table, [run], "test", results))
     assert len(shown) == 6
     by_iteration = shown.pivot(index="row", columns="measure", values="ours")
     assert by_iteration["Entropy (nats)"].tolist() == pytest.approx(
@@ -245,7 +247,7 @@ def test_routing_by_iteration_is_that_of_the_stored_trace(results, prepared, tmp
 def test_where_curves_by_length_are_printed_ours_stand_by_length(results, prepared, tmp_path):
     run = written_run(tmp_path / "runs", "plain", "transformer:preset=tiny", prepared, spoiled=4)
     table = _table("dou-2019", "figure-5")
-    found = ours(table, [run], "test", results)
+    found = our_results(table, [run], "test", results)
     assert set(found["row"]) == {"transformer"}
     assert found["n"].sum() == len(run.translations("test"))
     opened = run.translations("test")
@@ -254,5 +256,5 @@ def test_where_curves_by_length_are_printed_ours_stand_by_length(results, prepar
     wanted = BLEU().corpus_score([one for one, _ in pairs], [[other for _, other in pairs]]).score
     (first,) = found[found["part"].str.endswith("(0,10]")].to_dict("records")
     assert (first["n"], first["score"]) == (len(short), pytest.approx(wanted))
-    shown = beside(table, found)
+    shown = compared(table, found)
     assert shown["measure"].tolist()[0].startswith("BLEU, source length (words) (0,10]")

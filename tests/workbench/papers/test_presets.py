@@ -14,7 +14,7 @@ from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.papers import presets
 from workbench.papers.load import library
-from workbench.papers.our_results import ours
+from workbench.papers.our_results import our_results
 from workbench.store.runs import RunError
 
 
@@ -113,7 +113,7 @@ def test_the_figure_draws_printed_numbers_hollow_and_ours_filled(papers, prepare
         assert mark.style.hollow
         assert mark.rows()["value"].tolist() == [float(row.values[key]) for row in table.rows if key in row.values]
     assert marks["printed EN-DE BLEU"].style.marker != marks["printed ZH-EN BLEU"].style.marker
-    mine, found = marks["mine"], ours(table, [run], "test")
+    mine, found = marks["mine"], our_results(table, [run], "test")
     assert not mine.style.hollow
     drawn = mine.rows().iloc[0]
     wanted = found[found["row"] == "model-1"].iloc[0]

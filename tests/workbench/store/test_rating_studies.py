@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from workbench import cli
 from workbench.store import rating_studies as rating
-from workbench.store.external import bring_in, read_test_set
+from workbench.store.external import import_translations, read_test_set
 from workbench.store.rating_studies import Mark
 from workbench.store.runs import RunError, open_runs
 from workbench.views.human_evaluation import tables as rating_tables
@@ -29,7 +29,9 @@ def root(tmp_path) -> Path:
     for name, lines in files.items():
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     test = read_test_set("news", tmp_path / "source")
-    bring_in(tmp_path / "runs" / "outside", test, tmp_path / "source", {name: tmp_path / name for name in SYSTEMS})
+    import_translations(
+        tmp_path / "runs" / "outside", test, tmp_path / "source", {name: tmp_path / name for name in SYSTEMS}
+    )
     return tmp_path / "runs"
 
 

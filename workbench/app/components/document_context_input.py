@@ -6,8 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import streamlit as st
 
-from workbench.app.frame import Frame, as_typed
-from workbench.evaluation.document_context import Before, before, of_context, reach_of, typed_before
+from workbench.app.frame import Frame, escape_markdown
+from workbench.evaluation.document_context import (
+    ContextSentences,
+    before,
+    context_aware_runs,
+    context_window,
+    typed_context,
+)
 from workbench.evaluation.live_trace import standing_before
 from workbench.store.runs import Run
 
@@ -16,13 +22,13 @@ KEY = "before"
 
 def field(here: Frame, runs: Sequence[Run], typed_source: str) -> str:
     """What is typed to stand before the sentence, a sentence a line; no field where no run reads it."""
-    able = of_context(runs)
+    able = context_aware_runs(runs)
     if not able:
         return ""
     lines: Sequence[str] = ()
     if here.tested and not typed_source.strip():
         test = here.tested[0].translations(here.view.test).test_set
-        reach = max(reach_of(run)[0] for run in able)
+        reach = max(context_window(run)[0] for run in able)
         lines = before(test, here.view.sentence, reach).in_order
     return st.text_area(
         "Sentences before", placeholder="\n".join(lines), height=80, key=KEY, bind="query-params",
@@ -31,16 +37,16 @@ def field(here: Frame, runs: Sequence[Run], typed_source: str) -> str:
     ).strip()  # fmt: skip
 
 
-def read_by(here: Frame, run: Run, typed_source: str, typed: str) -> Before | None:
+def read_by(here: Frame, run: Run, typed_source: str, typed: str) -> ContextSentences | None:
     """What a run reads beside the sentence: the typed lines as far as it reaches back, else those of the chosen
     sentence's document with its own translations of the test set, if it has some; None where it reads nothing."""
-    reach, after = reach_of(run)
+    reach, after = context_window(run)
     if typed:
-        return typed_before(typed, reach)
+        return typed_context(typed, reach)
     if not reach:
         return None
     if typed_source.strip() or not here.tested:
-        return Before(())
+        return ContextSentences(())
     shown = here.tested[0].translations(here.view.test).test_set  # whose sentence the page translates
     if run in here.tested:
         own = run.translations(here.view.test)
@@ -49,14 +55,14 @@ def read_by(here: Frame, run: Run, typed_source: str, typed: str) -> Before | No
     return before(shown, here.view.sentence, reach, after=after)
 
 
-def around(read: Iterable[Before]) -> dict[int, str]:
+def around(read: Iterable[ContextSentences]) -> dict[int, str]:
     """The sentences that any of several systems reads around the same one, by `Before.distance`, as they stand in the
     document."""
     found = {one.distance(entry): text for one in read for entry, text in enumerate(one.sources) if text is not None}
     return dict(sorted(found.items(), reverse=True))
 
 
-def say(read: Mapping[str, Before | None]) -> None:
+def say(read: Mapping[str, ContextSentences | None]) -> None:
     """Say which sentences are read around the shown one, by system; nothing where no system could read any."""
     known = {name: one for name, one in read.items() if one is not None}
     if not known:
@@ -66,8 +72,8 @@ def say(read: Mapping[str, Before | None]) -> None:
     if not lines:
         st.caption(f"No sentence stands {where} it.")
         return
-    counts = "; ".join(f"{as_typed(name)} reads {one.there}" for name, one in known.items())
-    alone = [as_typed(name) for name, one in read.items() if one is None]
+    counts = "; ".join(f"{escape_markdown(name)} reads {one.there}" for name, one in known.items())
+    alone = [escape_markdown(name) for name, one in read.items() if one is None]
     single = f"; {', '.join(alone)}: single sentences" if alone else ""
     st.caption(f"{where.capitalize()} it ({counts}{single}):")
     st.text("\n".join(lines.values()))

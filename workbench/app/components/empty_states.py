@@ -9,12 +9,12 @@ from contextlib import suppress
 import streamlit as st
 
 from workbench.app.components import job_view
-from workbench.app.frame import Frame, as_typed, current, page_file, sentences_for_errors
+from workbench.app.frame import Frame, current, errors_as_messages, escape_markdown, page_file
 from workbench.jobs import allowed_commands, queue
 from workbench.store.runs import Run, RunError, short_names
 
 
-def empty(said: str, command: str | None = None) -> None:
+def empty_state(said: str, command: str | None = None) -> None:
     """What is missing on this page, and the commands that make it, a line each; those that are whole can be run."""
     with st.container(border=True):
         st.text(said)
@@ -26,43 +26,43 @@ def empty(said: str, command: str | None = None) -> None:
 def _run_now(commands: Sequence[str]) -> None:
     root = current().root
     able = [arguments for line in commands if (arguments := allowed_commands.read(line, root))]
-    with sentences_for_errors():
+    with errors_as_messages():
         for arguments in able:
-            label = "Run now" if len(able) == 1 else f"Run now: {as_typed(queue.title_of(arguments))}"
+            label = "Run now" if len(able) == 1 else f"Run now: {escape_markdown(queue.title_of(arguments))}"
             job_view.offer(root, arguments, label)
     if able:
         st.page_link(page_file("jobs"), label="All jobs", icon=":material/arrow_forward:")
 
 
-def empty_runs(said: str, runs: Sequence[Run], command: str) -> None:
+def empty_state_of_runs(said: str, runs: Sequence[Run], command: str) -> None:
     """What is missing of runs, and the command that makes it for each, `{}` its folder; an outside run has none."""
     able = [run for run in runs if not run.outside]
     if able:
-        empty(said, "\n".join(command.replace("{}", run.typed) for run in able))
+        empty_state(said, "\n".join(command.replace("{}", run.typed) for run in able))
     elsewhere = [run.name for run in runs if run.outside]
     if elsewhere:
-        empty(
+        empty_state(
             f"Translated elsewhere: {', '.join(elsewhere)}. Only the texts are known, there is no model that could "
             "make what this page shows."
         )
 
 
-def needs_runs(fewest: int = 1, translated: bool = True) -> Frame:
+def require_runs(fewest: int = 1, translated: bool = True) -> Frame:
     """The frame, where it holds enough runs for a page; else the page says what is missing and ends."""
     frame = current()
     if not frame.known:
-        empty(
+        empty_state(
             "There is no run here yet. Build the demo on the page Start, or on the command line:",
             shlex.join(["workbench", "demo", "--runs", str(frame.root)]),
         )
         st.stop()
     if len(frame.chosen) < fewest:
-        empty(f"Choose {'a run' if fewest == 1 else f'at least {fewest} runs'} in the sidebar.")
+        empty_state(f"Choose {'a run' if fewest == 1 else f'at least {fewest} runs'} in the sidebar.")
         st.stop()
     if translated and len(frame.tested) < fewest:
         waiting = [run for run in frame.chosen if run not in frame.tested]
         test = frame.view.test or next((name for run in waiting for name in run.translated()), "test")
-        empty_runs(
+        empty_state_of_runs(
             f"This page needs {fewest} of the chosen runs to have translated the test set {test!r} with the weights "
             "that they have now. Translate it:",
             waiting,
@@ -83,7 +83,7 @@ def _say_empty_outputs(frame: Frame) -> None:
         if empty_ones:
             said.append(f"{short_names(frame.tested)[run.name]} {empty_ones} of {sentences}")
     if said:
-        st.caption(as_typed(f"Empty outputs: {', '.join(said)}."))
+        st.caption(escape_markdown(f"Empty outputs: {', '.join(said)}."))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -22,7 +22,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from workbench.app.components.page_width import page_width
-from workbench.app.frame import as_typed, current, sentences_for_errors
+from workbench.app.frame import current, errors_as_messages, escape_markdown
 from workbench.export import collection
 from workbench.export.files import save
 from workbench.figures.drawing import draw
@@ -51,7 +51,7 @@ _CHARTS: WeakKeyDictionary[Figure, dict[tuple[bool, int, bool], go.Figure]] = We
 
 def show(name: str, request: Request, key: str = "") -> None:
     """Draw one of the drawings with all that stands below it, or say why it cannot be drawn."""
-    with sentences_for_errors():
+    with errors_as_messages():
         show_figure(drawn(name, request), figure_command(name, request), key, recipe_of(name, request))
 
 
@@ -76,7 +76,7 @@ def show_figure(
             st.plotly_chart(chart, theme=None, key=f"chart-{key}", config=config, alt=figure.summary)
     st.text(figure.summary)
     if figure.caption:
-        st.caption(as_typed(figure.caption))
+        st.caption(escape_markdown(figure.caption))
     _files(figure, command, key, recipe)
     return points
 
@@ -193,11 +193,11 @@ def _files(figure: Figure, command: str, key: str, recipe: Recipe | None) -> Non
                 help=read_only.WHY if read_only.active() else None,
             )
     if missing:
-        st.warning(as_typed(str(MissingGlyphs(missing))))
+        st.warning(escape_markdown(str(MissingGlyphs(missing))))
 
 
 def _add(recipe: Recipe) -> None:
-    with sentences_for_errors():
+    with errors_as_messages():
         path = collection.file_of(current().root)
         collection.add(path, recipe)
         st.toast(f"In the collection: {len(collection.read(path))}", icon=":material/bookmark_add:")

@@ -10,7 +10,7 @@ import streamlit as st
 from analyses.sentences import Difference
 from workbench.app import frame
 from workbench.app.components import empty_states, page_sections, word_diff
-from workbench.evaluation.live_trace import TARGETS, Looked, look
+from workbench.evaluation.live_trace import TARGETS, SentenceTrace, trace_sentence
 from workbench.figures.options import CorpusOptions, FigureOptions, ForcedOptions, default
 from workbench.store.runs import Run
 
@@ -21,7 +21,7 @@ def with_models(here: frame.Frame) -> list[Run]:
     """The runs that can be looked into; where there is none the page says so and ends."""
     able = [run for run in here.tested if not run.outside]
     if not able:
-        empty_states.empty_runs("", here.tested, "")
+        empty_states.empty_state_of_runs("", here.tested, "")
         page_sections.offer_others(here, "has a model", lambda run: not run.outside)
         st.stop()
     return able
@@ -42,10 +42,10 @@ def target() -> dict[str, object]:
     return {"target": "typed", "text": text.strip()}
 
 
-def looked_into(here: frame.Frame, runs: Sequence[Run], translation: dict[str, object]) -> list[Looked]:
+def looked_into(here: frame.Frame, runs: Sequence[Run], translation: dict[str, object]) -> list[SentenceTrace]:
     """A forced pass of each run along the translation that was chosen by `target`."""
     forced = ForcedOptions.model_validate(translation).forced
-    return [look(run, here.view.test, here.view.sentence, *forced) for run in runs]
+    return [trace_sentence(run, here.view.test, here.view.sentence, *forced) for run in runs]
 
 
 def sentence_count(place, key: str, model: type[FigureOptions] = CorpusOptions) -> dict[str, object]:

@@ -49,7 +49,7 @@ def none_able(
     untranslated = [run for run in here.chosen if run not in here.tested and able(run)]
     if untranslated:
         test = shlex.quote(here.view.test)
-        empty_states.empty_runs(
+        empty_states.empty_state_of_runs(
             f"None of the chosen runs that have translated {here.view.test!r} {said}. Translate it:",
             untranslated,
             f"workbench translate {{}} --test {test} --save-beams",
@@ -60,7 +60,7 @@ def none_able(
     root = shlex.quote(str(here.root))
     train = f"workbench train {system}{changes} --data DATA --out {root}/{system} {settings}".rstrip()
     how = "Add one to the demo, or train one on the data of a run that is there:"
-    empty_states.empty(
+    empty_states.empty_state(
         " ".join(filter(None, (f"None of the chosen runs {said}, nor does any other run here.", reason, how))),
         f"workbench demo {system} --runs {root}\n{train}",
     )
@@ -109,7 +109,7 @@ def _offer(here: frame.Frame, run: Run) -> None:
         label = f"Add {run.name}{ended}" + (f" (in place of {gives_way})" if gives_way else "")
     else:
         runs, label = [run.name], f"Show {run.name}{ended} alone"
-    st.button(frame.as_typed(label), key=f"offer-{run.name}", on_click=_choose_runs, args=(runs,))
+    st.button(frame.escape_markdown(label), key=f"offer-{run.name}", on_click=_choose_runs, args=(runs,))
 
 
 def _same_texts(here: frame.Frame, run: Run) -> bool:
@@ -132,4 +132,4 @@ def left_out(here: frame.Frame, able: Sequence[Run], what: str) -> None:
     names = short_names(here.tested)
     others = [names[run.name] for run in here.tested if run not in able]
     if others:
-        st.caption(frame.as_typed(f"Without {what}: {', '.join(others)}."))
+        st.caption(frame.escape_markdown(f"Without {what}: {', '.join(others)}."))

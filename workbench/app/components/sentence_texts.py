@@ -6,7 +6,7 @@ import streamlit as st
 
 from analyses.sentences import REFERENCE, SOURCE
 from workbench.app.components.row_selection import look_at
-from workbench.app.frame import Frame, as_typed
+from workbench.app.frame import Frame, escape_markdown
 from workbench.store.runs import short_names
 from workbench.store.translations import Translations
 
@@ -32,7 +32,7 @@ def show(frame: Frame) -> None:
     with st.container(border=True):
         for label, text in texts(frame).items():
             side, wide = st.columns([1, 6], gap="small")
-            side.caption(as_typed(label))
+            side.caption(escape_markdown(label))
             other = f"(another sentence: its test set {frame.view.test} differs)"
             wide.text(other if text is None else text or "(empty)")
         _search(frame.tested[0].translations(frame.view.test))

@@ -46,5 +46,5 @@ chosen = st.navigation({**listed(MENU), **plugged(), **listed(LAST)}, position="
 with st.sidebar:
     sidebar.choose(blind=chosen.url_path == "rating" and sidebar.rates_blind())
 page_history.restore(chosen.url_path)
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     chosen.run()

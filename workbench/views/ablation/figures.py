@@ -77,7 +77,7 @@ def _scored(request: Request, experiment: str, metric: str) -> ablation.Scored:
 def ablation_figure(request: Request, options: AblationOptions) -> Figure:
     """A score over the values of one option, beside what papers print for it."""
     from workbench.evaluation.scoring import METRIC_NAMES
-    from workbench.papers.reported_ablations import printed_notes, printed_scores
+    from workbench.papers.reported_ablations import reported_notes, reported_scores
     from workbench.views.ablation.plots import ablation as drawn
 
     option, metric = options.varied, options.metric
@@ -88,7 +88,7 @@ def ablation_figure(request: Request, options: AblationOptions) -> Figure:
     base = ablation.base_of(found.settings, option, short_names(request.runs).get(request.baseline or ""))
     scores = dict(zip(found.scores["system"], found.scores["score"], strict=True))
     varied = _varied(found.settings, option)
-    printed, notes = printed_scores(option, metric, varied), printed_notes(option, metric, varied)
+    printed, notes = reported_scores(option, metric, varied), reported_notes(option, metric, varied)
     said = [
         f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {found.said}: means over seeds with 95% intervals"
         f"{_of_seeds(points['seeds'].tolist())}.",
@@ -110,7 +110,7 @@ def ablation_figure(request: Request, options: AblationOptions) -> Figure:
 
 def _varied(settings: Mapping[str, ablation.Settings], option: str) -> dict[str, ablation.Settings]:
     """The systems that are drawn: what is printed of others that have an option of the name stands beside nothing."""
-    return {name: settings[name] for name in ablation.sweeps(settings, option)}
+    return {name: settings[name] for name in ablation.option_grid(settings, option)}
 
 
 def _of_seeds(counts: list[int]) -> str:
@@ -125,14 +125,14 @@ def _of_seeds(counts: list[int]) -> str:
 @figure("ablation-cost", scope="runs", options=AblationCostOptions, needs_runs=False, depends_on=result_files)
 def _ablation_cost(request: Request, options: AblationCostOptions) -> Figure:
     """Speed and memory over the values of one option, relative to the baseline of a bench."""
-    from workbench.papers.reported_ablations import printed_costs
+    from workbench.papers.reported_ablations import reported_costs
     from workbench.views.ablation.length_cost import without_preset
     from workbench.views.ablation.plots import ablation_cost
 
     option, bench = options.varied, options.bench
     points, base, settings = ablation.cost_points(bench, option)
     baseline = without_preset(base)
-    printed = printed_costs(option, _varied(settings, option))
+    printed = reported_costs(option, _varied(settings, option))
     where = "; ".join(dict.fromkeys(printed["where"]))
     caption = (
         "Speed in training (target tokens a second) and in decoding (sentences a second) and peak memory in training, "

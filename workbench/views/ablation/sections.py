@@ -24,17 +24,17 @@ def ablations(here: frame.Frame, stacked: bool = False) -> None:
     the sentences before.
     """
     beside = _beside(here)
-    with frame.sentences_for_errors():
+    with frame.errors_as_messages():
         settings = {HERE: ablation.settings_of_runs(beside)}
         settings |= {name: ablation.settings_of_experiment(name) for name in ablation.experiments()}
         if stacked:
             settings = {
                 name: {system: own for system, own in found.items() if SCOPE in own} for name, found in settings.items()
             }
-        options = {name: ablation.varying(found) for name, found in settings.items()}
+        options = {name: ablation.varied_options(found) for name, found in settings.items()}
         known = [name for name, varied in options.items() if varied]
         if not known:
-            empty_states.empty(
+            empty_states.empty_state(
                 "No two runs here differ in one option alone. A grid of systems in a file makes such runs:",
                 "workbench experiment run "
                 + ("data/experiments/controlled-documents-sweeps.yaml" if stacked else "FILE"),

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 class AdequacyOptions(FigureOptions):
     """Options of the figure `adequacy` and of the analysis of sentences."""
 
-    aligner: str | None = Field(None, description="A file of `workbench data train-aligner …`; the one of the data unless told")
+    aligner: str | None = Field(
+        None, description="A file of `workbench data train-aligner …`; the one of the data unless told"
+    )
     towards: Literal["first", "union"] = Field(
         "first", description="Of several references: what the first covers, or any of them"
     )

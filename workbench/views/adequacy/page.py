@@ -12,10 +12,10 @@ frame.heading(
     "Adequacy",
     "Coverage, under- and over-translation of the source, by the links of one aligner for all systems.",
 )
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 references = len(here.tested[0].translations(here.view.test).test_set.all_references)
 if not references:
-    empty_states.empty(f"{here.view.test} has no references, and these measures need them.")
+    empty_states.empty_state(f"{here.view.test} has no references, and these measures need them.")
     st.stop()
 towards = tables.choose_references(references)
 figure_view.show("adequacy", here.request(here.tested, **towards))
@@ -26,5 +26,5 @@ if has_truth(here.tested[0], here.view.test):
     for measure in MEASURES:
         figure_view.show("true-adequacy", here.request(knowing, measure=measure), key=measure)
 st.subheader("Sentences")
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     tables.show_sentences(here, **towards)

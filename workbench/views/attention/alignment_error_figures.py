@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, PositiveInt
 
 from workbench.evaluation.alignment_error import ALIGNMENT_ERROR, AlignmentError
-from workbench.evaluation.document_context import own_pieces
+from workbench.evaluation.document_context import strip_context_pieces
 from workbench.evaluation.forced_decoding import Forced, Target, Targets, force, opened, stamp
 from workbench.evaluation.gold_alignments import has_truth
 from workbench.evaluation.live_trace import layers_and_heads
@@ -174,7 +174,7 @@ def _words(one: Forced, layer: int | None, head: int | None, rollout: bool) -> n
         weights = attention.decoder_rollout(own_weights, cross, encoder).source[-1]
     else:
         weights = attention.average(trace[_CROSS].values, layer, head)
-    words = own_pieces(one.source_tokens)
+    words = strip_context_pieces(one.source_tokens)
     joined = attention.to_words(weights[:, -len(words) :], target, words)
     return attention.without_end(joined, attention.joined(target), attention.joined(words))[0]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, PositiveInt
 
-from workbench.evaluation.live_trace import Looked, look
+from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
 from workbench.figures.options import MOST_CELLS, FigureOptions, ForcedOptions, Shade, number
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
@@ -62,24 +62,24 @@ class AlignmentOptions(FigureOptions):
         return ForcedOptions(target=self.target or ("reference" if self.links else "own"), text=self.text)
 
 
-def _looks(request: Request, along: ForcedOptions) -> dict[str, Looked]:
+def _looks(request: Request, along: ForcedOptions) -> dict[str, SentenceTrace]:
     """A forced pass of each run, by its short name."""
     names = short_names(request.runs)
-    return {names[run.name]: look(run, request.test, request.sentence, *along.forced) for run in request.runs}
+    return {names[run.name]: trace_sentence(run, request.test, request.sentence, *along.forced) for run in request.runs}
 
 
 def _shaded(limit: float) -> str:
     return f" Shaded from 0 to {limit:g}." if limit != 1 else ""
 
 
-def _sides(part: str, looked: Looked) -> tuple[list[str], list[str]]:
+def _sides(part: str, looked: SentenceTrace) -> tuple[list[str], list[str]]:
     """Tokens of queries and keys. A target position reads the words before the one that it writes."""
     queries = looked.source if part == "encoder" else looked.target
     keys = looked.target if part == "decoder" else looked.source
     return list(queries), ["<s>", *keys[:-1]] if part == "decoder" else list(keys)
 
 
-def _rolled(part: str, looked: Looked) -> np.ndarray:
+def _rolled(part: str, looked: SentenceTrace) -> np.ndarray:
     """Rollout [layer, query, key] of what a map shows."""
     from analyses import attention
 
@@ -93,7 +93,7 @@ def _rolled(part: str, looked: Looked) -> np.ndarray:
     return found.source if part == "cross" else found.target
 
 
-def _maps(layer: int | str, head: int | str, part: str, looked: Looked) -> list[tuple[str, np.ndarray]]:
+def _maps(layer: int | str, head: int | str, part: str, looked: SentenceTrace) -> list[tuple[str, np.ndarray]]:
     """The maps that are asked for of one pass, each with its name."""
     from analyses import attention
 
@@ -227,7 +227,7 @@ def _alignment(request: Request, options: AlignmentOptions) -> Figure:
     )
 
 
-def _aligned(weights: np.ndarray, looked: Looked) -> tuple[np.ndarray, list[str], list[str]]:
+def _aligned(weights: np.ndarray, looked: SentenceTrace) -> tuple[np.ndarray, list[str], list[str]]:
     """Words by words [target, source], ends of sentences left out; target words, source words."""
     from analyses import attention
 
@@ -236,7 +236,7 @@ def _aligned(weights: np.ndarray, looked: Looked) -> tuple[np.ndarray, list[str]
     return attention.without_end(joined, attention.joined(queries), attention.joined(keys))
 
 
-def _check_words(request: Request, looked: Looked, source: list[str], target: list[str]) -> None:
+def _check_words(request: Request, looked: SentenceTrace, source: list[str], target: list[str]) -> None:
     """Gold links count the words that blanks part; the vocabulary must have kept them."""
     text = looked.run.translations(request.test).test_set
     for side, lines, words in (("source", text.sources, source), ("reference", text.references, target)):

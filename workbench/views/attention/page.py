@@ -12,14 +12,14 @@ frame.heading(
     "Attention",
     "What each position attends to while a translation is forced through the runs: the same weights as in the search.",
 )
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 sentence_texts.show(here)
 able = forced_decoding_controls.with_models(here)
 translation = forced_decoding_controls.target()
 chosen = controls.attention(able)
 names = short_names(here.tested)
 if "each" in (chosen["layer"], chosen["head"]):
-    for tab, run in zip(st.tabs([frame.as_typed(names[run.name]) for run in able]), able, strict=True):
+    for tab, run in zip(st.tabs([frame.escape_markdown(names[run.name]) for run in able]), able, strict=True):
         with tab:
             figure_view.show("attention", here.request([run], **translation, **chosen), key=run.name)
 else:
@@ -36,7 +36,9 @@ else:
 st.subheader("Alignment error over the test set")
 gold = links or (TRUTH if has_truth(able[0], here.view.test) else "")
 if not gold:
-    empty_states.empty("Name a file of gold alignments above, between the words of the sources and of the references.")
+    empty_states.empty_state(
+        "Name a file of gold alignments above, between the words of the sources and of the references."
+    )
 elif st.toggle("Compute AER", key="error", bind="query-params", help="Forces every reference through the runs"):
     over = {name: value for name, value in chosen.items() if name in ("layer", "head")}
     by_threshold, by_length = st.tabs(["By threshold", "By source length"])

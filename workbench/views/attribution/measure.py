@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from workbench.evaluation.document_context import Before, given
+from workbench.evaluation.document_context import ContextSentences, as_arguments
 from workbench.evaluation.forced_decoding import opened, stamp
-from workbench.evaluation.live_trace import look
+from workbench.evaluation.live_trace import trace_sentence
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def explain(
     forced: which translation (`forced_decoding.TARGETS`), and the text of a typed one. word: its number from 1, or
     "sentence"; None for one row for each word of the translation and a last one for the sentence.
     """
-    looked = look(run, test, sentence, *forced)
+    looked = trace_sentence(run, test, sentence, *forced)
     chosen = (*range(len(looked.target)), -1) if word is None else (_place(run, looked.target, word),)
     words = run.translations(test).test_set.sources[sentence], looked.before, looked.target
     found = _attributed(run.reference, stamp(run), *words, chosen, method, baseline)
@@ -94,7 +94,7 @@ def _attributed(
     reference: str,
     weights: tuple[float, int],
     source: str,
-    before: Before | None,
+    before: ContextSentences | None,
     target: tuple[str, ...],
     chosen: tuple[int, ...],
     method: str,
@@ -105,7 +105,7 @@ def _attributed(
 
     translator, lock = opened(reference, weights)
     vocabularies = translator.source_vocabulary, translator.target_vocabulary
-    read = EncodedInputs(translator.context, vocabularies, [source], **given(before))
+    read = EncodedInputs(translator.context, vocabularies, [source], **as_arguments(before))
     finished = target[-1] == "</s>"
     words = _numbers(translator.target_vocabulary, target[: len(target) - finished])
     with lock:
@@ -156,7 +156,7 @@ def shared_words(
     runs: Sequence[Run], test: str, sentence: int, forced: tuple[str, str], names: Mapping[str, str]
 ) -> list[str]:
     """What stands at each place of the runs' translations, as far as all of them reach: one name where they agree."""
-    targets = [look(run, test, sentence, *forced).target for run in runs]
+    targets = [trace_sentence(run, test, sentence, *forced).target for run in runs]
     return [
         " / ".join(
             dict.fromkeys(

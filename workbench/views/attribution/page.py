@@ -12,11 +12,11 @@ frame.heading(
     "Attribution",
     "What each source word and each word written before adds to the log-probability of an output word, in nats.",
 )
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 sentence_texts.show(here)
 able = forced_decoding_controls.with_models(here)
 translation = forced_decoding_controls.target()
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     words = shared_words(
         able, here.view.test, here.view.sentence, ForcedOptions(**translation).forced, short_names(here.tested)
     )

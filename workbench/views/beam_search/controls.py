@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from workbench.app.frame import as_typed
+from workbench.app.frame import escape_markdown
 from workbench.figures.options import default
 from workbench.figures.request import Request
 from workbench.views.beam_search.figures import BeamOptions, usual_steps
@@ -54,7 +54,7 @@ def only_lists(request: Request, names: dict[str, str]) -> None:
     )
     columns = st.columns(2)
     for column, run, table in zip(columns, request.runs, (found.only_a, found.only_b), strict=False):
-        column.markdown(f"**Only {as_typed(names[run.name])}** considered {len(table)} candidates")
+        column.markdown(f"**Only {escape_markdown(names[run.name])}** considered {len(table)} candidates")
         shown = table.assign(prefix=[" ".join(prefix) for prefix in table["prefix"]])
         column.dataframe(
             shown,

@@ -16,7 +16,7 @@ VIEWS = {"both": "Side by side", "difference": "Difference", "one": "One system"
 frame.heading(
     "Beam trees", "The hypotheses that each search considered, from left to right; the best one lies straight."
 )
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 sentence_texts.show(here)
 
 able = [run for run in here.tested if has_trees(run, here.view.test)]
@@ -24,7 +24,7 @@ if not able:
     page_sections.offer_others(
         here, "recorded a beam tree of this test set", lambda run: has_trees(run, here.view.test)
     )
-    empty_states.empty_runs(
+    empty_states.empty_state_of_runs(
         "No beam tree of this test set was recorded. Record them:",
         here.tested,
         f"workbench translate {{}} --test {shlex.quote(here.view.test)} --save-beams",
@@ -47,7 +47,7 @@ second = (
 )
 pair = [next(run for run in able if run.name == name) for name in (first, second) if name]
 
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     request = here.request(pair, **controls.options(longest_search(here.request(pair))))
     name = {"both": "beam-trees", "difference": "beam-diff", "one": "beam-tree"}[view]
     figure, command = figure_view.drawn(name, request), figure_command(name, request)

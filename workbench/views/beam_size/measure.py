@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from analyses.text_checks import digest
 from core_models.files.atomic_files import write_atomic
 from core_models.files.run_files import RESULT, read_json
-from workbench.evaluation.document_context import given, read_before
+from workbench.evaluation.document_context import as_arguments, read_before
 from workbench.evaluation.translate import Step
 from workbench.store.runs import Run, RunError
 from workbench.store.translations import TestSet
@@ -97,7 +97,7 @@ def _exactly(
 
     sources = [test.sources[row] for row in rows]
     before = [read_before(translator.context, test, row, written) for row in rows]
-    search: dict[str, Any] = {"n_best": 1, "length_penalty": 0.0, **given(*before)}
+    search: dict[str, Any] = {"n_best": 1, "length_penalty": 0.0, **as_arguments(*before)}
     found: dict[int, list[float]] = {}
     for size in sizes:
         beams = translator.translate(sources, beam=size, **search) if sources else []

@@ -25,7 +25,7 @@ frame.heading(
     "Beam sizes",
     "A wider beam finds more probable translations, not always better ones; exact search says what it still misses.",
 )
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 measured = [run for run in here.tested if measure.is_measured(run, here.view.test)]
 if not measured:
     page_sections.offer_others(
@@ -33,7 +33,7 @@ if not measured:
     )
 waiting = [run for run in here.tested if run not in measured and (run.trained or not measured)]
 if waiting:
-    empty_states.empty_runs(
+    empty_states.empty_state_of_runs(
         "Beam sizes are not tried yet, which takes a while:",
         waiting,
         f"workbench beam-sweep {{}} --test {shlex.quote(here.view.test)}",
@@ -41,7 +41,7 @@ if waiting:
 if not measured:
     st.stop()
 figure_view.show("beam-sizes", here.request(measured))
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     st.dataframe(
         sizes_table(here.request(measured)),
         hide_index=True,

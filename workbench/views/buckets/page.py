@@ -32,7 +32,7 @@ FIGURES = {
 }
 
 frame.heading("Buckets", "How scores and output lengths change with length, with the frequency of words, or by label.")
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 
 columns = st.columns(3)
 metric = columns[0].selectbox(
@@ -51,7 +51,7 @@ if measure == "label":
     choices = segment_annotations.columns(here.root, here.view.test, len(first))
     known = [*choices, *([bucketed_scores.DOCUMENT] if first.test_set.documents is not None else [])]
     if not known:
-        empty_states.empty(
+        empty_states.empty_state(
             "This test set has no labels and no documents yet: add a file with labels on the page Sentences."
         )
         st.stop()
@@ -76,6 +76,8 @@ shown = st.segmented_control(
     bind="query-params",
 )  # fmt: skip
 if shown == "length-differences" and len(request.runs) < 2:
-    empty_states.empty("A difference needs a second run that has translated this test set: choose one in the sidebar.")
+    empty_states.empty_state(
+        "A difference needs a second run that has translated this test set: choose one in the sidebar."
+    )
 else:
     figure_view.show(shown, request)

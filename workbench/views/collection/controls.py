@@ -16,8 +16,8 @@ from typing import Literal
 import streamlit as st
 
 from workbench.app.components import figure_view
-from workbench.app.components.empty_states import empty
-from workbench.app.frame import Frame, as_typed, sentences_for_errors
+from workbench.app.components.empty_states import empty_state
+from workbench.app.frame import Frame, errors_as_messages, escape_markdown
 from workbench.export import collection
 from workbench.export.bundle import VENUES, width_at, write_bundle
 from workbench.export.files import provenance
@@ -40,7 +40,7 @@ def show(frame: Frame) -> None:
     path = collection.file_of(frame.root)
     recipes = collection.read(path)
     if not recipes:
-        empty('The figure collection is empty. "Add to collection" stands below every figure.')
+        empty_state('The figure collection is empty. "Add to collection" stands below every figure.')
         return
     venue = st.segmented_control(
         "Widths of", list(VENUES), default="ACL", required=True, key="venue", bind="query-params"
@@ -63,16 +63,16 @@ def _entry(path: Path, recipe: Recipe, place: int, count: int, venue: str, frame
     drawn = None
     with st.container(border=True):
         heading = st.container(gap="xsmall")
-        with sentences_for_errors():
+        with errors_as_messages():
             drawn = _drawn(recipe, frame.root)
-        heading.markdown(f"**{place + 1}. {as_typed(drawn.figure.title if drawn else recipe.drawing)}**")
-        heading.caption(as_typed(_said(recipe)))
+        heading.markdown(f"**{place + 1}. {escape_markdown(drawn.figure.title if drawn else recipe.drawing)}**")
+        heading.caption(escape_markdown(_said(recipe)))
         with heading.container(horizontal=True, vertical_alignment="center", gap="small"):
             _buttons(path, recipe, place, count, drawn)
         if drawn is not None:
             missing = missing_glyphs(drawn.figure)
             if missing:
-                st.warning(as_typed(str(MissingGlyphs(missing))))
+                st.warning(escape_markdown(str(MissingGlyphs(missing))))
             _previews(drawn.figure, width_at(venue, drawn.figure))
     return drawn
 
@@ -132,7 +132,7 @@ def _set_width(path: Path, recipe: Recipe, key: str) -> None:
 
 
 def _changed(change: Callable[..., None], path: Path, *arguments: object) -> None:
-    with sentences_for_errors():
+    with errors_as_messages():
         change(path, *arguments)
 
 

@@ -7,6 +7,6 @@ from workbench.views.collection import controls
 frame.heading("Figure collection", "Figures added on any page: how they look on paper, their order, and one download.")
 here = frame.current()
 if not here.known:
-    empty_states.needs_runs()
-with frame.sentences_for_errors():
+    empty_states.require_runs()
+with frame.errors_as_messages():
     controls.show(here)

@@ -20,7 +20,7 @@ from analyses.contrastive import CONTEXTS, Item, Scored
 from analyses.text_checks import digest
 from core_models.files.atomic_files import write_atomic
 from core_models.files.run_files import RESULT, read_json
-from workbench.evaluation.document_context import Before, own_outputs, readers, reads_after
+from workbench.evaluation.document_context import ContextSentences, context_mechanisms, own_outputs, reads_after
 from workbench.evaluation.forced_decoding import Opened, Target, force
 from workbench.store.runs import Run, RunError
 from workbench.views.contrastive.items import item_of
@@ -116,7 +116,7 @@ def _score(model: Opened, items: Sequence[Item]) -> list[Scored]:
     return scored
 
 
-def _contexts(translator: Translator, items: Sequence[Item]) -> list[Before | None]:
+def _contexts(translator: Translator, items: Sequence[Item]) -> list[ContextSentences | None]:
     """What a system reads beside the items: sources and, where it reads these, the translations of those before, which
     are those of the items, or where an item has none the system's own."""
     use = translator.context
@@ -132,11 +132,11 @@ def _contexts(translator: Translator, items: Sequence[Item]) -> list[Before | No
     return [replace(one, outputs=tuple(lines)) for one, lines in zip(around, outputs, strict=True)]
 
 
-def _around(item: Item, use: ContextUse) -> Before:
+def _around(item: Item, use: ContextUse) -> ContextSentences:
     """The sentences that are read before an item, then those that are read after it."""
     before, after = item.context[::-1][: use.sentences], item.context_after[: use.after]
     nothing = [None] * (use.sentences - len(before)) if after else []
-    return Before((*before, *nothing, *after), after=len(after))
+    return ContextSentences((*before, *nothing, *after), after=len(after))
 
 
 def digest_of(items: Sequence[Item]) -> str:
@@ -182,7 +182,7 @@ def read(run: Run, name: str) -> Contrast:
         raise RunError(f"{path}: not readable ({str(error)[:200]}); score it again: {command}") from None
     if not run.is_of(found.get("weights")):
         raise RunError(f"{run.name} scored {name!r} with other weights than it has now; score it again: {command}")
-    unread = "before" if readers(run) and not read else "after" if reads_after(run) and not after else ""
+    unread = "before" if context_mechanisms(run) and not read else "after" if reads_after(run) and not after else ""
     if unread:
         raise RunError(
             f"{run.name} scored {name!r} without the sentences {unread}, which it reads; do it again: {command}"

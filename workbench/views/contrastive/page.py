@@ -13,7 +13,7 @@ frame.heading(
     "Contrastive evaluation",
     "How often a right translation is more probable than wrong ones that differ in one detail, such as a pronoun.",
 )
-here = empty_states.needs_runs(translated=False)
+here = empty_states.require_runs(translated=False)
 able = [run for run in here.chosen if not run.outside]
 known = sorted({name for run in able for name in measure.names(run)})
 if not known:
@@ -24,7 +24,7 @@ if not known:
         "No contrastive test set was scored by the chosen runs yet: a file of items, or the pronouns of the demo's "
         "corpus."
     )
-    empty_states.empty_runs(
+    empty_states.empty_state_of_runs(
         said,
         here.chosen,
         "workbench contrastive-eval FILE --run {}\nworkbench contrastive-eval --controlled test --run {}",
@@ -33,7 +33,7 @@ if not known:
 left, right = st.columns(2)
 name = left.selectbox("Contrastive test set", known, key="contrast", bind="query-params")
 scored = [run for run in able if name in measure.names(run)]
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     tags = measure.tag_names(measure.read(scored[0], name))
     tag = right.selectbox("By", [*tags, WHOLE], key="tag", bind="query-params")
     options = ContrastiveOptions(name=name, tag=None if tag == WHOLE else tag)
@@ -42,7 +42,7 @@ with frame.sentences_for_errors():
     tables.show_accuracy(request, options)
     waiting = [run for run in able if run not in scored]
     if waiting:
-        empty_states.empty(
+        empty_states.empty_state(
             f"Not scored yet: {', '.join(run.name for run in waiting)}. Score it:",
             tables.command(waiting, ContrastiveOptions(name=name)),
         )

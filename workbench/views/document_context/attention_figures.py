@@ -17,7 +17,7 @@ from workbench.views.document_context.figures import passes
 if TYPE_CHECKING:
     import numpy as np
 
-    from workbench.evaluation.live_trace import Looked
+    from workbench.evaluation.live_trace import SentenceTrace
     from workbench.plotting.grammar import Figure
 
 _POSITIONS = {"encoder": "source", "decoder": "target"}
@@ -87,7 +87,9 @@ def _attention(request: Request, options: ContextAttentionOptions) -> Figure:
     )
 
 
-def _attended(options: ContextAttentionOptions, looked: Looked, kind: str, side: str) -> tuple[np.ndarray, list[str]]:
+def _attended(
+    options: ContextAttentionOptions, looked: SentenceTrace, kind: str, side: str
+) -> tuple[np.ndarray, list[str]]:
     """The shares [queries, keys] of one attention of a pass, and what the keys are called."""
     import numpy as np
 

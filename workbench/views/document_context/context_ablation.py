@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.evaluation.document_context import CAPSULES, Before, Lines, of_another_document
+from workbench.evaluation.document_context import CAPSULES, ContextSentences, Lines, of_another_document
 from workbench.evaluation.forced_decoding import Target, force, opened, stamp
-from workbench.evaluation.live_trace import look
+from workbench.evaluation.live_trace import trace_sentence
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ class Variant:
     and the word in it (from 0) that is left out, of its source or of its translation."""
 
     what: str
-    before: Before
+    before: ContextSentences
     side: str = "source"
     distance: int = 0
     place: int = -1
     word: str = ""
 
 
-def variants(own: Before, other: Before | None = None) -> list[Variant]:
+def variants(own: ContextSentences, other: ContextSentences | None = None) -> list[Variant]:
     """Every context that is tried: without each word, each sentence, all of it; another document's; in other orders.
 
     other: as many sentences of another document.
@@ -67,7 +67,7 @@ def variants(own: Before, other: Before | None = None) -> list[Variant]:
     return found
 
 
-def _with(own: Before, side: str, entry: int, line: str) -> Before:
+def _with(own: ContextSentences, side: str, entry: int, line: str) -> ContextSentences:
     def changed(lines: Lines) -> Lines:
         return (*lines[:entry], line, *lines[entry + 1 :])
 
@@ -76,12 +76,12 @@ def _with(own: Before, side: str, entry: int, line: str) -> Before:
     return replace(own, outputs=changed(own.outputs or ()))
 
 
-def _changed(own: Before, change: Callable[[Lines], Lines]) -> Before:
+def _changed(own: ContextSentences, change: Callable[[Lines], Lines]) -> ContextSentences:
     outputs = None if own.outputs is None else change(own.outputs)
     return replace(own, sources=change(own.sources), outputs=outputs)
 
 
-def _without(own: Before, entries: Sequence[int]) -> Before:
+def _without(own: ContextSentences, entries: Sequence[int]) -> ContextSentences:
     return _changed(own, lambda lines: tuple(None if entry in entries else line for entry, line in enumerate(lines)))
 
 
@@ -90,7 +90,7 @@ def _backwards(lines: Lines) -> Lines:
     return tuple(None if line is None else " ".join(reversed(line.split())) for line in lines)
 
 
-def _swapped(own: Before) -> Before:
+def _swapped(own: ContextSentences) -> ContextSentences:
     """The sentences that are there in the other order of the document, where they were."""
     there = [entry for entry in own.entries if own.sources[entry] is not None]
     other = dict(zip(there, reversed(there), strict=True))
@@ -106,7 +106,7 @@ def changes(run: Run, test: str, sentence: int, target: str = "own", text: str =
     """
     import pandas as pd
 
-    looked = look(run, test, sentence, target, text)
+    looked = trace_sentence(run, test, sentence, target, text)
     if looked.before is None:
         raise RunError(f"{run.name} reads no sentence but its own; choose a run of qcn, han, san or another reader")
     if not looked.before.there:
@@ -129,8 +129,8 @@ def _changes(
     stamp: tuple[float, int],
     source: str,
     target: tuple[str, ...],
-    own: Before,
-    other: Before | None,
+    own: ContextSentences,
+    other: ContextSentences | None,
 ) -> tuple[Row, ...]:
     tried = variants(own, other)
     if len(tried) > MOST_FORCED:

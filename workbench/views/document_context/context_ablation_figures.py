@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.evaluation.document_context import of_context
+from workbench.evaluation.document_context import context_aware_runs
 from workbench.figures.options import ForcedOptions
 from workbench.figures.registry import figure
 from workbench.figures.request import Request
@@ -25,7 +25,7 @@ def _changes(request: Request, options: ForcedOptions) -> Figure:
     from workbench.views.document_context.context_ablation import WORD, changes
     from workbench.views.document_context.context_ablation_plots import context_changes
 
-    able = of_context(request.runs)
+    able = context_aware_runs(request.runs)
     if not able:
         raise RunError(f"{request.runs[0].name} reads no sentence but its own; choose a run of qcn, han or san")
     tables = [

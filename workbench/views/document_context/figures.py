@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, NonNegativeInt
 
 from workbench.evaluation.document_context import CAPSULES, routing_context
-from workbench.evaluation.live_trace import Looked, look
+from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
 from workbench.figures.options import MOST_CELLS, ForcedOptions, MeanOrNumber, Shade, number, up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
@@ -47,12 +47,12 @@ class CapsulesReadOptions(ForcedOptions):
     limit: Shade = Field(1.0, description="The share that has the last shade")
 
 
-def passes(request: Request, options: ForcedOptions, runs: list[Run]) -> Iterator[tuple[str, Looked]]:
+def passes(request: Request, options: ForcedOptions, runs: list[Run]) -> Iterator[tuple[str, SentenceTrace]]:
     """A forced pass of each run that has a context at this sentence; raises RunError where none has."""
     names = short_names(request.runs)
     found = 0
     for run in runs:
-        looked = look(run, request.test, request.sentence, *options.forced)
+        looked = trace_sentence(run, request.test, request.sentence, *options.forced)
         if looked.before is not None and looked.before.there:
             found += 1
             yield names[run.name], looked
@@ -63,7 +63,7 @@ def passes(request: Request, options: ForcedOptions, runs: list[Run]) -> Iterato
         )
 
 
-def array(looked: Looked, name: str) -> np.ndarray:
+def array(looked: SentenceTrace, name: str) -> np.ndarray:
     """An array [iterations, n, m] of the capsules."""
     return looked.array(f"{CAPSULES}.{name}")
 
@@ -74,7 +74,7 @@ def _iterations(options: ContextRoutingOptions, count: int) -> list[int]:
     return list(range(count)) if asked is None else [asked]
 
 
-def _rows(options: ContextRoutingOptions, looked: Looked) -> dict[str, np.ndarray]:
+def _rows(options: ContextRoutingOptions, looked: SentenceTrace) -> dict[str, np.ndarray]:
     """The rows of maps that are asked for, by what they show."""
     import numpy as np
 
@@ -90,7 +90,7 @@ def _rows(options: ContextRoutingOptions, looked: Looked) -> dict[str, np.ndarra
     return {row: values for key, rows in named.items() if options.show in ("all", key) for row, values in rows.items()}
 
 
-def _cells(name: str, looked: Looked, row: str, values: np.ndarray, iteration: int) -> pd.DataFrame:
+def _cells(name: str, looked: SentenceTrace, row: str, values: np.ndarray, iteration: int) -> pd.DataFrame:
     """A row a cell of one map."""
     from workbench.plotting.axes import matrix_table
     from workbench.views.document_context.plots import COUPLING
@@ -133,7 +133,7 @@ def _routing(request: Request, options: ContextRoutingOptions) -> Figure:
     )
 
 
-def curve_table(name: str, looked: Looked) -> pd.DataFrame:
+def curve_table(name: str, looked: SentenceTrace) -> pd.DataFrame:
     """The measures of one pass by iteration: system, measure, iteration, value."""
     import pandas as pd
 

@@ -4,7 +4,7 @@ import streamlit as st
 
 from workbench.app import frame
 from workbench.app.components import empty_states, page_sections
-from workbench.evaluation.document_context import of_context, readers
+from workbench.evaluation.document_context import context_aware_runs, context_mechanisms
 from workbench.views.ablation import sections as ablation_section
 from workbench.views.document_context import sections
 
@@ -27,15 +27,15 @@ frame.heading(
     "What a system makes of the sentences before the one that it translates: capsules and correlations (Yang 2019), "
     "attention (Zhang 2018, Miculicich 2018, Maruf 2019).",
 )
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 part = page_sections.choose(st, PARTS, "context")
 if part == "scope":
     ablation_section.ablations(here, stacked=True)
     st.stop()
-able = of_context(here.tested)
+able = context_aware_runs(here.tested)
 if not able:
     reads = "reads the sentences before, which takes document ids"
-    page_sections.none_able(here, reads, lambda run: bool(readers(run)), "qcn-reg")
+    page_sections.none_able(here, reads, lambda run: bool(context_mechanisms(run)), "qcn-reg")
     st.stop()
 SECTIONS[part](here, able)
 if part != "pronouns":

@@ -19,8 +19,8 @@ from workbench.app.components import (
     page_sections,
     sentence_texts,
 )
-from workbench.evaluation.document_context import CAPSULES, Before, attending, readers
-from workbench.evaluation.live_trace import Looked
+from workbench.evaluation.document_context import CAPSULES, ContextSentences, attending, context_mechanisms
+from workbench.evaluation.live_trace import SentenceTrace
 from workbench.figures.options import choices, default
 from workbench.figures.request import Request
 from workbench.store.runs import Run, short_names
@@ -40,25 +40,25 @@ OVER = {"words": "Words", "sentences": "Sentences"}
 def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
     """The context's texts, then maps of capsules by iteration, then attention to the context."""
     sentence_texts.show(here)
-    with frame.sentences_for_errors():
+    with frame.errors_as_messages():
         translation = forced_decoding_controls.target()
         looked = forced_decoding_controls.looked_into(here, able, translation)
         show_context(here, looked)
         if not any(one.before is not None and one.before.there for one in looked):
             return
-        routed = [one for one in looked if CAPSULES in readers(one.run)]
+        routed = [one for one in looked if CAPSULES in context_mechanisms(one.run)]
         if routed:
             _capsules(here, routed, translation)
         attended = [one.run for one in looked if attending(one.run)]
         if attended:
             _attention(here, attended, translation)
-        joined = [one.run for one in looked if "concatenation" in readers(one.run)]
+        joined = [one.run for one in looked if "concatenation" in context_mechanisms(one.run)]
         if joined:
             said = ", ".join(short_names(here.tested)[run.name] for run in joined)
             st.text(f"{said}: the sentences before are part of the source; the page Attention shows who looks at them.")
 
 
-def show_context(here: frame.Frame, looked: Sequence[Looked]) -> None:
+def show_context(here: frame.Frame, looked: Sequence[SentenceTrace]) -> None:
     """The sentences around this one, as far as any run reads, and what runs read as their translations."""
     names = short_names(here.tested)
     read = {names[one.run.name]: one.before for one in looked if one.before is not None}
@@ -72,10 +72,10 @@ def show_context(here: frame.Frame, looked: Sequence[Looked]) -> None:
             for translation, whose in _translations(read, distance).items():
                 _line(f"translation read by {', '.join(whose)}", translation)
     reach = ", ".join(f"{name} reads {_reach(read.get(name))}" for name in (names[one.run.name] for one in looked))
-    st.caption(frame.as_typed(f"Sentences before: {reach}."))
+    st.caption(frame.escape_markdown(f"Sentences before: {reach}."))
 
 
-def _translations(read: Mapping[str, Before], distance: int) -> dict[str, list[str]]:
+def _translations(read: Mapping[str, ContextSentences], distance: int) -> dict[str, list[str]]:
     """What is read as the translation of a sentence so far before, each with the names of the runs that read it."""
     found: dict[str, list[str]] = {}
     for name, before in read.items():
@@ -85,7 +85,7 @@ def _translations(read: Mapping[str, Before], distance: int) -> dict[str, list[s
     return found
 
 
-def _reach(before: Before | None) -> str:
+def _reach(before: ContextSentences | None) -> str:
     """How many sentences a run reads before one and, where it reads these, after it."""
     if before is None:
         return "0"
@@ -95,11 +95,11 @@ def _reach(before: Before | None) -> str:
 
 def _line(label: str, text: str) -> None:
     side, wide = st.columns([1, 6], gap="small")
-    side.caption(frame.as_typed(label))
+    side.caption(frame.escape_markdown(label))
     wide.text(text or "(empty)")
 
 
-def _capsules(here: frame.Frame, looked: Sequence[Looked], translation: dict[str, object]) -> None:
+def _capsules(here: frame.Frame, looked: Sequence[SentenceTrace], translation: dict[str, object]) -> None:
     st.subheader("Capsules")
     columns = st.columns([3, 3, 3, 2], vertical_alignment="bottom")
     preset = columns[0].selectbox(
@@ -127,7 +127,7 @@ def _capsules(here: frame.Frame, looked: Sequence[Looked], translation: dict[str
 def change(here: frame.Frame, able: Sequence[Run]) -> None:
     """What leaving words and sentences of the context out does to the translation, forced live."""
     sentence_texts.show(here)
-    with frame.sentences_for_errors():
+    with frame.errors_as_messages():
         translation = forced_decoding_controls.target()
         looked = forced_decoding_controls.looked_into(here, able, translation)
         show_context(here, looked)
@@ -148,14 +148,14 @@ def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
 
 
 def _routes_context(run: Run) -> bool:
-    return CAPSULES in readers(run)
+    return CAPSULES in context_mechanisms(run)
 
 
 def pronouns(here: frame.Frame, able: Sequence[Run]) -> None:
     """Pronouns by how far back they were decided: as they were written, and as they are scored; the majority beside."""
     test = here.view.test
     if any(run.translations(test).truth is None for run in here.tested):
-        empty_states.empty(
+        empty_states.empty_state(
             f"The test set {test!r} does not say which pronoun is right; the controlled corpus does. Write one, "
             "prepare it and train on it:",
             "workbench data controlled --out DIR",
@@ -173,7 +173,7 @@ def pronouns(here: frame.Frame, able: Sequence[Run]) -> None:
     if waiting:
         said = f"Not scored yet: {', '.join(run.name for run in waiting)}. Score the pronouns of its test set:"
         command = f"workbench contrastive-eval --controlled {shlex.quote(test)} --run {{}}"
-        empty_states.empty_runs(said, waiting, command)
+        empty_states.empty_state_of_runs(said, waiting, command)
 
 
 @st.fragment

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from workbench.evaluation.document_context import reach_of, reads_translations, rows_before
+from workbench.evaluation.document_context import context_rows, context_window, reads_translations
 from workbench.evaluation.scoring import Counting, references, statistics_of_all
 from workbench.store.runs import Run, RunError
 from workbench.store.translations import TestSet
@@ -55,7 +55,7 @@ def sentences_table(runs: Sequence[Run], test: str, document: str) -> pd.DataFra
     for run in runs:
         hypotheses = run.translations(test).hypotheses
         columns[run.name] = [hypotheses[row] for row in rows]
-        if any(reach_of(run)):
+        if any(context_window(run)):
             columns[f"{run.name} read"] = [read_beside(run, first, row) for row in rows]
     return pd.DataFrame(columns)
 
@@ -63,7 +63,7 @@ def sentences_table(runs: Sequence[Run], test: str, document: str) -> pd.DataFra
 def read_beside(run: Run, test: TestSet, sentence: int) -> str:
     """The sentences of a test set that a run read beside one, in words: the first and the last of each stretch of them,
     and whether it read its translations of them too."""
-    there = sorted(row for row in rows_before(test, sentence, *reach_of(run)) if row is not None)
+    there = sorted(row for row in context_rows(test, sentence, *context_window(run)) if row is not None)
     if not there:
         return NONE
     stretches = [

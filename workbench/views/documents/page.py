@@ -14,15 +14,15 @@ frame.heading(
     "Documents",
     "A document's translations side by side, with what each system read beside a sentence; scores of documents.",
 )
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 test = here.tested[0].translations(here.view.test).test_set
 if test.documents is None:
-    empty_states.empty(
+    empty_states.empty_state(
         f"{here.view.test} says of no sentence which document it belongs to. Prepare text with a .docids file beside "
         "the source, and translate it again."
     )
     st.stop()
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     known = measure.documents_of(here.tested, here.view.test)
     document = tables.choose(known, here.view.sentence)
     tables.show_sentences(here, document)
@@ -31,6 +31,6 @@ if test.references is None:
 st.subheader("Scores")
 metric = st.selectbox("Metric", METRICS, format_func=METRIC_NAMES.__getitem__, key="metric", bind="query-params")
 counting = score_tables.choose_counting(len(test.all_references))
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     tables.show_levels(here, metric, counting)
     testset_tables.show_documents(here, metric, counting)

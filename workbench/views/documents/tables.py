@@ -12,8 +12,8 @@ from workbench.app.components import stepper
 from workbench.app.components.figure_view import Stamps, stamps
 from workbench.app.components.row_selection import look_at
 from workbench.app.components.stepper import put
-from workbench.app.frame import Frame, as_typed, page_file
-from workbench.evaluation.document_context import of_context, reads_after, reads_translations
+from workbench.app.frame import Frame, escape_markdown, page_file
+from workbench.evaluation.document_context import context_aware_runs, reads_after, reads_translations
 from workbench.evaluation.scoring import METRIC_NAMES, Counting
 from workbench.store.runs import Run, short_names
 from workbench.views.documents import measure as documents
@@ -68,7 +68,7 @@ def show_sentences(here: Frame, document: str) -> None:
     outputs = {run.name: st.column_config.TextColumn(names[run.name], width="medium") for run in here.tested}
     read = {
         f"{run.name} read": st.column_config.TextColumn(f"{names[run.name]} read", width="small", help=_help(run))
-        for run in of_context(here.tested)
+        for run in context_aware_runs(here.tested)
     }
     st.dataframe(
         table,
@@ -82,7 +82,7 @@ def show_sentences(here: Frame, document: str) -> None:
         selection_mode="single-row",
         alt=f"Document {document}, sentence by sentence",
     )
-    st.caption(as_typed(_said(here, names)))
+    st.caption(escape_markdown(_said(here, names)))
     with st.container(horizontal=True):
         st.page_link(page_file("context"), label="What they make of its context", icon=":material/arrow_forward:")
         st.page_link(page_file("sentences"), label="Its differences", icon=":material/arrow_forward:")
@@ -98,7 +98,7 @@ def _help(run: Run) -> str:
 def _said(here: Frame, names: Mapping[str, str]) -> str:
     """What was read beside the chosen sentence, in words."""
     test, number = here.tested[0].translations(here.view.test).test_set, here.view.sentence
-    able = of_context(here.tested)
+    able = context_aware_runs(here.tested)
     reading = [f"{names[run.name]} {documents.read_beside(run, test, number)}" for run in able]
     others = [names[run.name] for run in here.tested if run not in able]
     said = f"Read beside sentence {number}: {'; '.join(reading)}." if reading else ""

@@ -27,14 +27,14 @@ frame.heading(
     "Future cost",
     "How well a system foretells, one step ahead, what its next word will cost (Duan 2020). A cost is −log P in nats.",
 )
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 able = list(filter(estimates, here.tested))
 if not able:
     page_sections.none_able(here, "estimates a future cost", estimates, "future-cost-2")
     st.stop()
 untraced = [run for run in able if not is_traced(run, here.view.test)]
 if untraced:
-    empty_states.empty_runs(
+    empty_states.empty_state_of_runs(
         "Without traces of this test set there is nothing to show. Make them:",
         untraced,
         f"workbench trace {{}} --test {shlex.quote(here.view.test)}",
@@ -46,12 +46,12 @@ if not able:
 st.subheader("Along the translation")
 sentence_texts.show(here)
 names = short_names(here.tested)
-for tab, run in zip(st.tabs([frame.as_typed(names[run.name]) for run in able]), able, strict=True):
+for tab, run in zip(st.tabs([frame.escape_markdown(names[run.name]) for run in able]), able, strict=True):
     with tab:
         figure_view.show("future-cost-overlay", here.request([run]), key=run.name)
 
 st.subheader("Over the test set")
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     table = agreement_table(here.request(able))
     st.dataframe(
         table,

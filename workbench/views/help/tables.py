@@ -60,9 +60,9 @@ def show_terms(found: Sequence[Term]) -> None:
         st.text("No term and no explanation has this text.")
     for term in found:
         left, right = st.columns([2, 7], gap="small")
-        left.markdown(f"**{frame.as_typed(term.name)}**")
+        left.markdown(f"**{frame.escape_markdown(term.name)}**")
         if term.also:
-            left.caption(frame.as_typed(", ".join(term.also)))
+            left.caption(frame.escape_markdown(", ".join(term.also)))
         right.text(term.said)
         if term.page:
             right.page_link(frame.page_file(term.page), icon=":material/arrow_forward:")
@@ -71,10 +71,10 @@ def show_terms(found: Sequence[Term]) -> None:
 def show_formulas(known: Sequence[Formula]) -> None:
     for formula in known:
         with st.container(border=True):
-            st.markdown(f"**{frame.as_typed(formula.name)}**")
+            st.markdown(f"**{frame.escape_markdown(formula.name)}**")
             st.latex(formula.latex)
             st.markdown(formula.where)
-            st.caption(frame.as_typed(formula.source))
+            st.caption(frame.escape_markdown(formula.source))
 
 
 def show_keys() -> None:

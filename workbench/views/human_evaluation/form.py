@@ -13,7 +13,7 @@ import streamlit as st
 
 from analyses.ratings import QUALITIES
 from workbench.app.components import stepper, word_diff
-from workbench.app.frame import as_typed
+from workbench.app.frame import escape_markdown
 from workbench.store import rating_studies as rating
 from workbench.store.rating_studies import Item, Mark, Study
 from workbench.store.runs import RunError
@@ -33,7 +33,7 @@ def show(study: Study, rater: str) -> None:
     item = study.items[place]
     _steps(study, rater, place, rated)
     if notice := st.session_state.pop(_NOTICE, None):
-        st.warning(as_typed(notice))
+        st.warning(escape_markdown(notice))
     lines = [word_diff.html_line("source", word_diff.plain(item.source))]
     if study.show_reference and item.reference is not None:
         lines.append(word_diff.html_line("reference", word_diff.plain(item.reference)))
@@ -72,7 +72,7 @@ def word_labels(words: list[str]) -> list[str]:
     labels = []
     for word in words:
         seen[word] += 1
-        labels.append(as_typed(word if seen[word] == 1 else f"{word} ({seen[word]})"))
+        labels.append(escape_markdown(word if seen[word] == 1 else f"{word} ({seen[word]})"))
     return labels
 
 

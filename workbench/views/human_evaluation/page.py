@@ -12,14 +12,14 @@ frame.heading(
     "Human rating",
     "Quality from 1 to 5 and the source words that are over- and under-translated, rated without knowing the system.",
 )
-here = frame.current() if sidebar.rates_blind() and frame.current().known else empty_states.needs_runs()
+here = frame.current() if sidebar.rates_blind() and frame.current().known else empty_states.require_runs()
 part = st.segmented_control(
     "Part", ["Rate", *sidebar.NAMING_RUNS], default="Rate", required=True, key="rating", bind="query-params",
     label_visibility="collapsed",
 )  # fmt: skip
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     if read_only.active() and part != "Results":
-        empty_states.empty(read_only.WHY)
+        empty_states.empty_state(read_only.WHY)
         st.stop()
     if part == "New study":
         results.new_study(here)

@@ -32,7 +32,7 @@ def choose_study(here: frame.Frame) -> str:
     names = rating.studies(here.root)
     if not names:
         said = "There is no study here yet. Create one above, or on the command line:"
-        empty_states.empty(said, _command(here, "NAME", 100, 1))
+        empty_states.empty_state(said, _command(here, "NAME", 100, 1))
         st.stop()
     return st.selectbox("Study", names, key="study", bind="query-params")
 
@@ -52,7 +52,7 @@ def new_study(here: frame.Frame) -> None:
     if begun:
         study = rating.create(here.root, name, here.tested, here.view.test, sentences, seed, reference)
         said = f"{study.name} is there: {len(study.items)} sentences, {len(study.systems)} systems."
-        st.success(frame.as_typed(said))
+        st.success(frame.escape_markdown(said))
 
 
 def _command(here: frame.Frame, name: str, sentences: int, seed: int, reference: bool = False) -> str:
@@ -100,7 +100,7 @@ def _unblinded(here: frame.Frame, study: Study) -> None:
     st.dataframe(
         found.intervals, hide_index=True, placeholder="–", column_config=_SCORES, alt="Mean ratings with intervals"
     )
-    st.caption(frame.as_typed(f"{found.counted}. Intervals: 95% bootstrap over sentences."))
+    st.caption(frame.escape_markdown(f"{found.counted}. Intervals: 95% bootstrap over sentences."))
     if found.differences is not None:
         st.subheader("Difference to the baseline")
         st.dataframe(

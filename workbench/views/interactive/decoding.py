@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from workbench.evaluation.document_context import Before, given, own_outputs
+from workbench.evaluation.document_context import ContextSentences, as_arguments, own_outputs
 from workbench.evaluation.forced_decoding import opened, stamp
 from workbench.store.runs import Run, RunError
 
@@ -36,7 +36,7 @@ class Asked:
     beam: int = 5
     length_penalty: float = 0.6
     n_best: int = 5
-    before: Before | None = None
+    before: ContextSentences | None = None
     test_loss: str | None = None
 
 
@@ -54,7 +54,7 @@ def test_loss(place: DeltaGenerator) -> str | None:
     return None if chosen == _OWN else chosen
 
 
-def completed(run: Run, before: Before | None) -> Before | None:
+def completed(run: Run, before: ContextSentences | None) -> ContextSentences | None:
     """What stands before a sentence with its translations, where a run reads these too: its own, if none are given."""
     if before is None or before.outputs is not None:
         return before
@@ -63,7 +63,7 @@ def completed(run: Run, before: Before | None) -> Before | None:
 
 
 @st.cache_data(max_entries=32, show_spinner="Translating")
-def _completed(folder: str, weights: tuple[float, int], before: Before) -> Before:
+def _completed(folder: str, weights: tuple[float, int], before: ContextSentences) -> ContextSentences:
     translator, lock = opened(folder, weights)
     if not translator.context.outputs:
         return before
@@ -100,7 +100,9 @@ def _translated(folder: str, weights: tuple[float, int], asked: Asked) -> Transl
     }
     with lock:
         prefix = [asked.prefix] if asked.prefix else None
-        return translator.translate([asked.source], prefix=prefix, record=True, **search, **given(asked.before))[0]
+        return translator.translate([asked.source], prefix=prefix, record=True, **search, **as_arguments(asked.before))[
+            0
+        ]
 
 
 def tree(translation: Translation, **options: Any) -> Figure:
@@ -120,7 +122,7 @@ def steps(translation: Translation) -> int:
 
 def command(run: Run, asked: Asked) -> str:
     """The command line that gives the same translations; of a run that reads on, for a file of the whole document."""
-    before = asked.before or Before(())
+    before = asked.before or ContextSentences(())
     after = any(before.sources[entry] is not None and before.distance(entry) < 0 for entry in before.entries)
     words = [
         "workbench",

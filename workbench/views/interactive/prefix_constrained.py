@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from analyses.attention import END, text_of
-from workbench.evaluation.document_context import Before
+from workbench.evaluation.document_context import ContextSentences
 from workbench.evaluation.forced_decoding import Target, force, opened, stamp
 from workbench.store.runs import Run, RunError
 
@@ -52,7 +52,7 @@ class Continued:
     source: str
     free: Translation
     forced: Translation
-    before: Before | None = None  # what the run read before the sentence
+    before: ContextSentences | None = None  # what the run read before the sentence
 
 
 def prefixes(pieces: Sequence[str]) -> list[str]:
@@ -98,14 +98,14 @@ def alternatives(run: Run, prefix: str, translation: Translation) -> pd.DataFram
     )[["rank", "piece", "log_prob", "probability", "taken", "prefix"]]
 
 
-def account(run: Run, source: str, tokens: Sequence[str], before: Before | None = None) -> Account:
+def account(run: Run, source: str, tokens: Sequence[str], before: ContextSentences | None = None) -> Account:
     """Coverage by attention and the estimated future cost of an output, given as the search found it."""
     return _account(run.reference, stamp(run), source, tuple(tokens), before)
 
 
 @lru_cache(maxsize=128)
 def _account(
-    reference: str, weights: tuple[float, int], source: str, tokens: tuple[str, ...], before: Before | None
+    reference: str, weights: tuple[float, int], source: str, tokens: tuple[str, ...], before: ContextSentences | None
 ) -> Account:
     from analyses import attention
     from analyses.alignment import from_attention

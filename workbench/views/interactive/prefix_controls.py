@@ -12,7 +12,7 @@ import streamlit as st
 
 from analyses.sentences import word_diff
 from workbench.app.components import word_diff as diff_view
-from workbench.app.frame import as_typed
+from workbench.app.frame import escape_markdown
 from workbench.app.url_state import PREFIX
 from workbench.store.runs import Run
 from workbench.views.interactive import prefix_constrained
@@ -48,8 +48,8 @@ def pieces(name: str, tokens: Sequence[str]) -> None:
         st.text(f"{name}: (empty)")
         return
     st.pills(
-        as_typed(name), range(len(texts)), key=key, on_change=_take, args=(key, texts),
-        format_func=lambda number: f":gray[{number + 1}] {as_typed(tokens[number])}",  # equal ones would be one
+        escape_markdown(name), range(len(texts)), key=key, on_change=_take, args=(key, texts),
+        format_func=lambda number: f":gray[{number + 1}] {escape_markdown(tokens[number])}",  # equal ones would be one
         help="Click to make the text up to this subword the prefix",
     )  # fmt: skip
 
@@ -60,12 +60,12 @@ def alternatives(name: str, table: pd.DataFrame) -> None:
     key = f"next-{name}"
     st.pills(
         "Next subword", range(len(able)), key=key, on_change=_take, args=(key, [row["prefix"] for row in able]),
-        format_func=lambda row: as_typed(f"{able[row]['piece']}  {able[row]['probability']:.3f}"),
+        format_func=lambda row: escape_markdown(f"{able[row]['piece']}  {able[row]['probability']:.3f}"),
         help="Ranked by probability; click to append one to the prefix",
     )  # fmt: skip
     taken = table[table["taken"]]
     end = table[table["prefix"] == ""]
-    said = [f"{as_typed(name)} goes on with {as_typed(taken['piece'].iloc[0])}"] if len(taken) else []
+    said = [f"{escape_markdown(name)} goes on with {escape_markdown(taken['piece'].iloc[0])}"] if len(taken) else []
     said += [f"the end of the sentence has P {end['probability'].iloc[0]:.3f}"] if len(end) else []
     st.caption(f"{'; '.join(said)}." if said else "")
 

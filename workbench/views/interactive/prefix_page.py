@@ -6,7 +6,7 @@ from workbench.app import frame, sidebar
 from workbench.app.components import document_context_input, empty_states, page_sections
 from workbench.app.url_state import PREFIX
 from workbench.evaluation import adequacy
-from workbench.evaluation.document_context import of_context
+from workbench.evaluation.document_context import context_aware_runs
 from workbench.store.runs import short_names
 from workbench.views.interactive import decoding, prefix_constrained, prefix_controls
 
@@ -20,11 +20,13 @@ SAID = {
 frame.heading(
     "What-if", "Prefix-constrained decoding: every run continues a forced prefix. Click a subword, or type a prefix."
 )
-here = empty_states.needs_runs(translated=False)
+here = empty_states.require_runs(translated=False)
 runs = prefix_controls.able_runs(here.chosen)
 if not runs:
     if not page_sections.offer_others(here, "is trained", lambda run: bool(prefix_controls.able_runs([run]))):
-        empty_states.empty_runs("None of the runs here is trained; train one:", here.chosen, "workbench resume {}")
+        empty_states.empty_state_of_runs(
+            "None of the runs here is trained; train one:", here.chosen, "workbench resume {}"
+        )
     st.stop()
 names = short_names(here.chosen)
 tested = here.tested
@@ -51,14 +53,14 @@ by = columns[3].segmented_control(
 test_loss = decoding.test_loss(columns[4]) if losses else None
 source = (typed or line).strip()
 if not source:
-    empty_states.empty("Type a sentence above.")
+    empty_states.empty_state("Type a sentence above.")
     st.stop()
 st.text(source)
 
 continued = []
-able = of_context(runs)
+able = context_aware_runs(runs)
 for run in runs:
-    with frame.sentences_for_errors():
+    with frame.errors_as_messages():
         read = (
             decoding.completed(run, document_context_input.read_by(here, run, typed, before)) if run in able else None
         )
@@ -69,7 +71,7 @@ for run in runs:
 if not continued:
     st.stop()
 document_context_input.say({names[one.run.name]: one.before for one in continued})
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     aligner, origin = adequacy.aligner_of(runs, here.view.test) if by == "aligner" else (None, "")
     prefix_controls.results(prefix_constrained.table(continued, names, aligner))
     st.caption(SAID[by].format(f"{aligner.digest}, {origin}" if aligner else ""))
@@ -84,5 +86,5 @@ name = st.selectbox(
     bind="query-params",
 )  # fmt: skip
 asked = next(one for one in continued if one.run.name == name)
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     prefix_controls.alternatives(names[name], prefix_constrained.alternatives(asked.run, prefix, asked.forced))

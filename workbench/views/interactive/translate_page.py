@@ -24,7 +24,7 @@ TOKENS = {
 }
 
 frame.heading("Translate", "Translate a sentence with any run; a forced prefix asks what would follow it.")
-here = empty_states.needs_runs(translated=False)
+here = empty_states.require_runs(translated=False)
 
 tested = here.tested
 line = tested[0].translations(here.view.test).test_set.sources[here.view.sentence] if tested else ""
@@ -57,9 +57,9 @@ test_loss = decoding.test_loss(columns[4]) if losses else None
 
 source = (typed or line).strip()
 if not source:
-    empty_states.empty("Type a sentence above.")
+    empty_states.empty_state("Type a sentence above.")
     st.stop()
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     read = decoding.completed(run, document_context_input.read_by(here, run, typed, before))
     search = int(beam), float(penalty), int(n_best)
     asked = decoding.Asked(source, prefix.strip(), *search, read, test_loss)

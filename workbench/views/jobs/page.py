@@ -16,7 +16,7 @@ frame.heading(
     "page is reloaded or the app is closed. Select a row to read its log.",
 )
 if read_only.active():
-    empty_states.empty(read_only.WHY)
+    empty_states.empty_state(read_only.WHY)
     st.stop()
 scored = ("evaluate", *(run.reference for run in here.tested), "--test", here.view.test)
 table.show(here.root, scored if here.tested else ("demo", "--runs", str(here.root)))

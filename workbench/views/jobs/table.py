@@ -11,7 +11,7 @@ from pathlib import Path
 import streamlit as st
 
 from workbench.app.components import job_view
-from workbench.app.frame import as_typed, sentences_for_errors
+from workbench.app.frame import errors_as_messages, escape_markdown
 from workbench.jobs import queue as jobs
 from workbench.jobs.queue import Job
 
@@ -63,7 +63,7 @@ def _begin_with(root: Path, arguments: Sequence[str]) -> None:
             "No job was started here yet. A page that lacks something offers the command that makes it. To begin with:"
         )
         st.code(shlex.join(["workbench", *arguments]), language="bash", wrap_lines=True)
-        with sentences_for_errors():
+        with errors_as_messages():
             job_view.offer(root, arguments)
 
 
@@ -95,16 +95,16 @@ def _pick(key: str, names: list[str]) -> None:
 
 
 def _one(job: Job, state: str) -> None:
-    st.subheader(as_typed(job.title))
+    st.subheader(escape_markdown(job.title))
     st.text(job_view.said(job, state))
     st.code(job.command, language="bash", wrap_lines=True)
     if state in jobs.ACTIVE:
         job_view.show_progress(job, state)
     elif state in jobs.UNFINISHED and st.button("Restart", icon=":material/replay:", key="start-again"):
-        with sentences_for_errors():
+        with errors_as_messages():
             st.session_state[_CHOSEN] = jobs.again(job).folder.name
             st.rerun()
     log = job.log.strip() or "(it has said nothing yet)"
     height = "content" if log.count("\n") < _MOST_LINES else 24 * _MOST_LINES
     st.code(log, language=None, wrap_lines=True, height=height)
-    st.caption(as_typed(f"The end of {job.folder / 'log.txt'}"))
+    st.caption(escape_markdown(f"The end of {job.folder / 'log.txt'}"))

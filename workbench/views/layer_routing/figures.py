@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from workbench.evaluation.live_trace import Looked, look
+from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
 from workbench.figures.options import ForcedOptions, up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from workbench.plotting.grammar import Figure
 
-    Pass = tuple[Run, str, Looked, np.ndarray]  # with its short name, what was forced, what it assigns
+    Pass = tuple[Run, str, SentenceTrace, np.ndarray]  # with its short name, what was forced, what it assigns
 
 __all__ = ["assignments", "layer_names", "printed_curve", "routed", "rows_of"]
 Side = Literal["encoder", "decoder"]
@@ -50,7 +50,7 @@ class RoutingCurvesOptions(RoutingOptions):
     layers: bool = Field(False, description="Also each layer by itself")
 
 
-def assignments(run: Run, looked: Looked, side: str) -> np.ndarray:
+def assignments(run: Run, looked: SentenceTrace, side: str) -> np.ndarray:
     """[iterations, positions, layers, capsules] of a pass; raises RunError where the run has none."""
     return looked.array(f"{kind_of(run, side)}.{side}.assignments")
 
@@ -71,7 +71,7 @@ def _passes(request: Request, options: RoutingOptions) -> list[Pass]:
     names, side, found = short_names(request.runs), options.side, []
     for run in request.runs:
         kind_of(run, side)
-        looked = look(run, request.test, request.sentence, *options.forced)
+        looked = trace_sentence(run, request.test, request.sentence, *options.forced)
         found.append((run, names[run.name], looked, assignments(run, looked, side)))
     return found
 
@@ -81,7 +81,7 @@ def _reaching(passes: Sequence[Pass], options: RoutingOptions, place: int | None
     return [one for one in passes if place is None or place < len(_tokens(one[2], options))]
 
 
-def _tokens(looked: Looked, options: RoutingOptions) -> tuple[str, ...]:
+def _tokens(looked: SentenceTrace, options: RoutingOptions) -> tuple[str, ...]:
     return looked.source if options.side == "encoder" else looked.target
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analyses.npz_cache import checked_numbers
-from analyses.routing import Spread, dealt_anew, exchanged, spread, together
+from analyses.routing import Spread, exchanged, pooled, shuffled, spread
 from core_models.training.progress import is_step
 from workbench.evaluation.forced_decoding import Opened, Targets, force, opened, stamp
 from workbench.evaluation.result_cache import ResultCache
@@ -76,8 +76,8 @@ def measured(run: Run, side: str, targets: Targets, state: str = "trained") -> S
 
     def measure() -> Spread:
         if state == "trained" and (store := _stored(run, kind, side, targets)) is not None:
-            return together(_from_store(store, kind, side, targets))
-        return together(_live(run, kind, side, targets, state))
+            return pooled(_from_store(store, kind, side, targets))
+        return pooled(_live(run, kind, side, targets, state))
 
     return CACHE.cached(run, {**targets.inputs(run), "side": side, "state": state}, measure)
 
@@ -121,7 +121,7 @@ def _revoted(
     arrays = [np.concatenate(each)]
     if f"{kind}.{side}.inputs_active" in traces[0]:
         arrays.append(np.concatenate([trace[f"{kind}.{side}.inputs_active"].values for trace in traces]))
-    votes, *active = dealt_anew(generator, *arrays) if state == "shuffled" else arrays
+    votes, *active = shuffled(generator, *arrays) if state == "shuffled" else arrays
     votes = exchanged(generator, votes) if state == "exchanged" else votes
     assignments, activations = route(translator, kind, side, votes, *active)
     ends = np.cumsum([len(votes) for votes in each])[:-1]

@@ -24,7 +24,7 @@ SECTIONS = {
 }
 
 frame.heading("Routing", "How the layers of a stack agree, iteration by iteration, on what leaves it (Dou 2019).")
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 left, right = st.columns([5, 2], vertical_alignment="bottom")
 page_sections.read_old_label("routing", {"What is learned": "learned"})
 part = page_sections.choose(left, PARTS, "routing")

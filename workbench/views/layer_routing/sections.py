@@ -52,7 +52,7 @@ def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     )
     layers = columns[2].toggle("Per layer", False, key="layers", bind="query-params")
     translation = forced_decoding_controls.target()
-    with frame.sentences_for_errors():
+    with frame.errors_as_messages():
         looked = forced_decoding_controls.looked_into(here, able, translation)
         tokens = list(looked[0].source if side == "encoder" else looked[0].target)
         iterations = min(len(assignments(run, one, side)) for run, one in zip(able, looked, strict=True))
@@ -91,7 +91,7 @@ def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     beside = columns[3].toggle("Reported values", True, key="beside-printed", bind="query-params")
     options = {"side": side, **sentences, "formula": formula, "layers": layers, "printed": beside}
     figure_view.show("routing-corpus", here.request(able, **options))
-    with frame.sentences_for_errors():
+    with frame.errors_as_messages():
         st.dataframe(
             corpus_table(here.request(able), RoutingCorpusOptions.model_validate(options)),
             hide_index=True,
@@ -113,7 +113,7 @@ def health(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     """The measures of the last iteration over the checkpoints of training."""
     kept = [run for run in able if checkpoints(run, default(RoutingHealthOptions, "checkpoints"))]
     if len(kept) < len(able):
-        empty_states.empty(
+        empty_states.empty_state(
             f"Without checkpoints: {', '.join(run.name for run in able if run not in kept)}. Training keeps them when "
             "told to:",
             f"workbench train em-routing --data DATA --out {shlex.quote(str(here.root))}/NAME --config keep_every=100",

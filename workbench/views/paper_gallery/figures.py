@@ -56,14 +56,14 @@ def _paper_table(request: Request, options: PaperTableOptions) -> Figure:
     """A table that a paper prints as dots, and ours where a run, a bench or an experiment has it."""
     from workbench.papers import presets
     from workbench.papers.load import library
-    from workbench.papers.our_results import ours
+    from workbench.papers.our_results import our_results
     from workbench.views.paper_gallery.plots import paper_table
 
     preset, table = _asked(options.paper, options.table)
     columns = _columns(options.columns, table)
     relative = options.relative
     units = _units(columns, relative)
-    found = ours(table, request.runs, request.test)
+    found = our_results(table, request.runs, request.test)
     found = found[found["measure"].isin(list(units))]
     names = {f"run {name}": short for name, short in short_names(request.runs).items()}
     mine = found.assign(

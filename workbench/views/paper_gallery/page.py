@@ -12,17 +12,17 @@ frame.heading(
     "Numbers reported in the papers, table by table, beside our scores; and whether they agree with each other.",
 )
 here = frame.current()
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     papers = library()
     preset = tables.choose(papers)
     paper, table = papers[preset.paper], preset.table
-    st.caption(frame.as_typed(f"{', '.join(paper.heading.authors)}. {paper.heading.title}. {paper.heading.venue} "
-                              f"{paper.heading.year}."))  # fmt: skip
+    cited = f"{', '.join(paper.heading.authors)}. {paper.heading.title}. {paper.heading.venue} {paper.heading.year}."
+    st.caption(frame.escape_markdown(cited))
     if paper.heading.left_out:
-        st.caption(frame.as_typed(f"Out of scope here: {paper.heading.left_out}."))
-    st.subheader(frame.as_typed(f"{preset.title}: {preset.what}"))
+        st.caption(frame.escape_markdown(f"Out of scope here: {paper.heading.left_out}."))
+    st.subheader(frame.escape_markdown(f"{preset.title}: {preset.what}"))
     if table is not None:
-        st.caption(frame.as_typed(table.data))
+        st.caption(frame.escape_markdown(table.data))
         tables.show_table(preset, table, here)
         tables.show_dots(preset, table, here)
         st.subheader("Reported and recomputed")

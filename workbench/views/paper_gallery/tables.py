@@ -11,14 +11,14 @@ import streamlit as st
 from analyses.sentences import REFERENCE, SOURCE
 from workbench.app import frame as frames
 from workbench.app.components import figure_view, sentence_texts
-from workbench.app.components.empty_states import empty, empty_runs
-from workbench.app.frame import Frame, as_typed, sentences_for_errors
+from workbench.app.components.empty_states import empty_state, empty_state_of_runs
+from workbench.app.frame import Frame, errors_as_messages, escape_markdown
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.experiments import ablation
 from workbench.export.latex import beside_latex
 from workbench.papers import comparison, presets
 from workbench.papers.our_measurements import result_files
-from workbench.papers.our_results import OURS, SPEEDS, ours, to_make
+from workbench.papers.our_results import OURS, SPEEDS, missing_results, our_results
 from workbench.papers.presets import Preset
 from workbench.papers.schema import Paper, Table
 from workbench.store.runs import Run
@@ -81,16 +81,16 @@ def choose(papers: Mapping[str, Paper]) -> Preset:
 
 @st.cache_data(max_entries=16, show_spinner="Scoring")
 def _ours(key: figure_view.Stamps, table: str, test: str, _table: Table, _runs: list[Run]) -> pd.DataFrame:
-    return ours(_table, _runs, test)
+    return our_results(_table, _runs, test)
 
 
 def show_table(preset: Preset, table: Table, here: Frame) -> None:
     """What is printed beside ours; printed numbers keep their digits."""
     runs, test = presets.in_row_order(table, here.tested), here.view.test
     found = pd.DataFrame(columns=OURS)
-    with sentences_for_errors():
+    with errors_as_messages():
         found = _ours(_stamps(runs, test), f"{preset.paper}/{table.id}", test, table, runs)
-    rows = comparison.printed(table, found)
+    rows = comparison.reported(table, found)
     printed = {
         column.label: Text(column.label, alignment="right", help=column.unit or None) for column in table.columns
     }
@@ -116,17 +116,19 @@ def show_table(preset: Preset, table: Table, here: Frame) -> None:
     if len(found):
         notes.insert(0, f"Ours is of other data than the paper's and no reproduction: {comparison.origins(found)}.")
     if notes:
-        st.caption(as_typed(" ".join(notes)))
+        st.caption(escape_markdown(" ".join(notes)))
     if len(found):
         _show_ours(preset, table, found)
-    for command, without in to_make(table, runs, test, found).items():
-        empty_runs("Not computed of these runs yet; the reported measures can be had of them:", without, command)
+    for command, without in missing_results(table, runs, test, found).items():
+        empty_state_of_runs(
+            "Not computed of these runs yet; the reported measures can be had of them:", without, command
+        )
 
 
 def _show_ours(preset: Preset, table: Table, found: pd.DataFrame) -> None:
     """Each number of ours with the printed ones of its measure, where it is from and what is not as printed."""
     st.subheader("Reported vs. ours")
-    lines = comparison.beside(table, found)
+    lines = comparison.compared(table, found)
     order = [name for name in _OURS if _filled(lines[name])]
     st.dataframe(
         lines, hide_index=True, column_config=_OURS, column_order=order, placeholder="",
@@ -153,7 +155,7 @@ def show_dots(preset: Preset, table: Table, here: Frame) -> None:
     if len(table.rows) < FEWEST_DOTS:
         return
     if not known:
-        empty(f"The paper draws {preset.title} and prints none of its values.")
+        empty_state(f"The paper draws {preset.title} and prints none of its values.")
         return
     scored = [column.key for column in table.columns if column.key in known and column.measure in METRIC_NAMES]
     place = f"columns-{preset.paper}-{table.id}"
@@ -165,7 +167,7 @@ def show_dots(preset: Preset, table: Table, here: Frame) -> None:
         runs = [run for run in presets.in_row_order(table, here.tested) if presets.rows_of(table, run.system)]
         figure_view.show("paper-table", here.request(runs, **options))
     else:
-        empty("Choose a column above.")
+        empty_state("Choose a column above.")
 
 
 def show_checks(checks: pd.DataFrame) -> None:
@@ -190,14 +192,18 @@ def show_checks(checks: pd.DataFrame) -> None:
 def show_drawing(table: Table, here: Frame) -> None:
     """The figure of our runs that shows the same kind of thing."""
     if not here.known:
-        empty("There is no run here yet, so nothing of ours can be drawn. Build the demo, on the page Start or so:",
-              shlex.join(["workbench", "demo", "--runs", str(here.root)]))  # fmt: skip
+        empty_state(
+            "There is no run here yet, so nothing of ours can be drawn. Build the demo, on the page Start or so:",
+            shlex.join(["workbench", "demo", "--runs", str(here.root)]),
+        )
     elif not here.tested:
-        empty("Choose runs that have translated a test set in the sidebar; the same kind of figure is drawn of them.")
+        empty_state(
+            "Choose runs that have translated a test set in the sidebar; the same kind of figure is drawn of them."
+        )
     else:
         runs, option = presets.in_row_order(table, here.tested), str(table.options.get("option", ""))
         runs = [run for run in runs if not (option and run.outside)]  # translated elsewhere: without any option
-        if option and option not in ablation.varying(ablation.settings_of_runs(runs)):
+        if option and option not in ablation.varied_options(ablation.settings_of_runs(runs)):
             experiment = ablation.experiment_varying(option, table.rows[0].system)
             if experiment is not None:
                 figure_view.show(table.drawing, here.request((), experiment=experiment, **table.options))
@@ -210,7 +216,7 @@ def show_cases(preset: Preset, here: Frame) -> None:
     for case in preset.cases:
         with st.container(border=True):
             st.text(case.what)
-            st.caption(as_typed(f"Shows: {case.shows}. Systems: {', '.join(case.systems) or 'not said'}."))
+            st.caption(escape_markdown(f"Shows: {case.shows}. Systems: {', '.join(case.systems) or 'not said'}."))
     if here.tested:
         st.caption(f"This work, sentence {here.view.sentence} of the sidebar:")
         texts = {name: text for name, text in sentence_texts.texts(here).items() if text is not None}

@@ -8,7 +8,7 @@ import streamlit as st
 
 from analyses.sentences import REFERENCE, SOURCE, word_diff
 from workbench.app.components import word_diff as diff_view
-from workbench.app.frame import as_typed
+from workbench.app.frame import escape_markdown
 from workbench.export.latex import case_latex
 
 
@@ -26,6 +26,6 @@ def show(texts: Mapping[str, str], base: str, notes: Mapping[str, str] | None = 
     with st.container(border=True):
         diff_view.show(lines)
     named = "the reference" if base == REFERENCE else base
-    st.caption(as_typed(f"Underlined: not in {named}. Struck out: only in {named}."))
+    st.caption(escape_markdown(f"Underlined: not in {named}. Struck out: only in {named}."))
     with st.expander("LaTeX of this case"):
         st.code(case_latex(texts, base), language="latex", wrap_lines=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from workbench.evaluation.gold_alignments import has_truth, truths
-from workbench.evaluation.live_trace import Looked, look
+from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
 from workbench.figures.options import MOST_CELLS, ForcedOptions, Places, up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, of_the_first
@@ -80,7 +80,7 @@ def able(request: Request) -> list[Run]:
     return found
 
 
-def iterations(looked: Looked) -> int:
+def iterations(looked: SentenceTrace) -> int:
     """After how many iterations of its routing a pass can be looked at; 1 where nothing is routed."""
     return len(looked.trace[ASSIGNMENTS].values) if ASSIGNMENTS in looked.trace else 1
 
@@ -92,7 +92,7 @@ def _places(name: str, places: tuple[int, ...], last: int) -> list[int]:
     return list(dict.fromkeys(places))
 
 
-def _raw(looked: Looked, options: MassOptions, capsules: bool) -> np.ndarray:
+def _raw(looked: SentenceTrace, options: MassOptions, capsules: bool) -> np.ndarray:
     """Mass [T, I, G] of the pieces after the iteration that is asked for; of each capsule by itself, [T, I, J]."""
     from analyses.past_future import group_mass
 
@@ -113,7 +113,7 @@ def _shown(request: Request, options: MassOptions, runs: list[Run], capsules: bo
     names = short_names(request.runs)
     found = []
     for run in runs:
-        looked = look(run, request.test, request.sentence, *options.forced)
+        looked = trace_sentence(run, request.test, request.sentence, *options.forced)
         mass, sources, targets = _raw(looked, options, capsules), list(looked.source), list(looked.target)
         if not options.pieces:
             mass = of_words(mass, targets, sources, looked.trace[MASS].sums_to_one)
@@ -134,7 +134,7 @@ def _groups(groups: int, count: int) -> tuple[str, ...]:
 
 
 def _links(
-    request: Request, options: MassOptions, run: Run, looked: Looked, sources: list[str], targets: list[str]
+    request: Request, options: MassOptions, run: Run, looked: SentenceTrace, sources: list[str], targets: list[str]
 ) -> tuple[set[Link], bool]:
     """The true links of a reference in words, else each target token to the source token it attends to most."""
     from analyses import attention

@@ -19,7 +19,7 @@ from analyses.alignment import Link, from_attention
 from analyses.attention import END, joined
 from analyses.content_states import covered_words
 from analyses.npz_cache import checked_numbers
-from workbench.evaluation.document_context import own_pieces, own_source
+from workbench.evaluation.document_context import strip_context, strip_context_pieces
 from workbench.evaluation.forced_decoding import Targets, force_in_documents, targets_of
 from workbench.evaluation.result_cache import ResultCache
 from workbench.store.runs import Run, RunError
@@ -189,9 +189,9 @@ def _from_store(run: Run, store: TraceStore, targets: Targets) -> Iterator[Sente
     details = run.translations(targets.test).details
     names = [name for name in (MASS, CROSS, COVERAGE, *RANKS) if name in store.names]
     for one in targets.sentences:
-        own = own_pieces(details[one.row]["source_tokens"])
+        own = strip_context_pieces(details[one.row]["source_tokens"])
         trace = {name: store.array(name, one.row) for name in names}
-        yield reduced(one.row, own, one.pieces, own_source(trace, len(own)))
+        yield reduced(one.row, own, one.pieces, strip_context(trace, len(own)))
 
 
 def _dump(sentences: Sequence[Sentence]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ frame.heading(
     "Which source words a system takes for translated (PAST), for still to come (FUTURE) or for neither (REDUNDANT), "
     "step by step (Zheng 2019).",
 )
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 part = page_sections.choose(st, PARTS, "past-future")
 if part == "ablation":
     ablation_section.ablations(here)

@@ -51,7 +51,7 @@ def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
         "Each capsule", False, key="capsules", bind="query-params", disabled=len(routed) < len(able),
         help="Instead of their groups; of runs that route to as many",
     )  # fmt: skip
-    with frame.sentences_for_errors():
+    with frame.errors_as_messages():
         looked = forced_decoding_controls.looked_into(here, able, translation)
         sides = [list(looked[0].source), list(looked[0].target)]
         sources, targets = sides if pieces else map(joined, sides)
@@ -108,7 +108,7 @@ def truth(here: frame.Frame) -> None:
     """Against true links, beside rules that need no model: masses, coverage, attention."""
     able = forced_decoding_controls.with_models(here)
     if not has_truth(able[0], here.view.test):
-        empty_states.empty(
+        empty_states.empty_state(
             f"The test set {here.view.test!r} does not say which words belong together; the controlled corpus does. "
             "Write one, prepare it and train on it:",
             "workbench data controlled --out DIR",
@@ -154,7 +154,7 @@ def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
         help="Do the sentences with most leave out words?",
     )
     figure_view.show("under-translation", here.request(able, **options, aligned=aligned))
-    with frame.sentences_for_errors():
+    with frame.errors_as_messages():
         key = (*figure_view.stamps(able, here.view.test), here.view.test)
         asked = UnderTranslationOptions.model_validate(options)
         table = _remainders(key, asked, here.request(able)).head(MOST_SENTENCES)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from workbench.evaluation.gold_alignments import has_truth, truths
-from workbench.evaluation.live_trace import Looked, look
+from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
 from workbench.figures.options import ForcedOptions, MeanOrNumber, number, up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request
@@ -45,8 +45,8 @@ def _layered(request: Request) -> list[Run]:
     return found[:MOST_SYSTEMS]
 
 
-def _looked(request: Request, options: ForcedOptions, run: Run) -> Looked:
-    return look(run, request.test, request.sentence, *options.forced)
+def _looked(request: Request, options: ForcedOptions, run: Run) -> SentenceTrace:
+    return trace_sentence(run, request.test, request.sentence, *options.forced)
 
 
 def _left_out(request: Request) -> str:
@@ -165,7 +165,7 @@ def _coverage_map(request: Request, options: CoverageMapOptions) -> Figure:
     return coverage_maps(pd.concat(cells, ignore_index=True), links, caption, neural)
 
 
-def _covered(run: Run, looked: Looked, pieces: bool, unit: int | None) -> tuple[np.ndarray, str]:
+def _covered(run: Run, looked: SentenceTrace, pieces: bool, unit: int | None) -> tuple[np.ndarray, str]:
     """Coverage [T, I] after each step, and what it is in words; what is taken from one is shown as what was taken, of
     neural coverage [T, I, units] a unit (None: their mean)."""
     import numpy as np

@@ -23,7 +23,7 @@ frame.heading(
     "What recurrent PAST and FUTURE layers hold as words are translated (Zheng 2018), and how far each source word is "
     "covered (Tu 2016).",
 )
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 able = layered(here.tested)
 part = page_sections.choose(st, PARTS, "content")
 if part != "coverage" and not able:

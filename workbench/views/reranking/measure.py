@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analyses.npz_cache import checked_numbers
-from workbench.evaluation.document_context import beside, readers
+from workbench.evaluation.document_context import context_arguments, context_mechanisms
 from workbench.evaluation.result_cache import ResultCache
 from workbench.evaluation.translate import Step
 from workbench.store.file_digests import digest_of
@@ -101,7 +101,7 @@ def _parts(run: Run, test: str, every: list[list[dict[str, Any]]], device: str, 
         for one, own in zip(best, chunk, strict=True):
             one.n_best = [translation(other) for other in own[1:]]
         rows = range(begin, begin + len(chunk))
-        before = beside(translator.context, opened.test_set, rows, opened.hypotheses)
+        before = context_arguments(translator.context, opened.test_set, rows, opened.hypotheses)
         for parts in parts_of(translator, [opened.test_set.sources[row] for row in rows], best, **before):
             found += parts
         if step is not None:
@@ -138,7 +138,7 @@ def _inputs(run: Run, test: str) -> dict[str, str]:
     opened = run.translations(test)
     details = digest_of(opened.folder / "details.jsonl") if not opened.outside else ""
     text = opened.test_set
-    documents = [text.documents] if text.documents is not None and readers(run) else []
+    documents = [text.documents] if text.documents is not None and context_mechanisms(run) else []
     texts = text_checks.digest(text.sources, *text.all_references, *documents)
     return {"weights": run.digest, "lists": details, "texts": texts}
 

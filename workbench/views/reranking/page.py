@@ -42,7 +42,7 @@ frame.heading(
     "Stored n-best lists, reranked by a weighted sum of the scores of every head and of the length; BLEU without "
     "decoding again (Zheng 2018, Table 7).",
 )
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 test = here.view.test
 waiting = [run for run in here.tested if run.outside or not measure.is_measured(run, test)]
 if len(waiting) == len(here.tested):
@@ -51,11 +51,11 @@ if len(waiting) == len(here.tested):
     )
 listed = [run for run in waiting if not run.outside and measure.has_lists(run, test)]
 if listed:
-    empty_states.empty_runs(
+    empty_states.empty_state_of_runs(
         "The n-best lists are not scored yet:", listed, f"workbench rerank {{}} --test {shlex.quote(test)}"
     )
 if unlisted := [run for run in waiting if run not in listed]:
-    empty_states.empty_runs(
+    empty_states.empty_state_of_runs(
         "No n-best lists are stored. Translate with a beam and as many hypotheses (the translations are made again), "
         "then score the lists:",
         unlisted,
@@ -64,7 +64,7 @@ if unlisted := [run for run in waiting if run not in listed]:
 able = [run for run in here.tested if run not in waiting]
 if not able:
     st.stop()
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     parts = free_parts(able, test)
     weights = _weights(parts)
     left, right = st.columns(2)

@@ -14,7 +14,7 @@ here = frame.current()
 if here.runs:
     table.show(here)
 else:
-    empty_states.empty(
+    empty_states.empty_state(
         f"There is no run below {here.root} yet. Build the demo on the page Start, or on the command line:",
         shlex.join(["workbench", "demo", "--runs", str(here.root)]),
     )

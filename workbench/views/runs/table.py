@@ -7,8 +7,8 @@ import shlex
 import streamlit as st
 
 from workbench.app import url_state
-from workbench.app.components.empty_states import empty
-from workbench.app.frame import Frame, as_typed
+from workbench.app.components.empty_states import empty_state
+from workbench.app.frame import Frame, escape_markdown
 from workbench.evaluation import run_table
 from workbench.figures.request import looks
 from workbench.plotting import theme
@@ -51,7 +51,7 @@ def show(frame: Frame) -> None:
             alt="The runs below the runs folder",
         )
         if frame.view.test:
-            st.caption(as_typed(f"BLEU: of the test set {frame.view.test}, where a run has translated it."))
+            st.caption(escape_markdown(f"BLEU: of the test set {frame.view.test}, where a run has translated it."))
             _offer_to_score(frame, set(usable.loc[usable["bleu"].isna(), "run"]))
     broken = table[table["problem"] != ""]
     if len(broken):
@@ -59,7 +59,7 @@ def show(frame: Frame) -> None:
         for run, problem in zip(broken["run"], broken["problem"], strict=True):
             with st.container(border=True):
                 st.text(run)
-                st.error(as_typed(problem))
+                st.error(escape_markdown(problem))
 
 
 def _offer_to_score(frame: Frame, without: set[str]) -> None:
@@ -67,7 +67,7 @@ def _offer_to_score(frame: Frame, without: set[str]) -> None:
     runs = run_table.unscored([run for run in frame.runs if run.name in without], frame.view.test)
     if runs:
         command = ["workbench", "evaluate", *(run.reference for run in runs), "--test", frame.view.test]
-        empty(
+        empty_state(
             f"BLEU of {len(runs)} of them was not computed yet, which takes a while on a large test set. Compute it:",
             shlex.join([*command, "--metrics", "bleu"]),
         )

@@ -10,7 +10,7 @@ from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.views.scores import tables
 
 frame.heading("Scores", "Corpus scores with 95% bootstrap intervals; every number carries its sacreBLEU signature.")
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 
 left, right = st.columns(2)
 metrics = left.pills(
@@ -32,12 +32,12 @@ method = right.segmented_control(
     bind="query-params",
 )
 if not metrics:
-    empty_states.empty("Choose a metric above.")
+    empty_states.empty_state("Choose a metric above.")
     st.stop()
 
 references = len(here.tested[0].translations(here.view.test).test_set.all_references)
 counting = tables.choose_counting(references)
 figure_view.show("scores", here.request(metrics=metrics, **asdict(counting)))
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     tables.show(here, metrics, method, counting)
     tables.show_by_test(here, metrics, method, counting)

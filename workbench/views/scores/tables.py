@@ -11,7 +11,7 @@ import streamlit as st
 from analyses.scores import PRESETS
 from workbench.app.components import figure_view
 from workbench.app.components.figure_view import Stamps, stamps
-from workbench.app.frame import Frame, as_typed
+from workbench.app.frame import Frame, escape_markdown
 from workbench.evaluation import scoring
 from workbench.evaluation.scoring import METRIC_NAMES, Counting
 from workbench.export.latex import score_table_latex
@@ -102,7 +102,7 @@ def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> N
         tests = _named(_comparison(key, test, tuple(metrics), method, counting, runs), runs)
         without = " It gives no interval (–)." if tests[["low", "high"]].isna().all(axis=None) else ""
         corrected = "Holm's correction runs over the systems of one metric."
-        st.caption(as_typed(f"Baseline: {baseline}. {_SAID[method]}; {corrected}{without}"))
+        st.caption(escape_markdown(f"Baseline: {baseline}. {_SAID[method]}; {corrected}{without}"))
         _table(
             tests,
             _TESTS,
@@ -141,7 +141,7 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
     baseline = short_names(runs)[runs[0].name]
     if compared is not None:
         corrected = f"p (Holm-corrected) over all {len(compared)} differences of the table"
-        st.caption(as_typed(f"Δ: to {baseline}. {_SAID[method]}; {corrected}."))
+        st.caption(escape_markdown(f"Δ: to {baseline}. {_SAID[method]}; {corrected}."))
     words = ["compare" if len(runs) > 1 else "evaluate", *(run.reference for run in runs)]
     words += [word for test in tests for word in ("--test", test)]
     words += ["--method", method] if len(runs) > 1 else []

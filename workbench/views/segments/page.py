@@ -18,7 +18,7 @@ INSIDE = {
 }
 
 frame.heading("Sentences", "Every sentence with its scores; a click on a row looks at it, here and on the other pages.")
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 request = here.request()
 
 left, right = st.columns([5, 3], vertical_alignment="bottom")
@@ -34,13 +34,13 @@ metrics = left.pills(
 count = len(request.runs[0].translations(request.test))
 with right.popover("Add labels or scores"):
     st.caption("A CSV or TSV with a header and a row a sentence (COMET, MQM, …), or a text file with a label a line.")
-    with frame.sentences_for_errors():
+    with frame.errors_as_messages():
         table.add_annotations(here.root, request.test, count)
 
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     sentences, problems = table.gathered(request, metrics, here.root)
     for problem in problems:
-        st.warning(frame.as_typed(problem))
+        st.warning(frame.escape_markdown(problem))
     rows = table.chosen_rows(sentences)
     columns = [name for name in sentences.values.columns if name != WORDS]
     table.show(sentences, rows, columns)

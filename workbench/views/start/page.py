@@ -56,7 +56,7 @@ if here.known:
         ):
             st.page_link(frame.page_file(name), label=label, icon=":material/arrow_forward:")
 else:
-    empty_states.empty(
+    empty_states.empty_state(
         f"There is no run below {here.root} yet. Build the demo, or train a system of your own:",
         f"workbench train transformer --data DATA --out {shlex.quote(str(here.root))}/NAME",
     )
@@ -73,7 +73,7 @@ if demo.complete(here.root):
     if more.open:
         from core_models.system_catalogue import catalogue  # takes PyTorch
 
-        with more, frame.sentences_for_errors():
+        with more, frame.errors_as_messages():
             there = {run.name for run in here.runs if "test" in run.tests()}
             absent = [name for name in catalogue() if f"demo/{name}" not in there]
             left, right = st.columns(2)
@@ -95,7 +95,7 @@ if demo.complete(here.root):
                 add_to_demo(chosen, there)
 else:
     build = ("demo", "--runs", str(here.root))
-    with frame.sentences_for_errors():
+    with frame.errors_as_messages():
         job_view.offer(here.root, build, "Build the demo", "Demo", main=True)
     st.code(shlex.join(["workbench", *build]), language="bash")
 
@@ -114,7 +114,7 @@ if machine.open:
         )
         for part in found:
             if part.advice:
-                st.warning(frame.as_typed(part.advice))
+                st.warning(frame.escape_markdown(part.advice))
 
 if parts := plugins.plugged_in():
     st.subheader("Plug-ins")
@@ -128,4 +128,4 @@ if parts := plugins.plugged_in():
     )  # fmt: skip
     for plugged in parts:
         if plugged.problem:
-            st.warning(frame.as_typed(f"{plugged.package}, {plugged.kind}, {plugged.name}: {plugged.problem}."))
+            st.warning(frame.escape_markdown(f"{plugged.package}, {plugged.kind}, {plugged.name}: {plugged.problem}."))

@@ -10,8 +10,8 @@ from workbench.views.scores import tables as score_tables
 from workbench.views.test_sets import tables
 
 frame.heading("Test sets", "What the runs were tested on, issues of its lines, and the score of each document.")
-here = empty_states.needs_runs()
-with frame.sentences_for_errors():
+here = empty_states.require_runs()
+with frame.errors_as_messages():
     tables.show_sets(here)
     tables.show_corpora(here)
     st.subheader("Outputs of the systems")
@@ -22,12 +22,12 @@ with frame.sentences_for_errors():
 st.subheader("Documents")
 test = here.tested[0].translations(here.view.test).test_set
 if test.documents is None or test.references is None:
-    empty_states.empty(
+    empty_states.empty_state(
         f"{here.view.test} has no {'document ids' if test.documents is None else 'references'}: no document can be "
         "scored."
     )
     st.stop()
 metric = st.selectbox("Metric", METRICS, format_func=METRIC_NAMES.__getitem__, key="metric", bind="query-params")
 counting = score_tables.choose_counting(len(test.all_references))
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     tables.show_documents(here, metric, counting)

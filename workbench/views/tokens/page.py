@@ -6,7 +6,7 @@ from workbench.app.components import empty_states, figure_view, forced_decoding_
 frame.heading(
     "Tokens", "Each word of a translation under forced decoding, by the output and by every layer of the decoder."
 )
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 sentence_texts.show(here)
 able = forced_decoding_controls.with_models(here)
 translation = forced_decoding_controls.target()

@@ -9,10 +9,12 @@ from workbench.views.training_curves.measure import logged_names
 PLACES = {"step": "updates", "epoch": "epochs", "tokens": "target tokens", "seconds": "seconds"}
 
 frame.heading("Curves", "What training logged; losses are nats per target token.")
-here = empty_states.needs_runs(translated=False)
+here = empty_states.require_runs(translated=False)
 logged = logged_names(here.chosen)
 if not logged:
-    empty_states.empty_runs("These runs have logged nothing yet. Train them:", here.chosen, "workbench resume {}")
+    empty_states.empty_state_of_runs(
+        "These runs have logged nothing yet. Train them:", here.chosen, "workbench resume {}"
+    )
     st.stop()
 
 names = st.multiselect(
@@ -45,4 +47,4 @@ if names:
         "training-curves", here.request(here.chosen, names=names, x=place, smoothing=smoothing, log_y=logarithmic)
     )
 else:
-    empty_states.empty("Choose a quantity above.")
+    empty_states.empty_state("Choose a quantity above.")

@@ -7,7 +7,7 @@ import streamlit as st
 
 from workbench.app.components import figure_view
 from workbench.app.components.stepper import put
-from workbench.app.frame import as_typed
+from workbench.app.frame import escape_markdown
 from workbench.figures.request import Request
 from workbench.views.words import figures
 
@@ -29,7 +29,7 @@ def show(request: Request, options: figures.NgramOptions) -> None:
     for side, sign, ahead, behind in zip(st.columns(2), (1, -1), (first, second), (second, first), strict=True):
         rows = figures.ahead(table, sign)
         with side:
-            st.subheader(as_typed(f"{ahead} rather than {behind}"))
+            st.subheader(escape_markdown(f"{ahead} rather than {behind}"))
             _one(rows.head(_MOST).reset_index(drop=True), {"first": first, "second": second}, f"ngrams-{sign}")
             st.caption(f"{len(rows):,} n-grams" + (f", the first {_MOST} shown" if len(rows) > _MOST else "") + ".")
 

@@ -13,7 +13,7 @@ from workbench.views.words.figures import NgramOptions
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 
 frame.heading("Words", "Which words each system gets right, and which n-grams one has and the other lacks.")
-here = empty_states.needs_runs()
+here = empty_states.require_runs()
 
 columns = st.columns([3, 2, 2], vertical_alignment="bottom")
 counts = columns[0].selectbox(
@@ -31,7 +31,9 @@ figure_view.show("word-f-measure", here.request(counts=counts, **options))
 
 st.header("N-grams")
 if len(here.tested) < 2:
-    empty_states.empty("N-grams are compared between two runs that have translated this test set: choose a second one.")
+    empty_states.empty_state(
+        "N-grams are compared between two runs that have translated this test set: choose a second one."
+    )
     st.stop()
 names = short_names(here.tested)
 left, right = st.columns([3, 4])
@@ -45,11 +47,11 @@ orders = right.pills(
     persist_state="session",
 )
 if not orders:
-    empty_states.empty("Choose how many words above.")
+    empty_states.empty_state("Choose how many words above.")
     st.stop()
 chosen = NgramOptions(**options, beside=beside, orders=tuple(sorted(orders)))
 request = here.request(**chosen.model_dump())
 figure_view.show("ngram-differences", request)
-with frame.sentences_for_errors():
+with frame.errors_as_messages():
     ngram_table.show(request, chosen)
     sentence_texts.show(here)

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tests.workbench.views.app_pages import codes, open_page, texts
-from workbench.app.frame import Frame, as_typed
+from workbench.app.frame import Frame, escape_markdown
 from workbench.app.url_state import ViewState
 from workbench.export import collection
 from workbench.figures.drawing import draw
@@ -27,7 +27,7 @@ def path(with_demo):
 
 def _metrics(at) -> list[str]:
     """What the figures of the page show, in their order."""
-    said = [caption.value.rpartition(as_typed("metrics: ")) for caption in at.caption]
+    said = [caption.value.rpartition(escape_markdown("metrics: ")) for caption in at.caption]
     return [metric for _, found, metric in said if found]
 
 
@@ -65,7 +65,7 @@ def test_figures_are_shown_as_on_paper_in_their_order(path):
     at = open_page("basket")
     assert _metrics(at) == ["ter", "bleu"]
     assert len(at.image) == 6
-    assert any(as_typed("demo/future-cost-1") in caption.value for caption in at.caption)
+    assert any(escape_markdown("demo/future-cost-1") in caption.value for caption in at.caption)
     assert sum(code.startswith("workbench figure ") for code in codes(at)) == 2
     assert _downloads(at) == {"Download bundle": True, "Download report": True}
     assert at.button(key=f"Up-{TER.key}").disabled
@@ -96,7 +96,7 @@ def test_a_figure_that_cannot_be_drawn_any_more_says_why_and_keeps_the_bundle_ba
         collection.add(path, recipe)
     shutil.rmtree(with_demo / "demo" / "future-cost-1")
     at = open_page("basket")
-    assert any(as_typed("there is no run 'demo/future-cost-1' below") in error.value for error in at.error)
+    assert any(escape_markdown("there is no run 'demo/future-cost-1' below") in error.value for error in at.error)
     assert len(at.image) == 3
     assert _downloads(at)["Download bundle"] is False
     at.button(key=f"remove-{TER.key}").click().run()
@@ -107,8 +107,8 @@ def test_a_figure_that_cannot_be_drawn_any_more_says_why_and_keeps_the_bundle_ba
 def test_a_broken_basket_is_a_sentence_on_both_pages(path):
     path.write_text("{")
     at = open_page("basket")
-    assert any(as_typed("not a figure collection") in error.value for error in at.error)
+    assert any(escape_markdown("not a figure collection") in error.value for error in at.error)
     at = open_page("scores")
     at.button(key="basket-scores-").click().run()
-    assert any(as_typed("not a figure collection") in error.value for error in at.error)
+    assert any(escape_markdown("not a figure collection") in error.value for error in at.error)
     assert path.read_text() == "{"

@@ -242,9 +242,9 @@ def test_other_sentences_around_the_items_are_a_set_of_their_own(context_runs, t
     assert not any(mine.context and mine.context == item.context for mine, item in zip(other.items, items, strict=True))
     assert contrastive.words_of("controlled-test+another") == ["--controlled", "test", "--contexts", "other-item"]
     assert contrastive.words_of("a+b") == ["FILE"]
-    refused = CliRunner().invoke(cli.app, [*words, "--contexts", "anoter"])
+    refused = CliRunner().invoke(cli.app, [*words, "--contexts", "other-itm"])
     assert refused.exit_code == 2
-    assert "did you mean 'another'?" in refused.output
+    assert "did you mean 'other-item'?" in refused.output
 
 
 def test_offline_an_item_is_scored_as_in_its_document(offline_run, tmp_path):

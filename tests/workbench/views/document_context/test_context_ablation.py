@@ -5,7 +5,7 @@ import pytest
 
 import core_models
 from analyses.context_routing import moved
-from workbench.evaluation.document_context import Before, before, rows_before
+from workbench.evaluation.document_context import ContextSentences, before, context_rows
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import RunError, open_run
@@ -23,7 +23,7 @@ from workbench.views.document_context.context_ablation import (
 
 
 def test_variants_leave_out_each_word_and_each_sentence_once():
-    found = variants(Before(("a b", "c", None)), Before(("d", "e", None)))
+    found = variants(ContextSentences(("a b", "c", None)), ContextSentences(("d", "e", None)))
     said = [(one.what, one.distance, one.word, one.before.sources) for one in found]
     assert said == [
         ("", 0, "", ("a b", "c", None)),
@@ -40,17 +40,20 @@ def test_variants_leave_out_each_word_and_each_sentence_once():
 
 
 def test_translations_before_are_left_out_beside_their_sources():
-    found = variants(Before(("a b",), ("A B",)))
+    found = variants(ContextSentences(("a b",), ("A B",)))
     words = [(one.side, one.before) for one in found if one.what == WORD]
-    assert words[2:] == [("translation", Before(("a b",), ("B",))), ("translation", Before(("a b",), ("A",)))]
-    assert [one.before for one in found if one.what == SENTENCE] == [Before((None,), (None,))]
+    assert words[2:] == [
+        ("translation", ContextSentences(("a b",), ("B",))),
+        ("translation", ContextSentences(("a b",), ("A",))),
+    ]
+    assert [one.before for one in found if one.what == SENTENCE] == [ContextSentences((None,), (None,))]
     assert not any(one.what == SWAPPED for one in found)
 
 
 @pytest.fixture(scope="module")
 def row(context_runs):
     test = context_runs[0].translations("test").test_set
-    return next(place for place in range(len(test.sources)) if rows_before(test, place, 2)[-1] is not None)
+    return next(place for place in range(len(test.sources)) if context_rows(test, place, 2)[-1] is not None)
 
 
 def scored(run, row, sources, trace=()):
@@ -138,15 +141,18 @@ def test_the_figure_is_the_table(context_runs, demo_runs, row):
 
 def test_sentences_after_stand_behind_those_before_and_are_left_out_by_themselves():
     test = TestedOn("test", list("abcde"), None, list("xxxxy"))
-    assert rows_before(test, 1, 2, 2) == (0, None, 2, 3)
-    assert rows_before(test, 4, 2, 2) == (None,) * 4
+    assert context_rows(test, 1, 2, 2) == (0, None, 2, 3)
+    assert context_rows(test, 4, 2, 2) == (None,) * 4
     own = before(test, 1, 2, after=2)
     assert own.in_order == ["a", "c", "d"]
     assert [own.distance(entry) for entry in own.entries] == [2, 1, -1, -2]
     found = variants(own, before(test, 2, 2, after=2))
     left_out = {one.distance: one.before for one in found if one.what == SENTENCE}
-    assert left_out == {1: Before((None, None, "c", "d"), None, 2), -1: Before(("a", None, None, "d"), None, 2),
-                        -2: Before(("a", None, "c", None), None, 2)}  # fmt: skip
+    assert left_out == {
+        1: ContextSentences((None, None, "c", "d"), None, 2),
+        -1: ContextSentences(("a", None, None, "d"), None, 2),
+        -2: ContextSentences(("a", None, "c", None), None, 2),
+    }
     assert [(one.word, one.distance) for one in found if one.what == WORD] == [("a", 1), ("c", -1), ("d", -2)]
 
 

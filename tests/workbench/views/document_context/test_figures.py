@@ -6,8 +6,8 @@ import pytest
 import core_models
 from analyses import context_routing
 from tests.workbench.figures.test_figure_files import check_printed_command
-from workbench.evaluation.document_context import before, of_another_document, rows_before
-from workbench.evaluation.live_trace import look
+from workbench.evaluation.document_context import before, context_rows, of_another_document
+from workbench.evaluation.live_trace import trace_sentence
 from workbench.figures.drawing import draw
 from workbench.figures.options import CorpusOptions
 from workbench.figures.request import Request
@@ -23,7 +23,7 @@ TEST = TestSet("test", list("abcdef"), list("ABCDEF"), ["x", "x", "x", "y", "y",
 def number_with_context(run, sentences=2):
     """The first sentence that has so many before it in its document."""
     documents = run.translations("test").test_set.documents
-    return next(row for row in range(len(documents)) if rows_before(run_test(run), row, sentences)[-1] is not None)
+    return next(row for row in range(len(documents)) if context_rows(run_test(run), row, sentences)[-1] is not None)
 
 
 def run_test(run):
@@ -57,9 +57,9 @@ def heats(figure):
 
 
 def test_what_stands_before_ends_at_the_document():
-    assert rows_before(TEST, 2, 3) == (1, 0, None)
-    assert rows_before(TEST, 3, 3) == (None, None, None)
-    assert rows_before(TEST, 5, 1) == (4,)
+    assert context_rows(TEST, 2, 3) == (1, 0, None)
+    assert context_rows(TEST, 3, 3) == (None, None, None)
+    assert context_rows(TEST, 5, 1) == (4,)
     assert before(TEST, 2, 3).sources == ("b", "a", None)
     assert before(TEST, 5, 2, TEST.references).outputs == ("E", "D")
     assert before(TestSet("test", ["a", "b"], None, None), 1, 2).there == 0
@@ -77,13 +77,13 @@ def test_the_context_of_another_document_has_as_many_sentences():
 def test_a_look_inside_hands_the_context_on(context_runs, passed):
     row, found = passed
     for run in context_runs:
-        looked, one = look(run, "test", row, "reference"), found[run.name]
+        looked, one = trace_sentence(run, "test", row, "reference"), found[run.name]
         assert looked.target == tuple(one.tokens)
         np.testing.assert_allclose(looked.array("log_prob"), one.token_log_probs, atol=1e-4)
         assert len(looked.context) == len(one.trace["context.distance"].values)
         assert " ".join(looked.context).count("</s>") == looked.before.there
-    assert look(context_runs[1], "test", row).before.outputs is not None
-    assert look(context_runs[0], "test", row).before.outputs is None
+    assert trace_sentence(context_runs[1], "test", row).before.outputs is not None
+    assert trace_sentence(context_runs[0], "test", row).before.outputs is None
 
 
 def test_attribution_explains_the_sentence_in_its_document(context_runs, passed):
@@ -176,7 +176,7 @@ def test_attention_over_the_context_says_which_lines_each_run_looks_at(context_r
 
 def test_attention_over_what_stands_around_a_sentence_says_so(context_runs, offline_run):
     test = run_test(offline_run)
-    row = next(row for row in range(len(test.sources)) if None not in rows_before(test, row, 2, 2))
+    row = next(row for row in range(len(test.sources)) if None not in context_rows(test, row, 2, 2))
     words, whole = (draw("context-attention", request(offline_run, row, side="encoder", over=over))
                     for over in ("words", "sentences"))  # fmt: skip
     assert "Shares of the words of the sentences around it, as they stand in the document (sources)" in words.caption

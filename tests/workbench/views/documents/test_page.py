@@ -8,7 +8,7 @@ from sacrebleu.metrics import BLEU
 
 import core_models
 from tests.workbench.views.app_pages import codes, open_page, texts
-from workbench.evaluation.document_context import reads_translations, rows_before
+from workbench.evaluation.document_context import context_rows, reads_translations
 from workbench.evaluation.scoring import Counting
 from workbench.evaluation.translate import prepared_of
 from workbench.papers.our_measurements import place
@@ -40,7 +40,7 @@ def test_a_document_is_told_sentence_by_sentence(context_runs, demo_runs, tested
 
 def test_whose_translations_were_read_is_told(context_runs, offline_run, tested):
     """Of systems that read translations, their own; as their translators say."""
-    row = next(row for row in range(len(tested.sources)) if None not in rows_before(tested, row, 3, 2))
+    row = next(row for row in range(len(tested.sources)) if None not in context_rows(tested, row, 3, 2))
     said = {run.name: documents.read_beside(run, tested, row) for run in (*context_runs, offline_run)}
     qcn, han, document, offline = (run.name for run in (*context_runs, offline_run))
     assert said[qcn] == said[document] == f"{row - 3} to {row - 1}"
@@ -110,7 +110,7 @@ def test_the_page_shows_the_document_of_the_sentence_and_its_scores(with_context
 
 def test_the_page_tells_what_each_run_read(with_context, context_runs, offline_run, tested):
     shutil.copytree(offline_run.folder, with_context / "san")
-    row = next(row for row in range(len(tested.sources)) if None not in rows_before(tested, row, 3, 2))
+    row = next(row for row in range(len(tested.sources)) if None not in context_rows(tested, row, 3, 2))
     at = open_page("documents", runs=["han", "san", "demo/transformer"], sentence=str(row))
     (said,) = [caption.value for caption in at.caption if "Read beside" in caption.value]
     assert said.replace("\\", "") == (

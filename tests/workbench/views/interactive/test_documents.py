@@ -17,7 +17,7 @@ from workbench import cli
 from workbench.app.components import document_context_input
 from workbench.app.frame import Frame
 from workbench.app.url_state import ViewState
-from workbench.evaluation.document_context import given, rows_before, typed_before
+from workbench.evaluation.document_context import as_arguments, context_rows, typed_context
 from workbench.store.runs import Run, RunError, list_runs
 from workbench.views.interactive import decoding as live
 from workbench.views.interactive import prefix_constrained
@@ -64,7 +64,7 @@ def said(one):
 def second(run):
     """The first sentence with two before it."""
     test = run.translations("test").test_set
-    return next(row for row in range(len(test.sources)) if rows_before(test, row, 2)[1] is not None)
+    return next(row for row in range(len(test.sources)) if context_rows(test, row, 2)[1] is not None)
 
 
 @pytest.mark.parametrize("name", ["qcn-reg", "han"])
@@ -124,14 +124,14 @@ def test_coverage_is_that_of_the_pass_in_the_document(here):
     translator, test = core_models.load(run.folder), run.translations("test").test_set
 
     def covered(source, tokens, before):
-        (trace,) = translator.trace([source], [tokens], ["decoder.cross_attention"], **given(before))
+        (trace,) = translator.trace([source], [tokens], ["decoder.cross_attention"], **as_arguments(before))
         pieces = [*translator.source_vocabulary.pieces(translator.source_vocabulary.encode([source])[0]), END]
         words = attention.to_words(trace["decoder.cross_attention"].values.mean((0, 1)), tokens, pieces)
         words, *_ = attention.without_end(words, attention.joined(tokens), attention.joined(pieces))
         return {i for i, _ in from_attention(words)}, words.shape[1]
 
     for source in test.sources:
-        before = live.completed(run, typed_before("\n".join(LINES), 3))
+        before = live.completed(run, typed_context("\n".join(LINES), 3))
         (one,) = translator.translate([source], contexts=[before.sources], context_outputs=[before.outputs], **SEARCH)
         wanted, words = covered(source, one.tokens, before)
         if wanted != covered(source, one.tokens, None)[0]:
@@ -144,7 +144,7 @@ def test_coverage_is_that_of_the_pass_in_the_document(here):
 
 def test_sentences_before_that_would_keep_the_page_waiting_are_refused_before_they_are_translated(here):
     with pytest.raises(RunError, match="one before it has 151 words"):
-        live.completed(here["han"], typed_before("a " * 151, 3))
+        live.completed(here["han"], typed_context("a " * 151, 3))
 
 
 def test_a_run_trained_without_refuses_what_is_typed(here):
@@ -152,7 +152,7 @@ def test_a_run_trained_without_refuses_what_is_typed(here):
     at = open_page("translate", source=SOURCE, before="\n".join(LINES), **options)
     assert "trained without: it reads single sentences; leave them out" in at.error[0].value.replace("\\", "")
     with pytest.raises(TranslatorError, match="trained without"):
-        live.translate(here["transformer"], live.Asked(SOURCE, before=typed_before("\n".join(LINES), 0)))
+        live.translate(here["transformer"], live.Asked(SOURCE, before=typed_context("\n".join(LINES), 0)))
 
 
 def test_the_command_line_reads_documents_of_a_file(here, tmp_path):

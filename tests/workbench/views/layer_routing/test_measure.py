@@ -143,7 +143,7 @@ def test_layers_that_agree_at_every_position_no_longer_do_when_their_votes_are_d
     votes, active = np.repeat(said, 3, axis=1), np.full((60, 3), 0.5, dtype=np.float32)
     agreeing, _ = routing.route(translator, "em_routing", "encoder", votes, active)
     dealt, _ = routing.route(
-        translator, "em_routing", "encoder", *measure.dealt_anew(np.random.default_rng(2), votes, active)
+        translator, "em_routing", "encoder", *measure.shuffled(np.random.default_rng(2), votes, active)
     )
     np.testing.assert_allclose(measure.diversity(agreeing), 0, atol=1e-5)
     assert measure.diversity(dealt)[-1] > 0.2
@@ -198,7 +198,7 @@ def test_a_test_set_as_corrected_and_as_printed(run):
     literal = draw("routing-corpus", Request((run,), "test", options={"sentences": 5, "formula": "printed"})).table
     own = literal[(literal.series == "em-routing") & (literal.panel == "Eq. 17 as printed")].value
     wanted = _by_hand(run, "encoder", 5)
-    np.testing.assert_allclose(own, measure.entropy_as_printed(wanted), atol=1e-6)
+    np.testing.assert_allclose(own, measure.entropy_as_published(wanted), atol=1e-6)
 
 
 def test_what_cannot_be_measured_is_said(run, demo_runs):

@@ -57,7 +57,7 @@ def test_a_position_in_the_url_is_a_number(both, asked):
     assert at.select_slider(key="position").value == "3"
     assert at.select_slider(key="position").options[4] == "3"
     assert not at.warning
-    assert all("--set position=3 " in code for code in codes(at) if code.startswith("workbench figure"))
+    assert all("--option position=3 " in code for code in codes(at) if code.startswith("workbench figure"))
 
 
 def test_maps_are_shares_times_capsules_with_one_order_for_all_iterations(routed, passed):

@@ -10,13 +10,13 @@ from tests.workbench.papers.written_runs import written_run
 from tests.workbench.views.app_pages import axis_titles, charts, codes, heat_maps, open_page, texts, traces
 from workbench.app.components import figure_view
 from workbench.evaluation.alignment_error import ALIGNMENT_ERROR, AlignmentError
-from workbench.evaluation.document_context import rows_before
-from workbench.evaluation.live_trace import look
+from workbench.evaluation.document_context import context_rows
+from workbench.evaluation.live_trace import trace_sentence
 from workbench.evaluation.result_cache import of_forced_references
 from workbench.figures.request import Request
 from workbench.papers import comparison, presets
 from workbench.papers.load import library
-from workbench.papers.our_results import ours
+from workbench.papers.our_results import our_results
 from workbench.store import external
 
 
@@ -49,7 +49,7 @@ def test_without_a_run_it_shows_what_is_printed_and_the_checks(runs_root):
     differing = presets.checks_of(library(), "dou-2019", "table-1").query("not agrees")
     said = " ".join(texts(at))
     for check in differing.to_dict("records"):
-        assert f"printed {check['printed']}, recomputed {check['recomputed']}" in said
+        assert f"reported {check['printed']}, recomputed {check['recomputed']}" in said
     badges = [element.value for element in at.markdown if "recomputed" in element.value]
     assert any(f"≠ recomputed: {len(differing)}" in badge for badge in badges)
     (chart,) = charts(at)
@@ -61,7 +61,7 @@ def test_ours_stands_beside_with_run_data_test_set_and_metric(with_runs):
     at = open_page("gallery", paper="duan-2020", table="Table 1", runs=["plain", "second"])
     lines = at.dataframe[1].value
     shown = lines[lines["measure"] == "BLEU"].set_index("row")
-    wanted = ours(library()["duan-2020"].table("table-1"), with_runs, "test")
+    wanted = our_results(library()["duan-2020"].table("table-1"), with_runs, "test")
     wanted = wanted[wanted["measure"] == "bleu"].set_index("row")
     for label, key in (("Trans.base", "transformer"), ("+Model II", "model-2")):
         row = shown.loc[label]
@@ -172,7 +172,9 @@ def test_a_run_from_elsewhere_does_not_hinder_figures_of_an_option(runs_by, runs
     runs = runs_by("capsules", 2, 4, 8)
     folder = runs[0].folder / "translations" / "test"
     test = external.read_test_set("test", folder / "sources.txt", [folder / "references.txt"])
-    external.bring_in(runs_root / "outside", test, folder / "sources.txt", {"online": folder / "hypotheses.txt"})
+    external.import_translations(
+        runs_root / "outside", test, folder / "sources.txt", {"online": folder / "hypotheses.txt"}
+    )
     chosen = ["outside/online", *(run.name for run in runs)]
     at = open_page("gallery", paper="yang-2019", table="Figure 5", runs=chosen)
     stacked = charts(at)[-1]
@@ -192,11 +194,11 @@ def test_figures_6_and_7_of_yang_2019_are_all_iterations_of_a_sentence(
 ):
     run = context_runs[0]
     test = run.translations("test").test_set
-    row = next(row for row in range(len(test.sources)) if None not in rows_before(test, row, 2))
+    row = next(row for row in range(len(test.sources)) if None not in context_rows(test, row, 2))
     at = open_page("gallery", paper="yang-2019", table=table, runs=[run.name], sentence=str(row))
     (shown,) = _printed(at).to_dict("records")
     assert {name: shown[name] for name in printed} == printed
-    values = look(run, "test", row).array(f"query_capsules.{array}")
+    values = trace_sentence(run, "test", row).array(f"query_capsules.{array}")
     (chart,) = charts(at)
     drawn = heat_maps(chart)
     assert len(drawn) == len(values) == int(printed["last"]) - int(printed["first"]) + 1

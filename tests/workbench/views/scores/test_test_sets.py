@@ -46,7 +46,7 @@ def runs(tmp_path):
             )
         found = external.read_test_set(test, tmp_path / f"{test}.ref", [tmp_path / f"{test}.ref"])
         files = {system: tmp_path / f"{test}.{system}" for system in SYSTEMS}
-        external.bring_in(tmp_path / "runs" / "outside", found, tmp_path / f"{test}.ref", files)
+        external.import_translations(tmp_path / "runs" / "outside", found, tmp_path / f"{test}.ref", files)
     listed = {run.name: run for run in list_runs(tmp_path / "runs")}
     return [listed[f"outside/{system}"] for system in SYSTEMS]
 
@@ -83,7 +83,7 @@ def test_differences_are_those_of_each_test_set_under_one_correction(runs):
 
 def test_what_is_not_translated_is_left_out_of_its_test_set_alone(runs, tmp_path):
     test = external.read_test_set("third", tmp_path / "news.ref", [tmp_path / "news.ref"])
-    external.bring_in(runs[0].folder.parent, test, tmp_path / "news.ref", {"plain": tmp_path / "news.twin"})
+    external.import_translations(runs[0].folder.parent, test, tmp_path / "news.ref", {"plain": tmp_path / "news.twin"})
     runs = [open_run(run.folder) for run in runs]
     assert test_sets.shared_tests(runs) == list(TESTS)
     assert test_sets.shared_tests(runs[:1]) == ["news", "talks", "third"]

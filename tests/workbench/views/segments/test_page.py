@@ -9,7 +9,7 @@ from sacrebleu.metrics import CHRF
 from tests.workbench.views.app_pages import open_page, runs_of, switch, texts
 from workbench.app.components import word_diff
 from workbench.store import segment_annotations
-from workbench.store.external import bring_in, read_test_set
+from workbench.store.external import import_translations, read_test_set
 from workbench.store.runs import RunError
 from workbench.views.segments import table as sentence_table
 
@@ -130,7 +130,7 @@ def test_of_many_sentences_a_part_is_shown(runs_root, tmp_path):
     lines = [f"line {n}" for n in range(1, sentence_table.MOST_ROWS + 201)]
     source = tmp_path / "source"
     source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    bring_in(runs_root / "outside", read_test_set("long", source, [source]), source, {"copy": source})
+    import_translations(runs_root / "outside", read_test_set("long", source, [source]), source, {"copy": source})
     at = open_page("sentences")
     assert at.main.dataframe[0].value["sentence"].tolist() == list(range(sentence_table.MOST_ROWS))
     at.number_input(key="rows").set_value(2).run()
