@@ -21,13 +21,13 @@ DEAD_BELOW = 0.1  # of an even part
 def entropy(assignments: np.ndarray) -> np.ndarray:
     """Entropy of where an input goes, in nats, a mean over inputs and positions: [iterations].
 
-    Dou 2019, Eq. 17, corrected: as printed it lacks the sign and divides by N too (`entropy_as_published`); the numbers
+    Dou 2019, Eq. 17, corrected: as printed it lacks the sign and divides by N too (`entropy_as_printed`); the numbers
     of the paper (6.24 = log 512) are these.
     """
     return _positions(-_plogp(assignments).sum(-1).mean(-1))
 
 
-def entropy_as_published(assignments: np.ndarray) -> np.ndarray:
+def entropy_as_printed(assignments: np.ndarray) -> np.ndarray:
     """Eq. 17 to the letter: the sum of C log C over inputs and outputs, divided by their number: [iterations]."""
     return _positions(_plogp(assignments).mean((-1, -2)))
 

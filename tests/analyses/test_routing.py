@@ -16,7 +16,7 @@ def test_the_uniform_start_is_what_the_paper_prints():
     assert round(routing.entropy(UNIFORM)[0], 2) == 6.24
     assert 0 <= routing.diversity(UNIFORM)[0] < 1e-12
     assert routing.effective_capsules(UNIFORM)[0] == pytest.approx(512)
-    assert routing.entropy_as_published(UNIFORM)[0] == pytest.approx(-np.log(512) / 512)
+    assert routing.entropy_as_printed(UNIFORM)[0] == pytest.approx(-np.log(512) / 512)
 
 
 def test_by_hand():

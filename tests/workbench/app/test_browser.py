@@ -175,10 +175,10 @@ def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(place, browser, tmp_p
     assert page.get_by_label("Prefix", exact=True).input_value() == node != clicked
     assert page.get_by_label("Sentence (").input_value() == "3"
     follow(page, "Inside one sentence", "Beam trees")
-    page.get_by_role("button", name="Add to basket").first.click()
-    page.get_by_text("In the basket: 1").first.wait_for()
+    page.get_by_role("button", name="Add to collection").first.click()
+    page.get_by_text("In the collection: 1").first.wait_for()
 
-    follow(page, "Figures", "Basket")
+    follow(page, "Figures", "Figure collection")
     assert query(page)["runs"] == runs
     with page.expect_download() as started:
         page.get_by_role("button", name="Download bundle").click()

@@ -198,7 +198,7 @@ def test_a_test_set_as_corrected_and_as_printed(run):
     literal = draw("routing-corpus", Request((run,), "test", options={"sentences": 5, "formula": "printed"})).table
     own = literal[(literal.series == "em-routing") & (literal.panel == "Eq. 17 as printed")].value
     wanted = _by_hand(run, "encoder", 5)
-    np.testing.assert_allclose(own, measure.entropy_as_published(wanted), atol=1e-6)
+    np.testing.assert_allclose(own, measure.entropy_as_printed(wanted), atol=1e-6)
 
 
 def test_what_cannot_be_measured_is_said(run, demo_runs):
