@@ -25,7 +25,7 @@ app: $(VENV)/.app
 demo: $(VENV)/.app
 	$(BIN)/workbench demo
 check: lint  # under a minute
-	$(BIN)/python -m pytest -q -n auto --fast -m "not exhaustive and not timing"
+	$(BIN)/python -m pytest -q -n auto --fast -m "not exhaustive and not timing and not long"
 test: lint  # a sample of the laws with thousands of cases
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not exhaustive"
 test-all: lint  # every case, and a kill at every kind of operation on files

@@ -1,7 +1,8 @@
 """What the tests of a file need: `make check` leaves out trained runs, processes, pages of the app and the browser.
 
 A file's kinds are read from its text, before it is imported: to import all of them takes long.
-Two marks are written at single tests: `exhaustive` (many cases of a law, of which others are a sample) and `timing`.
+Three marks are written at single tests: `exhaustive` (many cases of a law, of which others are a sample), `timing` and
+`long`; a whole file is long by its `pytestmark`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ MARKS = {
     "process": "starts processes",
     "app": "opens pages of the app",
     "browser": "drives a browser",
+    "long": "takes seconds, and `make check` has no time for it",
     "exhaustive": "one of the many cases of a law of which a sample is tested without it",
     "timing": "measures time, so that a busy machine may fail it",
 }
@@ -24,6 +26,7 @@ _SIGNS = {
     "process": r"\bsubprocess\b|\bmultiprocessing\b|ProcessPoolExecutor|\bserving\(|killing import",
     "app": r"AppTest|open_page",
     "browser": r"\bbrowser\b",
+    "long": r"(?m)^pytestmark = pytest\.mark\.long$",
 }
 
 

@@ -10,6 +10,8 @@ import pytest
 from analyses import calibration, scores, seeds
 from tests.analyses.corpora import noisy_copy, reference_lines
 
+pytestmark = pytest.mark.long
+
 TRIALS = 2000
 
 

@@ -7,6 +7,8 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from analyses import scores
 from tests.analyses.corpora import noisy_copy, reference_lines
 
+pytestmark = pytest.mark.long
+
 REFERENCES = reference_lines(60)
 OTHER = [noisy_copy(REFERENCES, seed, 0.3) for seed in (7, 8)]
 HYPOTHESES = noisy_copy(REFERENCES, 3, 0.4)

@@ -10,6 +10,8 @@ from analyses import seeds, significance
 from analyses.buckets import length_statistics
 from analyses.scores import Statistics, extract
 
+pytestmark = pytest.mark.long
+
 
 def _text(errors: float, drawn: np.random.Generator) -> tuple[list[str], list[str]]:
     """A translation of 60 sentences in which a share of the words is wrong, and its reference."""

@@ -14,6 +14,8 @@ from analyses import scores, significance
 from analyses.buckets import length_statistics
 from tests.analyses.corpora import noisy_copy, reference_lines
 
+pytestmark = pytest.mark.long
+
 REFERENCES = reference_lines(70)
 BASELINE = noisy_copy(REFERENCES, 3, 0.40)
 SYSTEM = noisy_copy(REFERENCES, 4, 0.37)

@@ -14,6 +14,8 @@ from analyses.npz_cache import read_arrays, write_arrays
 from analyses.statistics_cache import cached_extract, cached_extract_all, content_key
 from tests.analyses.corpora import noisy_copy, reference_lines
 
+pytestmark = pytest.mark.long
+
 REFERENCES = reference_lines(60)
 OTHER = noisy_copy(REFERENCES, 7, 0.3)
 HYPOTHESES = noisy_copy(REFERENCES, 3, 0.4)

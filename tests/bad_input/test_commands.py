@@ -7,6 +7,8 @@ import pytest
 
 from core_models.traces import TraceArray, write_traces
 
+pytestmark = pytest.mark.long
+
 COMMANDS = {
     "one run to compare": (("compare", "runs/one"), "runs/one alone cannot be compared; name the baseline and"),
     "a file for a run": (("evaluate", "in.txt"), "in.txt: no run here: config.yaml is missing"),

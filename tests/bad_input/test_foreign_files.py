@@ -12,6 +12,8 @@ from core_models.files.file_marks import MARK
 from tests.bad_input.test_text import PREPARE
 from workbench.store.translations import Translations
 
+pytestmark = pytest.mark.long
+
 IMPORT = ("runs", "import-translations")
 OUTSIDE = (*IMPORT, "--test", "news", "--source", "in.txt", "--reference", "in.txt", "mine=in.txt")
 CONTROLLED = ("data", "controlled", "--sentences", 9, "--dev", 3, "--test", 3)

@@ -11,6 +11,8 @@ import typer
 
 from workbench import cli
 
+pytestmark = pytest.mark.long
+
 EXTREMES = ("-1", "0", str(1 << 40), str(1 << 70), str(-(1 << 70)), "nan", "inf", "-inf", "1e300", "1e-320", "", "one")
 
 

@@ -20,6 +20,8 @@ from core_models.text.vocabulary import Vocabulary
 from tests.bad_input.conftest import SOURCES, TARGETS
 from workbench.store.runs import open_run
 
+pytestmark = pytest.mark.long
+
 
 def _change(path: Path, old: str, new: str) -> None:
     text = path.read_text(encoding="utf-8")

@@ -11,6 +11,8 @@ import pytest
 from core_models.text.prepared import Prepared
 from tests.bad_input.conftest import SOURCES, TARGETS
 
+pytestmark = pytest.mark.long
+
 PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "dev.en,dev.de", "--vocab-size", 38, "--out", "prepared")
 
 

@@ -152,6 +152,7 @@ def test_the_recorded_tree_is_the_search(seed):
 TINY, LONGEST = 6, 4  # UNK and two words besides the control pieces; EOS included
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.parametrize(("kind", "alpha", "prefix"), [("gnmt", 0.6, []), ("power", 1.0, []), ("gnmt", 0.0, [4])])
 def test_a_beam_as_wide_as_the_tree_is_brute_force(name, kind, alpha, prefix):

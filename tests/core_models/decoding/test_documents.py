@@ -11,6 +11,8 @@ from core_models.system_builder import build
 from core_models.text.parallel import TextError
 from core_models.translator import Translator, TranslatorError
 
+pytestmark = pytest.mark.long
+
 SEARCH = SearchConfig(beam=3, length_offset=3, length_factor=1.0)
 
 

@@ -128,6 +128,7 @@ def refusal(config: ModelConfig) -> str | None:
 PAIRS = list(itertools.product(["transformer", "rnnsearch"], itertools.product([*MECHANISMS, "toy"], repeat=2)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("backbone", "pair"), PAIRS, ids=lambda value: value if isinstance(value, str) else "+".join(value)
 )

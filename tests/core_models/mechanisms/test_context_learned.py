@@ -14,6 +14,8 @@ from core_models.text.batches import Batch, collate
 from core_models.text.documents import joined
 from core_models.text.vocabulary import EOS
 
+pytestmark = pytest.mark.long
+
 FIRST = EOS + 1
 NOUNS = list(range(FIRST, FIRST + 6))  # even ones are feminine, odd ones masculine
 FILLERS = list(range(FIRST + 6, FIRST + 10))

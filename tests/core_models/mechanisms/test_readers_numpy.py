@@ -11,6 +11,8 @@ from tests.core_models.laws import batch_of, log_probs, random_sentences, random
 from tests.core_models.mechanisms.test_document_context import traced
 from tests.core_models.transformer_numpy import Transformer
 
+pytestmark = pytest.mark.long
+
 SYSTEMS = [
     "transformer",
     "transformer:norm=post,encoder_layers=2,tied=none",

@@ -138,6 +138,7 @@ def test_every_system_is_heard_at_preset_demo(name, monkeypatch):
     assert_heard(name, "demo", monkeypatch)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", AT_BASE)
 def test_every_mechanism_is_heard_at_preset_base(name, monkeypatch):
     assert_heard(name, "base", monkeypatch)

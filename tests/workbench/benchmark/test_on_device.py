@@ -11,6 +11,8 @@ from core_models.system_catalogue import catalogue
 from workbench.benchmark.on_device import Task, finite_steps, measured, with_gaps
 from workbench.benchmark.workload import Shape, training_pairs
 
+pytestmark = pytest.mark.long
+
 SHAPE = Shape(vocabulary=60, steps=2, warmup=0, batch_tokens=150, sentences=6, forced_length=4, repeats=1)
 READERS = [name for name in catalogue() if build(f"{name}:preset=tiny", 60).context.sentences]
 

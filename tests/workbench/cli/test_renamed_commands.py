@@ -7,6 +7,8 @@ from typer.testing import CliRunner
 from workbench import cli
 from workbench.jobs import renamed_commands
 
+pytestmark = pytest.mark.long
+
 
 def _command(path: tuple[str, ...]):
     command = typer.main.get_command(cli.app)

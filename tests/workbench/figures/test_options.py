@@ -35,6 +35,8 @@ from workbench.views.past_future.corpus_figures import RANKED, UnderTranslationO
 from workbench.views.past_future.gold_figures import TruthOptions
 from workbench.views.past_future.sections import PRESENT
 
+pytestmark = pytest.mark.long
+
 OWN = {name: spec for name, spec in load().items() if spec.options is not None}
 FIELDS = [(name, option) for name, spec in OWN.items() for option in spec.options.model_fields]
 # Texts that YAML would read as something else among them.

@@ -12,6 +12,8 @@ from tests.workbench.jobs.held_jobs import asleep, held, lay_down, let_go, prepa
 from workbench.jobs import allowed_commands, state_folder
 from workbench.jobs import queue as jobs
 
+pytestmark = pytest.mark.long
+
 SECONDS = 60.0
 
 

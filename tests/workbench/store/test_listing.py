@@ -15,6 +15,8 @@ from workbench.evaluation import run_table
 from workbench.store.listing import listing
 from workbench.store.runs import list_runs
 
+pytestmark = pytest.mark.long
+
 RUNS = 300
 _OPENED: list[str] = []
 _WATCHED: list[Path] = []

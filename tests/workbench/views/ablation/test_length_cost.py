@@ -17,6 +17,8 @@ from workbench.store.runs import RunError
 from workbench.views.ablation.length_cost import length_benches, length_costs
 from workbench.views.ablation.length_cost_plots import length_cost
 
+pytestmark = pytest.mark.long
+
 SMALL = Shape(vocabulary=50, steps=1, warmup=0, sentences=2, batch_sentences=2, forced_length=6, repeats=1)
 
 
