@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
@@ -40,10 +40,9 @@ def write_arrays(path: Path, **arrays: Any) -> None:
     start = f".{path.name}.part-"
     for abandoned in path.parent.glob(f"{glob.escape(start)}*"):
         _remove_if_abandoned(abandoned)
-    unfinished = path.with_name(f"{start}{secrets.token_hex(8)}")
+    unfinished, file = _begun(path, start)
     try:
-        with unfinished.open("xb") as file:  # with the permissions of any new file
-            _lock(file)
+        with file:
             np.savez_compressed(file, **arrays)
             if sys.platform == "win32":  # which moves no opened file, and where nothing is locked
                 file.close()
@@ -52,6 +51,17 @@ def write_arrays(path: Path, **arrays: Any) -> None:
         raise OSError(error.errno or errno.ENOSPC, error.strerror or os.strerror(errno.ENOSPC), str(path)) from error
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _begun(path: Path, start: str) -> tuple[Path, IO[bytes]]:
+    """The new file beside `path`, and as what it is open and locked."""
+    while True:
+        unfinished = path.with_name(f"{start}{secrets.token_hex(8)}")
+        file = unfinished.open("xb")  # with the permissions of any new file
+        _lock(file)
+        if os.fstat(file.fileno()).st_nlink:  # else somebody took it for abandoned before it was locked
+            return unfinished, file
+        file.close()
 
 
 def _remove_if_abandoned(unfinished: Path) -> None:

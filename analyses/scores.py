@@ -2,7 +2,7 @@
 
 Extraction is the slow part (loops in Python) and is done once; the score of any subset of segments is the score of its
 summed statistics. Segments are independent: they go through in chunks, all systems on a chunk's references before the
-next chunk, in several processes where asked. Does not know which run the translations come from; `kept_statistics`
+next chunk, in several processes where asked. Does not know which run the translations come from; `statistics_cache`
 keeps what was extracted.
 Per-segment statistics are private API of sacreBLEU (`_cache_references`, `_extract_corpus_statistics`); tests hold them
 to `corpus_score`.

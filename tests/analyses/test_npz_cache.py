@@ -1,7 +1,7 @@
 """Kept arrays come back as they were, a damaged file is as good as none, and a file is whole whoever else writes it."""
 
 import os
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -72,13 +72,12 @@ def test_two_that_write_at_once_leave_the_file_of_one(tmp_path):
         for _ in range(10):
             write_arrays(path, counts=np.full(50_000, number))
 
-    writers = [threading.Thread(target=write, args=(number,)) for number in (1, 2)]
-    for writer in writers:
-        writer.start()
     seen = []
-    while any(writer.is_alive() for writer in writers):
-        seen.append(read_arrays(path))
-    for writer in writers:
-        writer.join()
+    with ThreadPoolExecutor() as pool:
+        writers = [pool.submit(write, number) for number in (1, 2)]
+        while not all(writer.done() for writer in writers):
+            seen.append(read_arrays(path))
+        for writer in writers:
+            writer.result()
     assert all(found is not None and len(np.unique(found["counts"])) == 1 for found in [*seen, read_arrays(path)])
     assert os.listdir(tmp_path) == ["kept.npz"]

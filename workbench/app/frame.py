@@ -1,7 +1,6 @@
-"""What stands around every page: the selectors in the sidebar, texts shown as typed, errors and empty states.
+"""What every page asks for: the runs and the sentence that the sidebar says, headings, texts as typed, errors.
 
-The widgets of the sidebar are bound to the query string by Streamlit; what of it can be had is decided in `view`.
-Pages ask `current()`; nothing here imports torch or draws.
+Pages ask `current()`. Nothing here imports torch or draws.
 """
 
 from __future__ import annotations

@@ -8,12 +8,8 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
 
 from core_models.resources import processors
-
-if TYPE_CHECKING:
-    pass
 
 PACKAGES = ("nmt-workbench", "torch", "streamlit", "plotly", "matplotlib", "sacrebleu", "pandas", "numpy")
 

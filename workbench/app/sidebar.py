@@ -1,4 +1,7 @@
-"""The sidebar: the selectors of runs, test set, baseline and sentence, bound to the query string."""
+"""The sidebar: selectors of runs, test set, baseline and sentence.
+
+Streamlit binds them to the query string; `url_state` says what of a query can be had.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,13 @@ from workbench.store.listing import Known, listing
 from workbench.store.runs import runs_folder
 
 NAMING_RUNS = ("New study", "Results")  # parts of the page Human rating; all others are for raters
-
-
+PREVIOUS_KEY, NEXT_KEY = "p", "n"
 # Streamlit leaves 5rem on either side of any page, and lets a row of choices scroll under its edge.
 _STYLE = """<style>
 [data-testid="stMainBlockContainer"] {padding-left: clamp(1rem, 3vw, 5rem); padding-right: clamp(1rem, 3vw, 5rem)}
 [data-testid="stButtonGroup"] > div:has(> [data-variant]) {flex-wrap: wrap; mask-image: none}
 [data-testid="stButtonGroup"] [data-variant] {max-width: 100%}
 </style>"""
-
-
-PREVIOUS_KEY, NEXT_KEY = "p", "n"
 
 
 def choose(blind: bool = False) -> Frame:
@@ -113,8 +112,8 @@ def _sentence(count: int) -> int:
     return number
 
 
-def _step(last: int, by: int) -> None:
-    stepper.put("sentence", min(max(0, st.session_state["sentence"] + by), last))
+def _step(last: int, number: int, by: int) -> int:
+    return min(max(0, number + by), last)
 
 
 def _go_elsewhere(count: int) -> None:

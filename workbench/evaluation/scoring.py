@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from analyses.significance import Comparison
 
 METRICS = ("bleu", "chrf", "ter")
-
-
 # As figures and tables print them; METEOR with its variant, since it is no other METEOR.
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "ter": "TER", meteor.NAME: meteor.label()}
 

@@ -1,7 +1,8 @@
 """One HTML file on some runs: configuration, scores with tests, figures with their tables and commands. It opens from
 disk without any network: plotly.js stands in it once, and its content policy forbids everything else.
 
-Computes nothing: tables come from `evaluation` and `overview`, figures are drawn already. Every text is escaped.
+Computes nothing: tables come from `evaluation.scoring` and `evaluation.run_table`, figures are drawn already. Every
+text is escaped.
 """
 
 from __future__ import annotations

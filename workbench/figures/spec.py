@@ -1,7 +1,8 @@
 """What a figure was asked for, as plain data that outlives the opened runs: collections and exported files keep it.
 
 Names runs, never their folders, which mean nothing on another machine; so it is with files that options name, once a
-recipe is to travel (`portable`). Knows no file format."""
+recipe is to travel (`portable`). Knows no file format.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +11,13 @@ import json
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from core_models.settings import Section
 from workbench.figures.registry import load, of_a_sentence
 from workbench.figures.request import Request
 from workbench.store.file_digests import digest_of
 from workbench.store.runs import Run
-
-if TYPE_CHECKING:
-    pass
 
 
 class Recipe(Section):

@@ -186,7 +186,8 @@ def at_once() -> int:
 
 def start(root: Path, arguments: Sequence[str], title: str = "") -> Job:
     """Run `workbench ARGUMENTS` in the background when its turn comes; the job that has this command already, if there
-    is one. Raises JobError for a command that is not `startable`, and where nothing can be kept; ReadOnlyError.
+    is one. Raises JobError for a command that is not in `allowed_commands`, and where nothing can be kept;
+    ReadOnlyError.
     """
     read_only.check()
     arguments = tuple(arguments)

@@ -1,7 +1,7 @@
 """A printed table beside ours: in short, line by line with what differs, and where ours is from.
 
 Ours comes from other data than the paper's, so each line says where language pair or way of counting are not the
-printed ones. It knows the papers' tables and the numbers that `ours` found; it measures and draws nothing.
+printed ones. It knows the papers' tables and the numbers that `our_results` found; it measures and draws nothing.
 """
 
 from __future__ import annotations

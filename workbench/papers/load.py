@@ -1,6 +1,6 @@
 """The numbers that the papers print, read from `data/papers/*.toml`: a slip in a file is refused by its place there.
 
-It knows the files; what they hold is `contents`' business, and of our runs it knows nothing.
+It knows the files; what they hold is in `schema`, and of our runs it knows nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Presets of the gallery: one for each table and figure of a paper; its checks and claims as tables; a system's rows.
 
-It knows the papers' files, no number of a run (`beside` does) and draws nothing.
+It knows the papers' files, no number of a run (`comparison` does) and draws nothing.
 """
 
 from __future__ import annotations

@@ -6,14 +6,10 @@ import hashlib
 import subprocess
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from core_models.config import CONFIG
 from workbench.store.file_digests import digest_of
 from workbench.store.runs import Run
-
-if TYPE_CHECKING:
-    pass
 
 
 def digests(run: Run, test: str) -> dict[str, str]:

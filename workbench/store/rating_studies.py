@@ -4,7 +4,7 @@
 
 The texts are kept in the study, so that it stays what was rated when a run translates again. A rater's file names
 letters only; which system a letter was stands in study.json. Outputs that are the same stand under one letter.
-Knows files; tables for elsewhere and results are made in `rating_tables`.
+Knows files; tables for elsewhere and results are made in `views.human_evaluation.tables`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Analyses of runs by name, each a function from a request to a tidy table: what pages list beside their figures.
 
 `workbench analyze NAME` and notebooks ask for them; what a figure draws is the figure's own `table`. Analyses of other
-packages join in `plugins`. Knows no page.
+packages join in `figures.table_registry`. Knows no page.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """A real browser and what tests do with it: wait until a page is at rest, follow its menus."""
 
 import shutil
+import time
+from collections.abc import Callable
 from urllib.parse import parse_qs, urlparse
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -25,6 +27,15 @@ def ready(page, heading: str) -> None:
     page.get_by_role("heading", name=heading, level=1).wait_for(timeout=60_000)
     page.evaluate("window.restingSince = null")
     page.wait_for_function(AT_REST, timeout=60_000)
+
+
+def comes_to(page, heading: str, shown: Callable[[], object], wanted: object) -> None:
+    """What a page shows becomes what is wanted, however long the server takes, and stays so."""
+    deadline = time.monotonic() + 60
+    while shown() != wanted and time.monotonic() < deadline:
+        page.wait_for_timeout(100)
+    ready(page, heading)
+    assert shown() == wanted
 
 
 def follow(page, menu: str, title: str) -> None:

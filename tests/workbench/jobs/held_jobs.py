@@ -63,6 +63,7 @@ def asleep(folder: Path, mark: str = "") -> Iterator[processes.Shell]:
     """A shell that was begun as those of jobs are, and sleeps."""
     with processes.begun("sleep 600; :", folder / "asleep.txt", os.environ, mark) as shell:
         pass
+    assert shell.alive, (folder / "asleep.txt").read_text()
     yield shell
     with contextlib.suppress(ProcessLookupError):
         os.killpg(shell.number, 9)

@@ -27,7 +27,7 @@ def choose(known: Mapping[str, Sequence[int]], sentence: int) -> str:
     own = next(document for document, rows in known.items() if sentence in rows)
 
     def go() -> None:
-        if not stepper.clicked("document"):  # with a click the browser sends the document that it showed before
+        if not stepper.clicked("sentence", "document"):
             put("sentence", known[st.session_state["document"]][0])
 
     st.session_state["document"] = own
@@ -42,11 +42,11 @@ def choose(known: Mapping[str, Sequence[int]], sentence: int) -> str:
     return own
 
 
-def _step(known: Mapping[str, Sequence[int]], by: int) -> None:
-    """Look at the first sentence of the document so many behind the one that has the chosen sentence."""
+def _step(known: Mapping[str, Sequence[int]], sentence: int, by: int) -> int:
+    """The first sentence of the document so many behind the one that has this sentence."""
     documents = list(known.values())
-    own = next(number for number, rows in enumerate(documents) if st.session_state["sentence"] in rows)
-    put("sentence", documents[min(max(0, own + by), len(documents) - 1)][0])
+    place = next(number for number, rows in enumerate(documents) if sentence in rows)
+    return documents[min(max(0, place + by), len(documents) - 1)][0]
 
 
 @st.cache_data(max_entries=16, show_spinner="Gathering the document")

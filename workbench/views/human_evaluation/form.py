@@ -88,15 +88,15 @@ def _steps(study: Study, rater: str, place: int, rated: list[bool]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.text(f"Sentence {place + 1} of {len(rated)}" + (", rated" if rated[place] else ""))
         key = _place_key(study, rater)
-        stepper.show(place, len(rated) - 1, ("Back", "Forward"), partial(_step, key, len(rated) - 1), key)
+        stepper.show(place, len(rated) - 1, ("Back", "Forward"), partial(_step, len(rated) - 1), key)
         waiting = _next(rated, -1)
         st.button(
             "First not rated", on_click=stepper.put, args=(key, waiting), disabled=waiting < 0, key="rating-first"
         )
 
 
-def _step(key: str, last: int, by: int) -> None:
-    stepper.put(key, min(max(0, st.session_state[key] + by), last))
+def _step(last: int, place: int, by: int) -> int:
+    return min(max(0, place + by), last)
 
 
 def _next(rated: list[bool], place: int) -> int:

@@ -1,4 +1,7 @@
-"""Translation while somebody waits, by the models that `inside` keeps loaded. Torch is loaded on use."""
+"""Translation while somebody waits, by the models that `evaluation.forced_decoding` keeps loaded.
+
+Torch is loaded on use.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """PAST and FUTURE over a test set: when words flip, what bags foretell, the truth beside it, what is left untranslated.
 
-Measures come as tidy tables with intervals, named as in `analyses.past_future`, `overlap` and `past_future_truth`;
+Measures come as tidy tables with intervals, named as in `analyses.past_future`, `overlap` and `past_future_gold`;
 nothing is averaged here.
 """
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from workbench.store.runs import Run, training_table
-
-if TYPE_CHECKING:
-    pass
 
 
 def logged_names(runs: Sequence[Run]) -> list[str]:

@@ -96,7 +96,7 @@ def test_a_job_that_waits_says_its_place_and_can_be_taken_out(several):
     waiting = [queue.start(several, [name, "--help"]) for name in ("demo", "trace")]
     at = open_page("jobs")
     table = at.dataframe[0].value
-    assert table["state"].tolist()[:2] == ["waiting", "waiting"]
+    assert table["state"].tolist()[:4] == ["waiting", "waiting", "running", "ending"]
     assert table["line"].tolist()[:2] == ["number 2 in the queue", "number 1 in the queue"]
     assert table["started"].tolist()[:2] == ["", ""]
     at.session_state["job"] = waiting[1].folder.name
@@ -112,6 +112,7 @@ def test_a_job_that_waits_says_its_place_and_can_be_taken_out(several):
 def test_what_a_page_lacks_waits_for_its_turn_there(several):
     at = open_page("start")
     next(button for button in at.button if button.label == "Build the demo").click().run()
+    assert [job.state for job in queue.list_jobs(several)][:3] == ["waiting", "running", "ending"]
     assert any("Waiting for its turn: number 1 in the queue" in text for text in texts(at))
     next(button for button in at.button if button.label == "Cancel").click().run()
     assert any("The last time: Cancelled" in text for text in texts(at))
