@@ -239,7 +239,7 @@ def other_vocabulary(folder: Path, vocabularies: tuple[Vocabulary, Vocabulary]) 
 
 
 # Same names and shapes would let weights in that mean something else.
-ARCHITECTURE = ("backbone", "norm", "positions", "tied", "heads", "cell", "encoder")
+ARCHITECTURE = ("backbone", "norm", "position_embedding", "tie_embeddings", "heads", "rnn_cell", "encoder")
 
 
 def initialise_from(
@@ -277,7 +277,7 @@ def initialise_from(
         )
     tensors = read_tensors(weights)
     if unknown := [pattern for pattern in only if not fnmatch.filter(tensors, pattern)]:
-        raise ConfigError(f"init_only: no tensor of {reference} is called {unknown[0]}; give patterns of their names")
+        raise ConfigError(f"init_params: no tensor of {reference} is called {unknown[0]}; give patterns of their names")
     taken = {name for pattern in only or ("*",) for name in fnmatch.filter(tensors, pattern)}
     unmatched = []
     with torch.no_grad():

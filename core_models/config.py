@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -23,70 +23,75 @@ MOST_UNITS = 1 << 20  # of anything that a tensor has an axis of
 MOST_PARTS = 1 << 10  # layers, heads
 
 
-# width, encoder + decoder layers, heads, feed-forward. A recurrent decoder takes `width` as its hidden size.
+# A recurrent decoder takes `d_model` as its hidden size.
 PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {"width": 64, "encoder_layers": 1, "decoder_layers": 2, "heads": 2, "feed_forward": 256, "embedding": 64},
-    "demo": {"width": 128, "encoder_layers": 2, "decoder_layers": 2, "heads": 4, "feed_forward": 512, "embedding": 128},
+    "tiny": {"d_model": 64, "encoder_layers": 1, "decoder_layers": 2, "heads": 2, "ffn_dim": 256, "embedding": 64},
+    "demo": {"d_model": 128, "encoder_layers": 2, "decoder_layers": 2, "heads": 4, "ffn_dim": 512, "embedding": 128},
     "small": {
-        "width": 256,
+        "d_model": 256,
         "encoder_layers": 3,
         "decoder_layers": 3,
         "heads": 4,
-        "feed_forward": 1024,
+        "ffn_dim": 1024,
         "embedding": 256,
     },
     "base": {
-        "width": 512,
+        "d_model": 512,
         "encoder_layers": 6,
         "decoder_layers": 6,
         "heads": 8,
-        "feed_forward": 2048,
+        "ffn_dim": 2048,
         "embedding": 512,
     },
     "big": {
-        "width": 1024,
+        "d_model": 1024,
         "encoder_layers": 6,
         "decoder_layers": 6,
         "heads": 16,
-        "feed_forward": 4096,
+        "ffn_dim": 4096,
         "embedding": 512,
     },
     # The recurrent systems of Zheng 2018; Table 6 counts them with 30,000 words a side.
     "paper-pfrnn": {
         "backbone": "rnnsearch",
-        "width": 1024,
+        "d_model": 1024,
         "encoder_layers": 1,
         "decoder_layers": 1,
         "heads": 16,
-        "feed_forward": 4096,
+        "ffn_dim": 4096,
         "embedding": 512,
         "attention_width": 2048,
-        "tied": "none",
+        "tie_embeddings": "none",
     },
 }
 # What only a recurrent backbone reads.
-RECURRENT = ("cell", "encoder", "deep_layers", "attention_width", "summary", "first_state")
+RECURRENT = ("rnn_cell", "encoder", "deep_layers", "attention_width", "summary", "decoder_init")
 
 
 class ModelConfig(Section):
     """A system: a backbone and its mechanisms. A preset fills the sizes that are not given."""
 
+    former_names: ClassVar = {
+        "width": "d_model", "feed_forward": "ffn_dim", "tied": "tie_embeddings", "positions": "position_embedding",
+        "cell": "rnn_cell", "first_state": "decoder_init",
+    }  # fmt: skip
+
     backbone: Literal["transformer", "rnnsearch"] = "transformer"
     preset: Literal["tiny", "demo", "small", "base", "big", "paper-pfrnn"] | None = "small"
-    width: int = Field(gt=0, le=MOST_UNITS)
-    embedding: int = Field(gt=0, le=MOST_UNITS, description="width of word embeddings; a Transformer's equal its width")
+    d_model: int = Field(gt=0, le=MOST_UNITS)
+    embedding: int = Field(gt=0, le=MOST_UNITS, description="width of word embeddings; a Transformer's equal d_model")
     encoder_layers: int = Field(gt=0, le=MOST_PARTS)
     decoder_layers: int = Field(gt=0, le=MOST_PARTS)
     heads: int = Field(gt=0, le=MOST_PARTS)
-    feed_forward: int = Field(gt=0, le=MOST_UNITS)
+    ffn_dim: int = Field(gt=0, le=MOST_UNITS)
     norm: Literal["pre", "post"] = "pre"
-    tied: Literal["all", "target", "none"] = "all"
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    tie_embeddings: Literal["all", "target", "none"] = "all"
+    position_embedding: Literal["sinusoidal", "learned"] = "sinusoidal"
     max_positions: int = Field(1024, gt=0, le=MOST_UNITS)
     dropout: float = Field(0.1, ge=0, lt=1)
     attention_dropout: float = Field(0.1, ge=0, lt=1)
     activation_dropout: float = Field(0.0, ge=0, lt=1)
-    cell: Literal["gru", "lstm"] = Field(
+    rnn_cell: Literal["gru", "lstm"] = Field(
         "gru", description="of a recurrent system's encoder and decoder; PAST and FUTURE layers are GRUs with either"
     )
     encoder: Literal["recurrent", "transformer"] = Field("recurrent", description="of a recurrent decoder")
@@ -97,12 +102,13 @@ class ModelConfig(Section):
         None, gt=0, le=MOST_UNITS, description="of a recurrent system's attention; its width"
     )
     summary: Literal["mean", "end_states"] = Field("mean", description="what summarises the source (D5)")
-    first_state: Literal["summary", "zero"] = Field("summary", description="of a recurrent decoder (D6)")
+    decoder_init: Literal["summary", "zero"] = Field("summary", description="of a recurrent decoder (D6)")
     mechanisms: tuple[dict[str, dict[str, Any]], ...] = ()
 
     @model_validator(mode="before")
     @classmethod
     def _fill_from_preset(cls, given: Any) -> Any:
+        given = cls.by_current_names(given)
         if not isinstance(given, Mapping):
             return given
         preset = given.get("preset", None if PRESETS["small"].keys() <= given.keys() else "small")
@@ -117,10 +123,10 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> ModelConfig:
-        if self.backbone == "transformer" and self.width % self.heads:
-            raise ValueError(f"heads: {self.heads} does not divide the width {self.width}")
-        if self.backbone == "transformer" and self.width % 2:
-            raise ValueError(f"width: {self.width} must be even (sine and cosine positions)")
+        if self.backbone == "transformer" and self.d_model % self.heads:
+            raise ValueError(f"heads: {self.heads} does not divide d_model {self.d_model}")
+        if self.backbone == "transformer" and self.d_model % 2:
+            raise ValueError(f"d_model: {self.d_model} must be even (sine and cosine positions)")
         if self.backbone == "transformer":
             for name in RECURRENT:
                 if getattr(self, name) != type(self).model_fields[name].default:
@@ -134,10 +140,10 @@ class ModelConfig(Section):
 
     def _check_mixed(self) -> None:
         """A recurrent decoder on a Transformer's encoder."""
-        if self.embedding != self.width or self.width % self.heads or self.width % 2:
+        if self.embedding != self.d_model or self.d_model % self.heads or self.d_model % 2:
             raise ValueError(
-                f"encoder: a transformer needs embeddings as wide as itself, an even width and heads that divide it; "
-                f"here are embedding {self.embedding}, width {self.width} and {self.heads} heads"
+                f"encoder: a transformer needs embeddings as wide as itself, an even d_model and heads that divide it; "
+                f"here are embedding {self.embedding}, d_model {self.d_model} and {self.heads} heads"
             )
         if self.summary == "end_states":
             raise ValueError("summary: a transformer encoder has no end states; take mean")
@@ -170,6 +176,11 @@ class AdequacyLearning(Section):
 
 
 class TrainingConfig(Section):
+    former_names: ClassVar = {
+        "clip": "max_grad_norm", "normalise": "loss_normalization", "train": "trainable_params",
+        "init_only": "init_params",
+    }  # fmt: skip
+
     seed: int = Field(1, ge=0, lt=1 << 63)
     max_steps: int | None = Field(None, gt=0, le=LARGEST)
     max_epochs: int | None = Field(None, gt=0, le=LARGEST)
@@ -190,9 +201,9 @@ class TrainingConfig(Section):
     minimum_learning_rate: float = Field(0.0, ge=0)
     betas: tuple[Decay, Decay] = (0.9, 0.98)
     weight_decay: float = Field(0.0, ge=0)
-    clip: float = Field(1.0, ge=0, description="largest gradient norm; 0 switches clipping off")
+    max_grad_norm: float = Field(1.0, ge=0, description="largest gradient norm; 0 switches clipping off")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
-    normalise: Literal["tokens", "sentences"] = "tokens"
+    loss_normalization: Literal["tokens", "sentences"] = "tokens"
     subword_alpha: float | None = Field(None, gt=0, description="sharpness of subword sampling; off when missing")
     context_sentences: int = Field(
         0,
@@ -200,7 +211,7 @@ class TrainingConfig(Section):
         le=LARGEST,
         description="0: what the system reads; another number must be the system's own context_sentences",
     )
-    train: tuple[str, ...] = Field(
+    trainable_params: tuple[str, ...] = Field(
         (),
         description="patterns of the parameters that train, mechanisms.* for instance; the others stay as in init_from",
     )
@@ -216,7 +227,7 @@ class TrainingConfig(Section):
     early_stopping: EarlyStopping = EarlyStopping()
     adequacy: AdequacyLearning = AdequacyLearning()
     init_from: str | None = None
-    init_only: tuple[str, ...] = Field(
+    init_params: tuple[str, ...] = Field(
         (),
         description="patterns of the tensors that are taken from there, backbone.encoder* for instance; all that fit",
     )
@@ -226,12 +237,12 @@ class TrainingConfig(Section):
     def _ends(self) -> TrainingConfig:
         if not (self.max_steps or self.max_epochs):
             raise ValueError("training: give max_steps or max_epochs, else it never ends")
-        if self.train and self.init_from is None:
+        if self.trainable_params and self.init_from is None:
             raise ValueError(
-                "train: what does not train would stay as it was drawn; name the run it is from: init_from"
+                "trainable_params: what does not train would stay as it was drawn; name the run it is from: init_from"
             )
-        if self.init_only and self.init_from is None:
-            raise ValueError("init_only: does nothing without init_from; name the run whose tensors these are")
+        if self.init_params and self.init_from is None:
+            raise ValueError("init_params: does nothing without init_from; name the run whose tensors these are")
         if self.adequacy.weight and self.init_from is None:
             raise ValueError(
                 "adequacy.weight: what an untrained system draws is noise, and of its rewards nothing can be learned; "
@@ -253,6 +264,9 @@ TestLoss = Literal["as_built", "none", "step_mean_prob"]
 
 
 class SearchConfig(Section):
+    former_names: ClassVar = {"finished": "finished_hypotheses"}
+    former_values: ClassVar = {"finished_hypotheses": {"leave": "drop", "stay": "keep"}}
+
     beam: int = Field(4, gt=0, le=100_000)
     length_penalty: float = Field(0.6, ge=0, le=6, description="an exponent: of a million pieces it is in float32 yet")
     penalty: Literal["gnmt", "power"] = "gnmt"
@@ -262,7 +276,9 @@ class SearchConfig(Section):
     )
     length_offset: int = Field(20, ge=0, le=1_000_000)
     n_best: int = Field(1, gt=0, le=LARGEST)
-    finished: Literal["leave", "stay"] = "leave"
+    finished_hypotheses: Literal["drop", "keep"] = Field(
+        "drop", description="drop: they leave the beam; keep: they stay among its best, as in the papers' toolkits"
+    )
     batch_tokens: int = Field(4096, gt=0, le=LARGEST, description="beam x length that are decoded together")
     precision: Literal["full", "bfloat16", "int8"] = Field(
         "full", description="of the products: as the weights are, bfloat16 autocast, or 8-bit integers (CPU)"
@@ -283,7 +299,7 @@ class SearchConfig(Section):
 class RunConfig(Section):
     """All that one trained system is made of."""
 
-    format: Literal[2] = Field(FORMAT, description="of this file; older ones are read as what they meant")
+    format: Literal[3] = Field(FORMAT, description="of this file; older ones are read as what they meant")
     name: str
     system: str = Field("", description="catalogue name this configuration came from")
     data: str = Field(description="folder written by `workbench data prepare`, relative to the run or absolute")

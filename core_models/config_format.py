@@ -1,7 +1,8 @@
 """Run configurations of earlier releases, read as what they meant when they were written.
 
 A run keeps the options that were given, not the defaults. Where a default has changed since, a run of an older format
-gets the default that it was trained with, so that its weights stay in the system they were made for.
+gets the default that it was trained with, so that its weights stay in the system they were made for. Format 3 has other
+names for some settings; the former ones are read for good (`settings.Section`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 from core_models.settings import ConfigError
 
-FORMAT: Final = 2  # of configurations that are written now
+FORMAT: Final = 3  # of configurations that are written now
 
 Options = dict[str, Any]
 

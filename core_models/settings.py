@@ -12,10 +12,10 @@ import re
 import reprlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from core_models.files.atomic_files import atomic_replace
 from core_models.files.run_files import CONFIGURATION, read_bytes
@@ -33,6 +33,30 @@ class Section(BaseModel):
     """Settings of one kind: what it does not know is refused, and nothing changes once it was read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+    former_names: ClassVar[Mapping[str, str]] = {}  # the name of today by each name of earlier releases
+    former_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}  # the same of values, by the name of today
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rename(cls, given: Any) -> Any:
+        return cls.by_current_names(given)
+
+    @classmethod
+    def by_current_names(cls, given: Any) -> Any:
+        """Settings with the names and values of today; anything but a mapping as it is.
+
+        Raises ConfigError where a setting stands there by both its names.
+        """
+        if not isinstance(given, Mapping):
+            return given
+        renamed = {cls.former_names.get(name, name): value for name, value in given.items()}
+        if len(renamed) < len(given):
+            former, name = next((old, new) for old, new in cls.former_names.items() if old in given and new in given)
+            raise ConfigError(f"{former} is the former name of {name}; give one of them")
+        for name in cls.former_values.keys() & renamed.keys():
+            if isinstance(renamed[name], str):
+                renamed[name] = cls.former_values[name].get(renamed[name], renamed[name])
+        return renamed
 
 
 Model = TypeVar("Model", bound=BaseModel)

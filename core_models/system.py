@@ -110,7 +110,7 @@ class System(nn.Module):
         self.mechanisms = nn.ModuleDict(mechanisms)
         self.search_head: nn.Module | None = None  # in place of the vocabulary head, in steps only
         self.context = _context_of(mechanisms)
-        if config.first_state == "zero" and not any(one.reads_summary for one in mechanisms.values()):
+        if config.decoder_init == "zero" and not any(one.reads_summary for one in mechanisms.values()):
             backbone.first_state = None  # read by nobody, it would be counted and never learn
 
     @property

@@ -41,8 +41,9 @@ def describe(name: str) -> ModelConfig:
         if not sign:
             raise ConfigError(f"{name}: write key=value, not {change!r}")
         value = read_value(text, f"{name}: {change}")
-        if key in _MODEL_KEYS:
-            model[key] = value
+        name_today = ModelConfig.former_names.get(key, key)
+        if name_today in _MODEL_KEYS:
+            model[name_today] = value
         else:
             for part in _takers(name, key, parts):
                 part.options[key.rpartition(".")[2]] = value
@@ -93,7 +94,8 @@ def _joined(name: str, systems: Sequence[str]) -> tuple[dict[str, Any], list[_Pa
 
 
 def _of_model(system: str) -> dict[str, Any]:
-    return {key: value for key, value in SYSTEMS[system].model.items() if key != "mechanisms"}
+    model = ModelConfig.by_current_names(SYSTEMS[system].model)
+    return {key: value for key, value in model.items() if key != "mechanisms"}
 
 
 def _mechanisms_of(system: str) -> list[_Part]:

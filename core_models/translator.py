@@ -85,9 +85,10 @@ class Translator:
         list whose entry k is the sentence k + 1 before (None: there is none), with context_outputs, their translations,
         where these are read; else every sentence stands alone. prefix: what each translation must begin with. trace:
         names or patterns of trace arrays to record for the winner ("decoder.cross_attention", "*"). record: keep the
-        search tree (where `finished` is "stay" there is none). Other keyword arguments change the SearchConfig. Raises,
-        as all of the calls here do, TranslatorError for what cannot be served or has no room in memory, ConfigError for
-        a search that cannot be, TextError for documents that come apart or context sentences that are too long.
+        search tree (none where `finished_hypotheses` is "keep"). Other keyword arguments change the SearchConfig.
+        Raises, as all of the calls here do, TranslatorError for what cannot be served or has no room in memory,
+        ConfigError for a search that cannot be, TextError for documents that come apart or context sentences that are
+        too long.
         """
         _check_one_each(
             sources, documents=documents, prefixes=prefix, contexts=contexts, context_outputs=context_outputs
@@ -252,8 +253,8 @@ class Translator:
         return self._inference.exact(batch, self._configured(changes), bound, most_nodes)
 
     def _configured(self, changes: dict[str, Any]) -> SearchConfig:
-        wanted = {key: value for key, value in changes.items() if value is not None}
-        return parse(SearchConfig, {**self.search.model_dump(), **wanted}, where="search")
+        changed = SearchConfig.by_current_names({key: value for key, value in changes.items() if value is not None})
+        return parse(SearchConfig, {**self.search.model_dump(), **changed}, where="search")
 
     def _each(
         self,

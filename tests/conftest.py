@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -61,6 +62,13 @@ def pytest_collection_modifyitems(items) -> None:
 def _own_state(tmp_path_factory) -> None:
     """No test, and nothing that it starts, writes into the home of whoever runs it."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
+@pytest.fixture(autouse=True)
+def _environment_stays() -> Iterator[None]:
+    """Commands that a test calls in its own process set variables for the processes that they would start."""
+    with patch.dict(os.environ):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -57,10 +57,10 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.scale = math.sqrt(config.width)
-        self.positions = Positions(config.width, config.positions == "learned", config.max_positions)
+        self.scale = math.sqrt(config.d_model)
+        self.positions = Positions(config.d_model, config.position_embedding == "learned", config.max_positions)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.encoder_layers))
-        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
         self.drop = Dropout(config.dropout)
 
     def forward(self, embedded: Tensor, words: Tensor, mask: Tensor, active: ActiveMechanisms) -> Tensor:

@@ -28,7 +28,7 @@ from core_models.layers.recurrent import CELLS, RECURRENCE, AdditiveAttention, G
 
 
 class RNNSearch(nn.Module):
-    """Widths: embeddings e, states d = config.width, memory m = 2 d; the head reads vectors of width e.
+    """Widths: embeddings e, states d = config.d_model, memory m = 2 d; the head reads vectors of width e.
 
     `deep_layers` are more recurrent layers, each on [s_t; c_t] and added to s_t, without attention (Zheng 2018,
     RNNSEARCH-2DEC and -3DEC); the first layer knows nothing of them.
@@ -39,7 +39,7 @@ class RNNSearch(nn.Module):
     def __init__(self, config: ModelConfig, source_words: int, target_words: int) -> None:
         super().__init__()
         self.config = config
-        width, embedding, cell = config.width, config.embedding, CELLS[config.cell]
+        width, embedding, cell = config.d_model, config.embedding, CELLS[config.rnn_cell]
         tables = embedding_tables(config, source_words, target_words, embedding)
         self.source_table, self.target_table, self.vocabulary = tables
         self.vocabulary_bias = nn.Parameter(torch.zeros(target_words))
@@ -81,7 +81,7 @@ class RNNSearch(nn.Module):
         return {"decoder.cross_attention": (1, 1)} | (encoder if config.encoder == "transformer" else {})
 
     def spec(self) -> BackboneSpec:
-        config, width, embedding = self.config, self.config.width, self.config.embedding
+        config, width, embedding = self.config, self.config.d_model, self.config.embedding
         transformer = config.encoder == "transformer"
         hook_points = {hook_point for hook_point in HookPoint if not hook_point.name.startswith(("ENCODER", "DECODER"))}
         hook_points.add(HookPoint.ENCODER_STACK_OUTPUT)
@@ -110,7 +110,7 @@ class RNNSearch(nn.Module):
             final_norm=transformer and config.norm == "pre",
             dropout=config.dropout,
             output_matrix=lambda: self.output_matrix,
-            tied=config.tied != "none",
+            tied=config.tie_embeddings != "none",
             summary=self.summarise,
         )
 
@@ -128,16 +128,16 @@ class RNNSearch(nn.Module):
         """tanh(W mean_i h_i), the mean over real words, or of both ends as Zheng 2018, Eq. 5 has it (D5): -> [S, d]."""
         assert self.first_state is not None  # what reads the summary has said so: Mechanism.reads_summary
         if self.config.summary == "end_states":
-            last = (mask.sum(1) - 1).clamp(min=0)[:, None, None].expand(-1, 1, self.config.width)
-            ahead = memory[..., : self.config.width].gather(1, last)[:, 0]
-            return torch.tanh(self.first_state(torch.cat([ahead, memory[:, 0, self.config.width :]], dim=-1)))
+            last = (mask.sum(1) - 1).clamp(min=0)[:, None, None].expand(-1, 1, self.config.d_model)
+            ahead = memory[..., : self.config.d_model].gather(1, last)[:, 0]
+            return torch.tanh(self.first_state(torch.cat([ahead, memory[:, 0, self.config.d_model :]], dim=-1)))
         real = mask[..., None].to(memory.dtype)
         return torch.tanh(self.first_state((memory * real).sum(1) / real.sum(1).clamp(min=1)))
 
     def prepare(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """Attention keys, and the state s_0 that every layer of the decoder begins with."""
-        zero = memory.new_zeros(len(memory), self.config.width)
-        hidden = zero if self.config.first_state == "zero" else self.summarise(memory, mask)
+        zero = memory.new_zeros(len(memory), self.config.d_model)
+        hidden = zero if self.config.decoder_init == "zero" else self.summarise(memory, mask)
         first = self.context_unit.first(hidden)
         return {"memory": memory, "keys": self.attention.keys(memory), "first": first[:, None]}
 

@@ -66,11 +66,11 @@ class Block(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.pre_norm = config.norm == "pre"
-        self.attention = SelfAttention(config.width, config.heads, config.attention_dropout)
-        self.attention_norm = nn.LayerNorm(config.width)
-        self.expand = nn.Linear(config.width, config.feed_forward)
-        self.contract = nn.Linear(config.feed_forward, config.width)
-        self.feed_forward_norm = nn.LayerNorm(config.width)
+        self.attention = SelfAttention(config.d_model, config.heads, config.attention_dropout)
+        self.attention_norm = nn.LayerNorm(config.d_model)
+        self.expand = nn.Linear(config.d_model, config.ffn_dim)
+        self.contract = nn.Linear(config.ffn_dim, config.d_model)
+        self.feed_forward_norm = nn.LayerNorm(config.d_model)
         self.drop = Dropout(config.dropout)
         self.activation_drop = Dropout(config.activation_dropout)
 
@@ -89,8 +89,8 @@ class Block(nn.Module):
 class DecoderBlock(Block):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        self.cross = CrossAttention(config.width, config.width, config.heads, config.attention_dropout)
-        self.cross_norm = nn.LayerNorm(config.width)
+        self.cross = CrossAttention(config.d_model, config.d_model, config.heads, config.attention_dropout)
+        self.cross_norm = nn.LayerNorm(config.d_model)
 
 
 def _reading(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], list[Tensor]]:
@@ -129,18 +129,18 @@ def encode_stack(
 class Transformer(nn.Module):
     """Encoder and decoder stacks with their embeddings.
 
-    Widths: every stream is d = config.width. The encoder turns words [S, I] into a memory [S, I, d]; the decoder reads
-    words [S, T] when forced, or [S, K] at one position when stepped, and returns what the vocabulary head reads.
+    Widths: every stream is d = config.d_model. The encoder turns words [S, I] into a memory [S, I, d]; the decoder
+    reads words [S, T] when forced, or [S, K] at one position when stepped, and returns what the vocabulary head reads.
     """
 
     def __init__(self, config: ModelConfig, source_words: int, target_words: int) -> None:
         super().__init__()
         self.config = config
-        width = config.width
+        width = config.d_model
         tables = embedding_tables(config, source_words, target_words, width)
         self.source_table, self.target_table, self.vocabulary = tables
-        self.source_positions = Positions(width, config.positions == "learned", config.max_positions)
-        self.target_positions = Positions(width, config.positions == "learned", config.max_positions)
+        self.source_positions = Positions(width, config.position_embedding == "learned", config.max_positions)
+        self.target_positions = Positions(width, config.position_embedding == "learned", config.max_positions)
         self.encoder = nn.ModuleList(Block(config) for _ in range(config.encoder_layers))
         self.decoder = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
         final = nn.LayerNorm if config.norm == "pre" else nn.Identity
@@ -174,7 +174,7 @@ class Transformer(nn.Module):
         return {name: (count, config.heads) for name, count in layers.items()}
 
     def spec(self) -> BackboneSpec:
-        width = self.config.width
+        width = self.config.d_model
         names = ("embedding", "stream", "memory", "state", "guide", "readout", "output")
         recurrent = {HookPoint.BEFORE_ATTENTION, HookPoint.ENERGY, HookPoint.TRANSITION, HookPoint.AFTER_ATTENTION}
         hook_points = frozenset(HookPoint) - recurrent
@@ -190,11 +190,11 @@ class Transformer(nn.Module):
             dropout=self.config.dropout,
             encoder_layer=lambda: Block(self.config),
             output_matrix=lambda: self.output_matrix,
-            tied=self.config.tied != "none",
+            tied=self.config.tie_embeddings != "none",
         )
 
     def _embed(self, table: nn.Embedding, words: Tensor, positions: Tensor) -> Tensor:
-        return self.drop(table(words) * math.sqrt(self.config.width) + positions)
+        return self.drop(table(words) * math.sqrt(self.config.d_model) + positions)
 
     def encode(self, words: Tensor, mask: Tensor, active: ActiveMechanisms) -> Tensor:
         """Source words [S, I] with mask [S, I] -> memory [S, I, d]."""
@@ -252,7 +252,7 @@ class Transformer(nn.Module):
         changes is only which slots a hypothesis sees, its own past. Nothing large is ever copied from beam to beam.
         """
         memory, heads = sentence["memory"], self.config.heads
-        shape = len(memory), len(self.decoder), 2, heads, FIRST_SLOTS, self.config.width // heads
+        shape = len(memory), len(self.decoder), 2, heads, FIRST_SLOTS, self.config.d_model // heads
         return {"slots": memory.new_empty(shape)}, {"seen": memory.new_zeros(len(memory), 1, 0, dtype=torch.bool)}
 
     def step(

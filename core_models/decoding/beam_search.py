@@ -191,7 +191,7 @@ def beam_search(
     The search holds `config.beam` live hypotheses a sentence. Sentences that are done run along as impossible ones
     until they are enough to be worth a copy of all others' tensors.
     """
-    if config.finished == "stay":
+    if config.finished_hypotheses == "keep":
         return search_with_stay(model, encoded, limits, config, prefix)
     sentences = len(limits)
     beam = _Beam(sentences, config, limits, record)

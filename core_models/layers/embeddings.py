@@ -10,15 +10,15 @@ from core_models.config import ModelConfig
 def embedding_tables(
     config: ModelConfig, source_words: int, target_words: int, width: int
 ) -> tuple[nn.Embedding, nn.Embedding, nn.Embedding]:
-    """Source, target and output tables [words, width], one and the same where `config.tied` says so.
+    """Source, target and output tables [words, width], one and the same where `config.tie_embeddings` says so.
 
     Raises ValueError where tables of different vocabularies should be one.
     """
-    if config.tied == "all" and source_words != target_words:
+    if config.tie_embeddings == "all" and source_words != target_words:
         raise ValueError(
-            f"tied: all needs one joint vocabulary, here are {source_words} source and {target_words} target pieces; "
-            "use tied: target, or prepare the data with a joint vocabulary"
+            f"tie_embeddings: all needs one joint vocabulary, here are {source_words} source and {target_words} target "
+            "pieces; use tie_embeddings: target, or prepare the data with a joint vocabulary"
         )
     source = nn.Embedding(source_words, width)
-    target = source if config.tied == "all" else nn.Embedding(target_words, width)
-    return source, target, target if config.tied != "none" else nn.Embedding(target_words, width)
+    target = source if config.tie_embeddings == "all" else nn.Embedding(target_words, width)
+    return source, target, target if config.tie_embeddings != "none" else nn.Embedding(target_words, width)

@@ -68,7 +68,7 @@ def fit(
     _check_decoding(config, system, score, reward)
     _check_context(training, system, prepared)
     _check_dev(config, system, prepared, vocabularies)
-    freeze(system, training.train)
+    freeze(system, training.trainable_params)
     with training_lock(folder, accelerator):
         loop, going_on = _prepared_loop(
             folder, config, accelerator, prepared, system, vocabularies, score, report, reward
@@ -161,7 +161,7 @@ def _progress(
     if state is not None:
         progress = load_state(state, system, optimizer, rank)
     elif training.init_from is not None:
-        progress.unmatched = initialise_from(system, training.init_from, vocabularies, training.init_only)
+        progress.unmatched = initialise_from(system, training.init_from, vocabularies, training.init_params)
     _check_same_state(accelerator, folder, progress.step)
     going_on = progress.reopen(training)
     if state is None or progress.processes != processes:
@@ -201,7 +201,7 @@ def _check_positions(system: System, where: str, source: int, target: int = 0) -
     model = system.config
     encoder = "transformer" in (model.backbone, model.encoder)
     needed = max(source if encoder else 0, target if model.backbone == "transformer" else 0)
-    if model.positions == "learned" and needed > model.max_positions:
+    if model.position_embedding == "learned" and needed > model.max_positions:
         raise ConfigError(
             f"{where}: a sentence has {needed} pieces, </s> counted, and this model learns {model.max_positions} "
             "positions; raise max_positions, or prepare with a smaller max_length"
@@ -231,7 +231,9 @@ def freeze(system: System, train: Sequence[str]) -> None:
     for pattern in train:
         if not fnmatch.filter(names, pattern):
             heads = sorted({".".join(name.split(".")[:2]) for name in names})
-            raise ConfigError(f"training.train: no parameter is named like {pattern!r}; there are: {', '.join(heads)}")
+            raise ConfigError(
+                f"training.trainable_params: no parameter is named like {pattern!r}; there are: {', '.join(heads)}"
+            )
     for name, parameter in system.named_parameters():
         if train and not any(fnmatch.fnmatchcase(name, pattern) for pattern in train):
             parameter.requires_grad_(False)

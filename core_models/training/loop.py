@@ -86,7 +86,7 @@ class Loop:
         training = self.config.training
         counts = torch.tensor([sum(b.target_tokens for b in group), sum(len(b) for b in group)], dtype=torch.float64)
         tokens, sentences = self.accelerator.reduce(counts.to(self.accelerator.device)).tolist()
-        normaliser = tokens if training.normalise == "tokens" else sentences
+        normaliser = tokens if training.loss_normalization == "tokens" else sentences
         sums: dict[str, Tensor] = {}
         drawn: list[Drawn] = []
         for number, batch in enumerate(group):
@@ -99,7 +99,7 @@ class Loop:
                 self.accelerator.backward(loss * self.accelerator.num_processes)  # DDP takes the mean over ranks
             for name, term in terms.items():
                 sums[name] = sums.get(name, term.new_zeros(())) + term.detach().sum()
-        norm = self.accelerator.clip_grad_norm_(self.objective.parameters(), training.clip or math.inf)
+        norm = self.accelerator.clip_grad_norm_(self.objective.parameters(), training.max_grad_norm or math.inf)
         rate = learning_rate(self.progress.step + 1, training, self.total_steps, self.progress.reductions)
         for parameters_group in self.optimizer.param_groups:
             parameters_group["lr"] = rate

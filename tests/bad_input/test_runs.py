@@ -82,7 +82,7 @@ RUNS = {
     ),
     "sides that do not fit": (
         lambda run: (Vocabulary.train(SOURCES, 34).save(run / "vocabulary" / "source.model"), _without_digests(run)),
-        "tied: all needs one joint vocabulary, here are 34 source and 100 target pieces",
+        "tie_embeddings: all needs one joint vocabulary, here are 34 source and 100 target pieces",
     ),
     "an empty vocabulary": (
         lambda run: (run / "vocabulary" / "source.model").write_bytes(b""),
@@ -216,7 +216,7 @@ def test_a_source_of_5000_words_is_translated_or_refused_with_its_length(run, pr
     done("translate", "runs/one", "--input", "in.txt", "--output", "out.txt")
     assert len(read_lines(run.parents[1] / "out.txt")) == 2
     _change(run / "config.yaml", "positions: sinusoidal", "positions: learned")
-    system = build(describe("future-cost-2:preset=tiny,positions=learned"), len(prepared.source_vocabulary))
+    system = build(describe("future-cost-2:preset=tiny,position_embedding=learned"), len(prepared.source_vocabulary))
     write_weights(run / "weights.safetensors", system)
     said = refused("translate", "runs/one", "--input", "in.txt")
     assert "positions does not fit the 1024 learned ones of this model; shorten it" in said

@@ -14,7 +14,10 @@ SETTINGS = {
         ("--config", "learning_rate=-1"),
         "training: learning_rate: input should be greater than 0 (given: -1)",
     ),
-    "no number": (("--config", "clip=.nan"), "training: clip: input should be a finite number (given: nan)"),
+    "no number": (
+        ("--config", "max_grad_norm=.nan"),
+        "training: max_grad_norm: input should be a finite number (given: nan)",
+    ),
     "without end": (
         ("--config", "learning_rate=.inf"),
         "training: learning_rate: input should be a finite number (given: inf)",
@@ -55,14 +58,14 @@ def test_settings_that_cannot_be_trained_with_are_named_and_no_run_is_begun(text
         ("transformer:preset=tiny,dropout=1.5", "dropout: input should be less than 1 (given: 1.5)"),
         ("transformer:preset=[tiny]", "preset: input should be 'tiny', 'demo'"),
         (
-            "transformer:preset=tiny,width=!!python/object:x",
-            "transformer:preset=tiny,width=!!python/object:x: width=!!python/object:x: the value is not",
+            "transformer:preset=tiny,d_model=!!python/object:x",
+            "transformer:preset=tiny,d_model=!!python/object:x: d_model=!!python/object:x: the value is not",
         ),
         (
             f"gdr:preset=tiny,capsules={1 << 70}",
             "mechanisms.guided_capsules: capsules is beyond every number that can be counted with",
         ),
-        (f"transformer:preset=tiny,width={1 << 70}", "width: input should be less than or equal to"),
+        (f"transformer:preset=tiny,d_model={1 << 70}", "d_model: input should be less than or equal to"),
         ("future-cost-1:preset=tiny,weight=.inf", "mechanisms.future_cost: weight: input should be a finite number"),
     ],
 )

@@ -44,7 +44,7 @@ class Recurrent:
 
     def annotations(self, source: list[int]) -> np.ndarray:
         words = self.w("source_table.weight")[source]
-        width = self.config.width
+        width = self.config.d_model
         ahead, back, state = [], [], np.zeros(width)
         for word in words:
             state = self.gru(self.w, "forward_unit", word, state)
@@ -56,7 +56,7 @@ class Recurrent:
         return np.concatenate([np.array(ahead), np.array(back[::-1])], axis=1)
 
     def summary(self, memory: np.ndarray) -> np.ndarray:
-        width = self.config.width
+        width = self.config.d_model
         ends = self.config.summary == "end_states"
         of = np.concatenate([memory[-1, :width], memory[0, width:]]) if ends else memory.mean(0)
         return np.tanh(self.w("first_state.weight") @ of + self.w("first_state.bias"))
@@ -122,8 +122,8 @@ class Recurrent:
     def force(self, source: list[int], words: list[int]) -> dict[str, np.ndarray]:
         """log P over the vocabulary after every word that comes in, [T, V]: `decoder`, and of each loss; and states."""
         memory, options = self.annotations(source), self.options
-        zero = np.zeros(self.config.width)
-        state = zero if self.config.first_state == "zero" else self.summary(memory)
+        zero = np.zeros(self.config.d_model)
+        state = zero if self.config.decoder_init == "zero" else self.summary(memory)
         deep = [state] * self.config.deep_layers
         layers = self.kind == "past_future_layers"
         sides = [side for side in ("past", "future") if layers and side in options.layers]

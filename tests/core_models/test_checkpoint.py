@@ -53,7 +53,7 @@ def test_what_was_written_is_what_is_opened(prepared, run):
 
 
 def test_what_older_weights_hold_and_nothing_reads_is_passed_by(prepared, tmp_path):
-    run = lay_down(prepared, tmp_path / "run", "rnnsearch:first_state=zero")
+    run = lay_down(prepared, tmp_path / "run", "rnnsearch:decoder_init=zero")
     path, own = run / WEIGHTS, read_tensors(run / WEIGHTS)
     assert "backbone.first_state.weight" not in own
     older = {"backbone.first_state.weight": torch.zeros(64, 128), "backbone.first_state.bias": torch.zeros(64)}
@@ -221,7 +221,7 @@ def test_only_what_is_asked_for_is_taken_from_another_run(prepared, tmp_path, pa
     assert set(unmatched) == {name for name in before if name.startswith(expected)}
     for name, parameter in system.named_parameters():
         assert torch.equal(parameter, before[name] if name in unmatched else stored[name]), name
-    with pytest.raises(ConfigError, match=r"init_only: no tensor of .* is called decoder\.\*"):
+    with pytest.raises(ConfigError, match=r"init_params: no tensor of .* is called decoder\.\*"):
         initialise_from(system, baseline, vocabularies(prepared), ("decoder.*",))
 
 
@@ -246,9 +246,9 @@ def test_law_5_holds_for_every_system(prepared, tmp_path, name):
     [
         ("norm=post", r"norm \(pre there, post here\)"),
         ("backbone=rnnsearch", r"backbone \(transformer there, rnnsearch here\)"),
-        ("tied=target", r"tied \(all there, target here\)"),
+        ("tie_embeddings=target", r"tie_embeddings \(all there, target here\)"),
         ("heads=4", r"heads \(2 there, 4 here\)"),
-        ("positions=learned", r"positions \(sinusoidal there, learned here\)"),
+        ("position_embedding=learned", r"position_embedding \(sinusoidal there, learned here\)"),
     ],
 )
 def test_init_from_another_architecture_is_refused(prepared, tmp_path, change, message):

@@ -14,8 +14,8 @@ RUN = {"name": "run", "data": "data", "model": {"preset": "tiny"}, "training": {
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_fills_what_is_not_given(preset):
     config = ModelConfig(preset=preset, width=96, heads=3)
-    assert (config.width, config.heads) == (96, 3)
-    assert config.feed_forward == PRESETS[preset]["feed_forward"]
+    assert (config.d_model, config.heads) == (96, 3)
+    assert config.ffn_dim == PRESETS[preset]["ffn_dim"]
 
 
 @pytest.mark.parametrize("name", catalogue())
@@ -28,21 +28,21 @@ def test_every_system_is_described_and_built(name):
     [
         (
             "transformer:preset=tiny,norm=post,dropout=0.2",
-            {"preset": "tiny", "norm": "post", "dropout": 0.2, "width": 64},
+            {"preset": "tiny", "norm": "post", "dropout": 0.2, "d_model": 64},
         ),
         (
             "future-cost-2:preset=tiny,weight=0.7,tied_head=false",
             {"mechanisms": ({"future_cost": {"model": 2, "weight": 0.7, "tied_head": False}},)},
         ),
-        ("future-cost-1:backbone=rnnsearch,width=32", {"backbone": "rnnsearch", "width": 32}),
+        ("future-cost-1:backbone=rnnsearch,d_model=32", {"backbone": "rnnsearch", "d_model": 32}),
         (
-            "gdr:losses=[bow,bca], redundant=false,width=32",
-            {"width": 32, "mechanisms": ({"guided_capsules": {"losses": ["bow", "bca"], "redundant": False}},)},
+            "gdr:losses=[bow,bca], redundant=false,d_model=32",
+            {"d_model": 32, "mechanisms": ({"guided_capsules": {"losses": ["bow", "bca"], "redundant": False}},)},
         ),
         ("gdr-bow:losses=[]", {"mechanisms": ({"guided_capsules": {"losses": []}},)}),
         (
-            "rnnsearch-2dec+future-cost-2:width=32,model=1",
-            {"backbone": "rnnsearch", "deep_layers": 1, "width": 32, "mechanisms": ({"future_cost": {"model": 1}},)},
+            "rnnsearch-2dec+future-cost-2:d_model=32,model=1",
+            {"backbone": "rnnsearch", "deep_layers": 1, "d_model": 32, "mechanisms": ({"future_cost": {"model": 1}},)},
         ),
         ("coverage+rnnsearch-3dec", {"deep_layers": 2, "mechanisms": ({"coverage": {}},)}),
         (
@@ -105,7 +105,7 @@ def test_changing_a_system_leaves_the_catalogue_alone():
             "pfrnn+future-cost-2:future_costs.weight=1",
             r"no part of this system has an option 'future_costs.weight'; did you mean 'future_cost.weight'\?",
         ),
-        ("transformer:width=65,preset=tiny", "heads: 2 does not divide the width 65"),
+        ("transformer:d_model=65,preset=tiny", "heads: 2 does not divide d_model 65"),
         ("transformer:norm=middle", r"norm: input should be 'pre' or 'post' \(given: 'middle'\)"),
         ("gdr:losses=[bow,bca", r"gdr:losses=\[bow,bca: losses=\[bow: the value is not readable as YAML"),
         (
@@ -142,7 +142,7 @@ def test_wrong_mechanisms_are_refused(mechanisms, message):
         ({"training": {"max_steps": 1, "warm_up": 3}}, r"unknown key 'training.warm_up'; did you mean 'warmup'\?"),
         ({"training": {"max_steps": 1, "early_stopping": {"metrik": "bleu"}}}, r"did you mean 'metric'\?"),
         ({"training": {}}, "give max_steps or max_epochs, else it never ends"),
-        ({"training": {"max_steps": 1, "init_only": ["backbone.*"]}}, "init_only: does nothing without init_from"),
+        ({"training": {"max_steps": 1, "init_params": ["backbone.*"]}}, "init_params: does nothing without init_from"),
         ({"training": {"max_steps": 0}}, r"training.max_steps: input should be greater than 0 \(given: 0\)"),
         ({"search": {"beam": 2, "n_best": 3}}, "n_best: 3 hypotheses cannot come from a beam of 2"),
         ({"data": None}, "run.yaml: data: "),
@@ -172,7 +172,7 @@ def test_configurations_are_frozen():
 
 
 @pytest.mark.parametrize(
-    ("part", "name"), [("model", "width"), ("model", "heads"), ("search", "beam"), ("training", "warmup")]
+    ("part", "name"), [("model", "d_model"), ("model", "heads"), ("search", "beam"), ("training", "warmup")]
 )
 def test_numbers_that_nothing_could_hold_are_refused(new_run, part, name):
     run = new_run("run")

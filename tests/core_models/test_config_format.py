@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from core_models.checkpoint import begin_run, open_trained, write_weights
-from core_models.config import CONFIG, RunConfig, read_config
-from core_models.settings import ConfigError, read_yaml, write_yaml
+from core_models.config import CONFIG, ModelConfig, RunConfig, SearchConfig, TrainingConfig, read_config
+from core_models.config_format import FORMAT
+from core_models.settings import ConfigError, parse, read_yaml, write_yaml
 from core_models.system_builder import build
 from core_models.system_spec import describe
 from core_models.text.batches import collate
@@ -59,19 +60,19 @@ def test_a_run_of_format_1_scores_as_it_did(written, system, kind, options):
 
 def test_options_that_were_given_stay_and_a_new_run_says_its_format(written):
     def given(content):
-        assert content.pop("format") == 2
+        assert content.pop("format") == FORMAT
         content["model"]["mechanisms"][0]["dynamic_routing"]["scale"] = "unit"
 
     folder, _ = written("dynamic-routing:capsules=8", given)
     config = read_config(folder)
     assert config.model.mechanisms == ({"dynamic_routing": {"capsules": 8, "scale": "unit"}},)
-    assert config.format == 2
+    assert config.format == FORMAT
 
 
-@pytest.mark.parametrize("written_format", [3, 0, "2", True, None])
+@pytest.mark.parametrize("written_format", [FORMAT + 1, 0, "2", True, None])
 def test_a_format_that_is_none_of_ours_is_refused(written, written_format):
     folder, _ = written("transformer", lambda content: content.update(format=written_format))
-    with pytest.raises(ConfigError, match=r"config.yaml: format: .* reads 1 to 2"):
+    with pytest.raises(ConfigError, match=rf"config.yaml: format: .* reads 1 to {FORMAT}"):
         read_config(folder)
 
 
@@ -84,3 +85,50 @@ def test_mechanisms_of_format_1_that_are_none_are_refused_in_a_sentence(written,
     folder, _ = written("dynamic-routing", spoil)
     with pytest.raises(ConfigError, match=r"config.yaml: .*mechanisms"):
         read_config(folder)
+
+
+# Settings by the names that they had until format 2, and the same by those of today.
+RENAMED = [
+    (ModelConfig, {"width": 96, "feed_forward": 80}, {"d_model": 96, "ffn_dim": 80}),
+    (
+        ModelConfig,
+        {"tied": "none", "positions": "learned"},
+        {"tie_embeddings": "none", "position_embedding": "learned"},
+    ),
+    (
+        ModelConfig,
+        {"backbone": "rnnsearch", "cell": "lstm", "first_state": "zero"},
+        {"backbone": "rnnsearch", "rnn_cell": "lstm", "decoder_init": "zero"},
+    ),
+    (
+        TrainingConfig,
+        {"max_steps": 1, "clip": 0.5, "normalise": "sentences"},
+        {"max_steps": 1, "max_grad_norm": 0.5, "loss_normalization": "sentences"},
+    ),
+    (
+        TrainingConfig,
+        {"max_steps": 1, "init_from": "run", "train": ["a"], "init_only": ["b"]},
+        {"max_steps": 1, "init_from": "run", "trainable_params": ["a"], "init_params": ["b"]},
+    ),
+    (SearchConfig, {"finished": "stay"}, {"finished_hypotheses": "keep"}),
+    (SearchConfig, {"finished": "leave"}, {"finished_hypotheses": "drop"}),
+]
+
+
+@pytest.mark.parametrize(("section", "earlier", "today"), RENAMED)
+def test_earlier_names_say_what_those_of_today_say(section, earlier, today):
+    assert parse(section, earlier) == parse(section, today)
+    for name in section.former_names.keys() & earlier.keys():
+        both = {**today, name: earlier[name]}
+        with pytest.raises(ConfigError, match=f"{name} is the former name of {section.former_names[name]}"):
+            parse(section, both)
+
+
+def test_every_earlier_name_is_tried():
+    for section in (ModelConfig, TrainingConfig, SearchConfig):
+        tried = {name for kind, earlier, _ in RENAMED if kind is section for name in earlier}
+        assert section.former_names.keys() <= tried
+
+
+def test_a_system_is_described_by_earlier_names_too():
+    assert describe("rnnsearch:width=32,cell=lstm") == describe("rnnsearch:d_model=32,rnn_cell=lstm")

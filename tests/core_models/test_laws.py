@@ -44,9 +44,9 @@ def test_gradients_are_finite(name):
 
 # Options that leave a part of a system unread, or let no gradient through to it.
 UNREAD = [
-    *(f"{name}:first_state=zero" for name in ("rnnsearch", "prnn-loss", "gdr-rnn", "frnn-gru-i", "pfrnn-loss")),
-    "rnnsearch:first_state=zero,cell=lstm,summary=end_states",
-    "pfrnn:first_state=zero,future_start=zero",
+    *(f"{name}:decoder_init=zero" for name in ("rnnsearch", "prnn-loss", "gdr-rnn", "frnn-gru-i", "pfrnn-loss")),
+    "rnnsearch:decoder_init=zero,rnn_cell=lstm,summary=end_states",
+    "pfrnn:decoder_init=zero,future_start=zero",
     *(f"{name}:iterations=1" for name in ("gdr", "gdr-rnn", "gdr-bow-bca-no-redundant")),
     "gdr-bow-bca:detach=true",
     "qcn-reg:detach=true",

@@ -16,7 +16,8 @@ def translator(prepared):
     """Both layers with their losses, which take part in the search; weights as they are drawn."""
     torch.manual_seed(3)
     system = build(
-        "pfrnn-loss:preset=tiny,tied=target", *map(len, (prepared.source_vocabulary, prepared.target_vocabulary))
+        "pfrnn-loss:preset=tiny,tie_embeddings=target",
+        *map(len, (prepared.source_vocabulary, prepared.target_vocabulary)),
     )
     with torch.no_grad():
         for parameter in system.parameters():

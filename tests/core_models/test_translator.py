@@ -59,12 +59,12 @@ def test_scoring_a_translation_says_what_the_search_said(translator, sources):
         assert forced.token_log_probs == pytest.approx(searched.token_log_probs, abs=1e-4)
 
 
-@pytest.mark.parametrize("finished", ["leave", "stay"])
+@pytest.mark.parametrize("finished", ["drop", "keep"])
 def test_a_prefix_is_honoured(translator, sources, finished):
     prefixes = ["der alte Baum", "", *["der kleine"] * (len(sources) - 2)]
-    found = translator.translate(sources, prefix=prefixes, finished=finished)
+    found = translator.translate(sources, prefix=prefixes, finished_hypotheses=finished)
     assert all(one.text.startswith(prefix) for one, prefix in zip(found, prefixes, strict=True))
-    free = translator.translate(sources[1:2], finished=finished)[0]
+    free = translator.translate(sources[1:2], finished_hypotheses=finished)[0]
     assert found[1].text == free.text
     longer = translator.translate(
         sources[:1], prefix=["der alte Mann sieht der alte Hund"], max_length=2, finished=finished
@@ -72,9 +72,9 @@ def test_a_prefix_is_honoured(translator, sources, finished):
     assert longer.text.startswith("der alte Mann sieht der alte Hund")
 
 
-@pytest.mark.parametrize("finished", ["leave", "stay"])
+@pytest.mark.parametrize("finished", ["drop", "keep"])
 def test_the_n_best_are_different_and_sorted(translator, sources, finished):
-    for translation in translator.translate(sources, beam=4, n_best=4, finished=finished):
+    for translation in translator.translate(sources, beam=4, n_best=4, finished_hypotheses=finished):
         ranked = [translation, *translation.n_best]
         assert len(ranked) > 1 or not translation.finished
         assert [one.score for one in ranked] == sorted((one.score for one in ranked), reverse=True)
@@ -165,7 +165,9 @@ def test_draws_that_cannot_be_are_refused(translator, given):
 
 def test_an_output_ends_where_the_learned_positions_do(prepared):
     torch.manual_seed(1)
-    system = build("transformer:preset=tiny,positions=learned,max_positions=16", len(prepared.source_vocabulary))
+    system = build(
+        "transformer:preset=tiny,position_embedding=learned,max_positions=16", len(prepared.source_vocabulary)
+    )
     short = Translator([system.eval()], prepared.source_vocabulary, prepared.target_vocabulary, SearchConfig(beam=2))
     (found,) = short.translate(["dog"])
     assert len(found.tokens) <= 16

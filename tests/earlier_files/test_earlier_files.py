@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import core_models
+from core_models.config_format import FORMAT
 from core_models.training.events import read_events
 from tests.paths import ROOT
 from tests.workbench.views.app_pages import open_page
@@ -67,7 +68,7 @@ def test_weights_give_each_token_the_probability_that_it_had(earlier, name):
     translations = run.translations("test")
     tokens = [detail["tokens"] for detail in translations.details]
     traces = core_models.load(run.folder).trace(translations.test_set.sources, tokens, ["log_prob"])
-    assert run.config.format == 2
+    assert run.config.format == FORMAT
     for detail, trace in zip(translations.details, traces, strict=True):
         found = trace["log_prob"].values[: len(detail["token_log_probs"])]
         assert found.tolist() == pytest.approx(detail["token_log_probs"], abs=1e-4)

@@ -18,7 +18,7 @@ DECODED = 2 * 3  # times that all sentences are decoded: plainly and recorded, e
 
 def guessed_seconds(model: ModelConfig, shape: Shape, precision: str, rate: float, step_seconds: float = 2e-3) -> float:
     """rate: multiply-adds a second of one large product; step_seconds: the least that a layer's step takes."""
-    d, f = model.width, model.feed_forward
+    d, f = model.d_model, model.ffn_dim
     encoder, decoder = model.encoder_layers * (4 * d * d + 2 * d * f), model.decoder_layers * (8 * d * d + 2 * d * f)
     output = d * shape.vocabulary
     words = (shape.warmup + shape.steps) * shape.batch_tokens

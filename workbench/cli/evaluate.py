@@ -91,7 +91,8 @@ def _searched_so(run: Run, test: str, changes: dict[str, Any]) -> bool:
 
     if test not in run.tests():
         return False
-    settings = {**SearchConfig().model_dump(), **run.translations(test).meta.get("search", {})}
+    searched = SearchConfig.by_current_names(run.translations(test).meta.get("search", {}))
+    settings = {**SearchConfig().model_dump(), **searched}
     return all(settings[key] == value for key, value in changes.items())
 
 

@@ -226,7 +226,7 @@ def search_changes(settings: list[str] | None) -> dict[str, Any]:
     from core_models.config import SearchConfig
     from core_models.settings import nearest
 
-    changes, known = pairs(settings, "--search"), list(SearchConfig.model_fields)
+    changes, known = SearchConfig.by_current_names(pairs(settings, "--search")), list(SearchConfig.model_fields)
     for key in changes:
         if key not in known:
             refuse(f"--search {key}: the search has no such setting; {nearest(key, known)}")

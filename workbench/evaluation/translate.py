@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core_models.config import SearchConfig
 from core_models.files.atomic_folders import atomic_replace_folder, others, refuse_foreign
 from workbench.evaluation.distributed import over_ranks, own_device, wait
 from workbench.evaluation.document_context import context_arguments
@@ -59,10 +60,11 @@ def translate_test(
     made_by = run.made_by  # before they are read: training may go on meanwhile
     if translator is None:
         translator = _loaded(run, device)
-    if trees and (search.get("finished") or translator.search.finished) == "stay":
+    search = SearchConfig.by_current_names(search)
+    if trees and (search.get("finished_hypotheses") or translator.search.finished_hypotheses) == "keep":
         raise RunError(
-            f"{run.name}: a search with finished=stay records no trees; translate without --save-beams, or with "
-            "--search finished=leave"
+            f"{run.name}: a search with finished_hypotheses=keep records no trees; translate without --save-beams, or "
+            "with --search finished_hypotheses=drop"
         )
     refuse_foreign(run.translations_folder(test.name), "translate", foreign_to_translations)  # before any work is done
     began = time.perf_counter()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core_models.config import ModelConfig
+from core_models.config import ModelConfig, TrainingConfig
 from core_models.resources import data_folder
 from core_models.settings import nearest, parse
 from workbench.experiments.grid import BOOKKEEPING, read_experiment
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Settings = Mapping[str, Any]
-_STANDS_IN = {"capsules": "width"}  # the setting that decides where an option is not set
+_STANDS_IN = {"capsules": "d_model"}  # the setting that decides where an option is not set
+_FORMER_NAMES = {**ModelConfig.former_names, **TrainingConfig.former_names}  # in figures that were kept
 _APART = {"mechanisms", "preset", "seed", *BOOKKEEPING}  # what makes no other system, or is said otherwise
 _RATIOS = {"train_ratio": "training", "decode_ratio": "decoding"}
 _MEMORY = "train_memory_bytes"
@@ -69,6 +70,8 @@ def option_grid(settings: Mapping[str, Settings], option: str) -> dict[str, tupl
     Raises RunError where no system has the option, or no two differ in it alone.
     """
     having = {name: own for name, own in settings.items() if option in own}
+    if not having and option in _FORMER_NAMES:
+        return option_grid(settings, _FORMER_NAMES[option])
     if not having:
         known = varied_options(settings)
         hint = nearest(option, known) if known else "no two of them differ in one option alone"

@@ -81,7 +81,10 @@ def by_recipe(description: str, file: Path | None = None) -> str:
 
 
 def _key(setting: str) -> str:
-    return setting.partition("=")[0]
+    from core_models.config import ModelConfig
+
+    key = setting.partition("=")[0]
+    return ModelConfig.former_names.get(key, key)
 
 
 def _written(names: Sequence[str], settings: Sequence[str]) -> str:

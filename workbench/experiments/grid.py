@@ -197,9 +197,9 @@ def read_experiment(path: Path) -> Experiment:
     experiment = parse(Experiment, read_yaml(path), str(path))
     parse(TrainingConfig, experiment.settings(path.parent, experiment.seeds[0]), f"{path}: training")
     search = parse(SearchConfig, experiment.search, f"{path}: search")
-    if experiment.inspect is not None and search.finished == "stay":
+    if experiment.inspect is not None and search.finished_hypotheses == "keep":
         raise RunError(
-            f"{path}: inspect keeps beam trees, which a search with finished=stay does not record: leave one"
+            f"{path}: inspect keeps beam trees, which a search with finished_hypotheses=keep does not record: leave one"
         )
     tests = experiment.data.test_names
     if experiment.inspect is not None and experiment.inspect not in tests:
@@ -245,7 +245,8 @@ def _same_model(config: RunConfig, system: str) -> bool:
         named = [item for entry in model.mechanisms for item in entry.items()]
         return {
             **model.model_dump(),
-            "tied": config.model.tied,  # laying out a run unties what separate vocabularies cannot share
+            # Laying out a run unties what separate vocabularies cannot share.
+            "tie_embeddings": config.model.tie_embeddings,
             "mechanisms": [(kind, MECHANISMS[kind].Options(**options)) for kind, options in named],
         }
 

@@ -47,10 +47,10 @@ def new_run(
         )
     prepared = Prepared.open(data)
     described = describe(system)
-    if not prepared.joint and described.tied == "all":
-        described = described.model_copy(update={"tied": "target"})
+    if not prepared.joint and described.tie_embeddings == "all":
+        described = described.model_copy(update={"tie_embeddings": "target"})
     if model:
-        described = parse(ModelConfig, {**described.model_dump(), **model}, where=system)
+        described = parse(ModelConfig, {**described.model_dump(), **ModelConfig.by_current_names(model)}, where=system)
     relative = os.path.relpath(data.resolve(), folder.resolve())
     config = RunConfig(
         name=folder.name,
@@ -63,7 +63,7 @@ def new_run(
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
     built = build(config.model, *map(len, vocabularies))  # refuse now what cannot be built, or begun from
     if config.training.init_from is not None:
-        initialise_from(built, config.training.init_from, vocabularies, config.training.init_only)
+        initialise_from(built, config.training.init_from, vocabularies, config.training.init_params)
     begin_run(folder, config, *vocabularies)
     return Run(folder, folder.name)
 

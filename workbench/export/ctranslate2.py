@@ -111,7 +111,7 @@ def how_to_run(name: str, folder: Path, quantization: str, search: SearchConfig,
 
 def _positions(model: ModelConfig, search: SearchConfig) -> int:
     """How many positions the model has a row for: learned tables have their own, sinusoids as many as are stored."""
-    return model.max_positions if model.positions == "learned" else max(model.max_positions, search.max_length)
+    return model.max_positions if model.position_embedding == "learned" else max(model.max_positions, search.max_length)
 
 
 def specify(trained: Trained) -> Any:

@@ -38,7 +38,7 @@ _BENCHED = {
     "train_ratio": "train-speed",
     "decode_ratio": "decode-speed",
 }
-_ALIKE = ("backbone", "preset", "width", "embedding")  # what a system and its baseline have in common
+_ALIKE = ("backbone", "preset", "d_model", "embedding")  # what a system and its baseline have in common
 
 
 def records(table: pd.DataFrame) -> list[Record]:

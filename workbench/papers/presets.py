@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from core_models.config import ModelConfig
 from core_models.settings import settings_in
 from workbench.papers.arithmetic_checks import check_table
 from workbench.papers.schema import Case, Check, Column, Paper, Row, Table, resolve
@@ -76,7 +77,9 @@ def settings_of(system: str) -> set[str]:
 
 
 def _parts(settings: str) -> set[str]:
-    return set(settings_in(settings))
+    """key=value of each setting, by the names of today."""
+    parts = (part.partition("=") for part in settings_in(settings))
+    return {f"{ModelConfig.former_names.get(key, key)}{sign}{value}" for key, sign, value in parts}
 
 
 def in_row_order(table: Table, runs: Sequence[Run]) -> list[Run]:

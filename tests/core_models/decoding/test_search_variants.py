@@ -34,7 +34,9 @@ def nematus_search(table, limit, settings):
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize(("kind", "alpha"), [("power", 1.0), ("gnmt", 0.0)])
 def test_finished_hypotheses_may_stay(seed, kind, alpha):
-    settings = SearchConfig(beam=1 + seed % 4, n_best=1 + seed % 4, length_penalty=alpha, penalty=kind, finished="stay")
+    settings = SearchConfig(
+        beam=1 + seed % 4, n_best=1 + seed % 4, length_penalty=alpha, penalty=kind, finished_hypotheses="keep"
+    )
     table = random_table(3, 7, seed)
     table[..., EOS] += seed % 3
     for row, sentence in enumerate(beam_search(Table(), table, LIMITS, settings)):
@@ -46,7 +48,7 @@ def test_finished_hypotheses_may_stay(seed, kind, alpha):
 
 
 def test_a_staying_beam_may_be_wider_than_the_tree():
-    settings = SearchConfig(beam=50, n_best=3, finished="stay", length_penalty=1.0, penalty="power")
+    settings = SearchConfig(beam=50, n_best=3, finished_hypotheses="keep", length_penalty=1.0, penalty="power")
     table = random_table(1, 7, 1)
     found = beam_search(Table(), table, torch.tensor([2]), settings)[0]
     expected = nematus_search(table[0], 2, settings)
@@ -54,7 +56,7 @@ def test_a_staying_beam_may_be_wider_than_the_tree():
 
 
 def test_a_prefix_is_forced_on_a_staying_beam_too():
-    settings = SearchConfig(beam=3, n_best=3, finished="stay")
+    settings = SearchConfig(beam=3, n_best=3, finished_hypotheses="keep")
     prefix = torch.tensor([[4, 5], [6, -1], [5, 4]])
     for row, sentence in enumerate(beam_search(Table(), random_table(3, 7, 2), LIMITS, settings, prefix)):
         forced = [word for word in prefix[row].tolist() if word >= 0]

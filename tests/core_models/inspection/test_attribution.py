@@ -25,8 +25,8 @@ from tests.core_models.toy_mechanism import Toy
 
 NAMES = [
     "transformer",
-    "transformer:tied=none",
-    "transformer:norm=post,positions=learned",
+    "transformer:tie_embeddings=none",
+    "transformer:norm=post,position_embedding=learned",
     "rnnsearch",
     "future-cost-2",
     "future-cost-2:backbone=rnnsearch",

@@ -212,11 +212,11 @@ def test_tying_shares_what_it_names(backbone):
     tables = {
         tied: [id(table.weight) for table in (system.source_table, system.target_table, system.vocabulary)]
         for tied in ("all", "target", "none")
-        for system in [build(ModelConfig(backbone=backbone, preset="tiny", tied=tied), WORDS).backbone]
+        for system in [build(ModelConfig(backbone=backbone, preset="tiny", tie_embeddings=tied), WORDS).backbone]
     }
     assert {tied: len(set(ids)) for tied, ids in tables.items()} == {"all": 1, "target": 2, "none": 3}
     assert tables["target"][1] == tables["target"][2]
     with pytest.raises(
-        ConfigError, match="tied: all needs one joint vocabulary, here are 19 source and 20 target pieces"
+        ConfigError, match="tie_embeddings: all needs one joint vocabulary, here are 19 source and 20 target pieces"
     ):
         build(ModelConfig(backbone=backbone, preset="tiny"), 19, 20)

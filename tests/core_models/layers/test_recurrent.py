@@ -35,13 +35,13 @@ def test_the_lstm_is_pytorchs():
 
 
 def test_an_lstm_forgets_nothing_at_first():
-    unit = build(exact("rnnsearch:cell=lstm"), WORDS).backbone.context_unit
+    unit = build(exact("rnnsearch:rnn_cell=lstm"), WORDS).backbone.context_unit
     assert torch.equal(unit.from_input.bias.data.split(64)[1], torch.ones(64))
 
 
 def test_the_lstm_decoder_is_two_cells_with_attention_between_them():
     """The second cell takes over the first one's hidden numbers and memory; its own memory begins empty."""
-    system = random_system("rnnsearch:cell=lstm")
+    system = random_system("rnnsearch:rnn_cell=lstm")
     backbone: RNNSearch = system.backbone
     batch = collate(random_sentences([4], 1), random_sentences([5], 2))
     encoded, attention = system.encode(batch), backbone.attention
@@ -63,7 +63,7 @@ def test_the_lstm_decoder_is_two_cells_with_attention_between_them():
 
 
 def test_the_lstm_encoder_is_pytorchs():
-    system = random_system("rnnsearch:cell=lstm")
+    system = random_system("rnnsearch:rnn_cell=lstm")
     lengths = [5, 2, 3]
     batch = collate(random_sentences(lengths, 1))
     lstm = nn.LSTM(64, 64, batch_first=True, bidirectional=True, dtype=torch.float64)
@@ -100,7 +100,7 @@ def test_a_transformers_encoder_is_the_transformers():
         ({"deep_layers": 1}, "deep_layers: only backbone rnnsearch reads it"),
         ({"cell": "lstm"}, "cell: only backbone rnnsearch reads it"),
         ({"attention_width": 8}, "attention_width: only backbone rnnsearch reads it"),
-        ({"first_state": "zero"}, "first_state: only backbone rnnsearch reads it"),
+        ({"decoder_init": "zero"}, "decoder_init: only backbone rnnsearch reads it"),
         (
             {"backbone": "rnnsearch", "encoder": "transformer", "embedding": 32},
             "encoder: a transformer needs embeddings",

@@ -24,7 +24,8 @@ def traced(system, sources, targets) -> list[dict]:
 
 @torch.no_grad()
 @pytest.mark.parametrize(
-    "name", ["gdr-bow", "clf-bow-bca:bag_head=tanh", "attn-bow-bca:bag_begins=true,bag=strict", "gdr-bow:tied=none"]
+    "name",
+    ["gdr-bow", "clf-bow-bca:bag_head=tanh", "attn-bow-bca:bag_begins=true,bag=strict", "gdr-bow:tie_embeddings=none"],
 )
 def test_ranks_are_places_in_the_sorted_logits(name):
     system = random_system(name)

@@ -201,9 +201,9 @@ def test_parts_that_cannot_stand_together_are_refused():
         build(both, WORDS)
     for name, place in (("qcn", "ENCODER_SUBLAYER"), ("han", "DECODER_STACK_OUTPUT")):
         with pytest.raises(ConfigError, match=f"{place}, which rnnsearch does not have"):
-            build(f"{name}:backbone=rnnsearch,preset=tiny,tied=target", WORDS)
+            build(f"{name}:backbone=rnnsearch,preset=tiny,tie_embeddings=target", WORDS)
     with pytest.raises(ConfigError, match="layers like the backbone's, which has none"):
-        build("document-transformer:backbone=rnnsearch,preset=tiny,tied=target", WORDS)
+        build("document-transformer:backbone=rnnsearch,preset=tiny,tie_embeddings=target", WORDS)
 
 
 def test_two_readers_reach_as_far():
@@ -219,7 +219,7 @@ def test_two_readers_reach_as_far():
 )
 def test_the_regularisation_falls_as_the_two_sides_correlate(name):
     """Its term is minus the correlation, once a target word; a step along its gradient raises the correlation."""
-    system = random_system(f"{name}{',' if ':' in name else ':'}tied=target", torch.float64)
+    system = random_system(f"{name}{',' if ':' in name else ':'}tie_embeddings=target", torch.float64)
     mechanism, batch = system.mechanisms["capsule_regularisation"], collate(SOURCES, TARGETS)
     assert isinstance(mechanism, CapsuleRegularisation)
     vectors = [mechanism.embed["source"](batch.source).detach(), mechanism.embed["target"](batch.target).detach()]
@@ -249,6 +249,6 @@ def test_memory_of_ten_sentences_is_bounded():
     for reach in (1, 10):
         system = random_system(f"qcn:capsules=8,context_sentences={reach}", torch.float32)
         batch = given(system, [random_sentences([30] * reach, row) for row in range(4)])
-        votes = 4 * reach * 31 * 8 * system.config.width
+        votes = 4 * reach * 31 * 8 * system.config.d_model
         with torch.no_grad():
             assert largest_tensor(lambda s=system, b=batch: s.encode(b)) < max(votes / 2, 70_000)

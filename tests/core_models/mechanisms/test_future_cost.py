@@ -19,7 +19,7 @@ from tests.core_models.laws import WORDS, exact, log_probs, random_sentences, ra
 def hand_worked() -> FutureCost:
     """Two-wide: W_r = I, U_r = 0, W_z = 0, U_z = I, W = I, U = 2 I, W_g = [1, 0, 0, 1]."""
     words = nn.Embedding(2, 2, dtype=torch.float64)
-    spec = describe("transformer:preset=tiny").model_copy(update={"width": 2, "embedding": 2, "heads": 1})
+    spec = describe("transformer:preset=tiny").model_copy(update={"d_model": 2, "embedding": 2, "heads": 1})
     mechanism = FutureCost(build(spec, 8).backbone.spec(), FutureCostOptions(model=2)).double()
     mechanism.embed = words
     one, none = torch.eye(2, dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64)

@@ -38,13 +38,13 @@ from core_models.system_builder import build
 from core_models.system_catalogue import SYSTEMS
 from core_models.system_spec import describe
 
-SIZES = "width=64,feed_forward=160,encoder_layers=2,decoder_layers=3,heads=4"
+SIZES = "d_model=64,ffn_dim=160,encoder_layers=2,decoder_layers=3,heads=4"
 RECURRENT = f"{SIZES},embedding=48"
 RELEASED = "initialisation=released"
 OPTIONS = [
-    "transformer:positions=learned",
+    "transformer:position_embedding=learned",
     "transformer:norm=post",
-    "rnnsearch:cell=lstm",
+    "rnnsearch:rnn_cell=lstm",
     "linear-combination:form=matrix_top",
     "linear-combination:form=matrix_dense",
     "dynamic-combination:form=per_layer",

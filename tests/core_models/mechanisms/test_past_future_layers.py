@@ -64,7 +64,7 @@ def test_t10_gru_o_subtracts_outside():
 
 
 def test_t10_the_losses_of_subtraction_and_addition():
-    spec = build(exact("rnnsearch:width=2,embedding=2"), 3).backbone.spec()
+    spec = build(exact("rnnsearch:d_model=2,embedding=2"), 3).backbone.spec()
     head = filled(ChangeHead(spec, 2, "mapped", False), minuend=np.eye(2), subtrahend=np.eye(2), map=np.eye(2))
     before, after = vector(1, 0), vector(0.5, 0.5)
     vectors = {"future": head(before, after), "past": head(after, before)}
@@ -93,12 +93,12 @@ VARIANTS = [
     "frnn-gru-i",
     "frnn-gru-i:extra_map=false,future_start=zero",
     "frnn-gru-i-loss:embedding=32",
-    "prnn:first_state=zero",
-    "pfrnn:first_state=zero,future_start=zero",
+    "prnn:decoder_init=zero",
+    "pfrnn:decoder_init=zero,future_start=zero",
     "prnn-loss:delta=plain,attention=additive",
-    "pfrnn:decoder_feed=current,attention=additive,first_state=zero",
+    "pfrnn:decoder_feed=current,attention=additive,decoder_init=zero",
     "pfrnn:decoder_feed=current,summary=end_states",
-    "pfrnn-loss:tied=none",
+    "pfrnn-loss:tie_embeddings=none",
     "pfrnn-loss:attention=additive,softmax=own,delta=plain,attention_width=24",
     "rnnsearch-3dec:summary=end_states,attention_width=40",
 ]
@@ -137,7 +137,7 @@ def test_a_forced_pass_is_the_equations(name, seed):
 @pytest.mark.parametrize("objective", ["sum", "mean"])
 def test_the_loss_terms_are_the_printed_sums(objective):
     """-log P(y_t) of the decoder and of both layers, summed over all t, </s> included; or a third of each (D7)."""
-    system = random_system(f"pfrnn-loss:tied=none,weight=0.5,objective={objective}")
+    system = random_system(f"pfrnn-loss:tie_embeddings=none,weight=0.5,objective={objective}")
     source, target = random_sentences([4], 1)[0], random_sentences([5], 2)[0]
     expected = Recurrent(system).force([*source, EOS], [BOS, *target])
     terms = training_terms(system, collate([source], [target]), 0.0)
@@ -155,7 +155,7 @@ def test_outside_training_the_translation_weighs_one():
         torch.testing.assert_close(training_terms(system, batch, 0.0)["main"], measured / 3)
 
 
-@pytest.mark.parametrize("name", ["pfrnn-loss", "prnn-loss:tied=none", "frnn-gru-i-loss"])
+@pytest.mark.parametrize("name", ["pfrnn-loss", "prnn-loss:tie_embeddings=none", "frnn-gru-i-loss"])
 def test_scores_are_the_mean_of_all_distributions(name):
     system = random_system(name)
     source, target = random_sentences([4], 1)[0], random_sentences([5], 2)[0]
@@ -209,7 +209,7 @@ CHANGES = [
     "future_unit=gru",
     "extra_map=false",
     "future_start=zero",
-    "first_state=zero",
+    "decoder_init=zero",
     "summary=end_states",
     "delta=plain",
     "softmax=own",
@@ -231,7 +231,7 @@ def test_every_switch_changes_the_scores(change):
 
 def test_the_softmax_of_a_loss_is_its_own_where_the_output_embeds_nothing():
     """It begins as a copy of the output matrix; with tied embeddings it is that matrix (specification 4.2)."""
-    apart, tied = build(exact("pfrnn-loss:tied=none"), WORDS), build(exact("pfrnn-loss"), WORDS)
+    apart, tied = build(exact("pfrnn-loss:tie_embeddings=none"), WORDS), build(exact("pfrnn-loss"), WORDS)
     for head in apart.mechanisms["past_future_layers"].heads.values():
         assert torch.equal(head.matrix, apart.backbone.output_matrix[0])
         assert head.matrix is not apart.backbone.output_matrix[0]
@@ -314,7 +314,7 @@ def test_the_defaults_of_the_catalogue():
     assert (options.decoder_feed, options.attention, options.extra_map) == ("previous", "via_state", True)
     assert (options.delta, options.objective, options.future_start) == ("mapped", "sum", "summary")
     config = describe("pfrnn-loss")
-    assert (config.summary, config.first_state) == ("mean", "summary")
+    assert (config.summary, config.decoder_init) == ("mean", "summary")
     assert build(exact("pfrnn-loss"), WORDS).mechanisms["past_future_layers"].mixes
     assert not build(exact("pfrnn"), WORDS).mechanisms["past_future_layers"].mixes
 
@@ -330,7 +330,7 @@ def test_the_plain_gru_is_the_decoders_own_unit():
 def test_a_second_pass_begins_the_losses_with_the_baselines_output_matrix(prepared, tmp_path):
     """Two passes: what the baseline has is copied, and own softmax matrices begin as its output matrix (4.2)."""
     words = len(prepared.source_vocabulary), len(prepared.target_vocabulary)
-    model = "preset=tiny,tied=none"
+    model = "preset=tiny,tie_embeddings=none"
     lay_out_run(tmp_path, prepared, f"rnnsearch:{model}")
     torch.manual_seed(2)
     baseline = build(f"rnnsearch:{model}", *words)
@@ -354,7 +354,7 @@ def test_a_word_that_nobody_would_say_keeps_a_finite_score():
 
 def test_measures_are_those_of_the_mean_and_each_loss_ranks_the_right_word():
     """Entropy, rank and best word of what the search would see; the right word's rank under either layer's head."""
-    system = random_system("pfrnn-loss:tied=none")
+    system = random_system("pfrnn-loss:tie_embeddings=none")
     source, target = random_sentences([4], 1)[0], random_sentences([5], 2)[0]
     expected, right = Recurrent(system).force([*source, EOS], [BOS, *target]), [*target, EOS]
     batch, writer = collate([source], [target]), TraceWriter(["*"])

@@ -9,7 +9,7 @@ from core_models.training.events import read_events
 from core_models.training.fit import fit
 from tests.core_models.training.test_resume import assert_same_run, logged
 
-SYSTEM = "transformer:heads=1,feed_forward=32,decoder_layers=1"
+SYSTEM = "transformer:heads=1,ffn_dim=32,decoder_layers=1"
 # Dropout and subword sampling are on; steps of an accumulated rest, and an epoch's end lie on the way.
 SETTINGS = {"batch_tokens": 350, "accumulate": 2, "subword_alpha": 0.2, "validate_every": 3, "keep_last": 2}
 

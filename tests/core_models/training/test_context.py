@@ -115,7 +115,9 @@ def test_a_dev_text_that_could_not_be_translated_is_refused_before_training(long
     run = lay_out_run(tmp_path / "qcn", long_dev, "qcn", **watched)
     with pytest.raises(TextError, match=r"dev, whose translations early stopping watches: .* at most 256"):
         fit(run, device="cpu", score=lambda *_: 0.0)
-    run = lay_out_run(tmp_path / "learned", long_dev, "transformer:positions=learned,max_positions=110", **watched)
+    run = lay_out_run(
+        tmp_path / "learned", long_dev, "transformer:position_embedding=learned,max_positions=110", **watched
+    )
     with pytest.raises(ConfigError, match=r"watches: a sentence has \d+ pieces, .* learns 110 positions"):
         fit(run, device="cpu", score=lambda *_: 0.0)
     assert not (run / "training.jsonl").exists()
@@ -123,4 +125,4 @@ def test_a_dev_text_that_could_not_be_translated_is_refused_before_training(long
 
 def test_sentences_longer_than_the_learned_positions_are_refused_before_training(new_run):
     with pytest.raises(ConfigError, match=r"train: a sentence has \d+ pieces, </s> counted, .* learns 3 positions"):
-        fit(new_run("short", "transformer:positions=learned,max_positions=3"), device="cpu")
+        fit(new_run("short", "transformer:position_embedding=learned,max_positions=3"), device="cpu")

@@ -21,7 +21,7 @@ from tests.core_models.training.processes import start_ranks
 from tests.core_models.training.test_resume import assert_same_run
 
 SETTINGS = {"max_steps": 6, "validate_every": 2, "subword_alpha": 0.2, "keep_last": 1, "keep_every": 4}
-SYSTEM = "transformer:heads=1,feed_forward=32,decoder_layers=1"
+SYSTEM = "transformer:heads=1,ffn_dim=32,decoder_layers=1"
 
 
 @pytest.fixture(scope="module")

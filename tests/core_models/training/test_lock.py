@@ -11,7 +11,7 @@ from core_models.training.fit import fit
 from core_models.training.loop import TrainingError
 from tests.core_models.training.processes import Moment, Rank, start_ranks, train
 
-SYSTEM = "transformer:heads=1,feed_forward=32,decoder_layers=1"
+SYSTEM = "transformer:heads=1,ffn_dim=32,decoder_layers=1"
 ENDLESS = {"max_steps": 100_000, "keep_last": 0, "log_every": 1}
 
 

@@ -42,7 +42,7 @@ def test_multiply_adds_of_decoding_are_those_counted_by_hand():
     """A Transformer of width d, feed-forward f, L layers each side: products of one output word, attention included."""
     name = "transformer:preset=tiny"
     config = describe(name)
-    d, f, encoder, decoder = config.width, config.feed_forward, config.encoder_layers, config.decoder_layers
+    d, f, encoder, decoder = config.d_model, config.ffn_dim, config.encoder_layers, config.decoder_layers
     sources = decoding_batches(Shape())[2]
     width, beam, longest = max(map(len, sources)) + 1, Shape().beam, Shape().forced_length
     attention = 2 * width * d
@@ -116,7 +116,7 @@ def test_a_measurement_has_every_number():
 @pytest.mark.parametrize("preset", list(SHAPES))
 def test_other_engines_have_the_sizes_of_the_preset(preset):
     model, shape = describe(f"transformer:preset={preset}"), SHAPES[preset]
-    ours = (model.width, model.feed_forward, model.encoder_layers, model.decoder_layers, model.heads, model.dropout)
+    ours = (model.d_model, model.ffn_dim, model.encoder_layers, model.decoder_layers, model.heads, model.dropout)
     assert ours == (shape.width, shape.feed_forward, shape.layers, shape.layers, shape.heads, shape.dropout)
 
 

@@ -237,6 +237,8 @@ def test_trees_are_refused_of_a_search_that_records_none(copied_runs):
     run = open_run(copied_runs / "demo" / "transformer")
     test, _ = translate.test_set(run, "test")
     before = (run.folder / "translations" / "test" / "trees.jsonl").read_bytes()
-    with pytest.raises(RunError, match="a search with finished=stay records no trees; translate without --save-beams"):
-        translate.translate_test(run, test, trees=True, finished="stay")
+    with pytest.raises(
+        RunError, match="a search with finished_hypotheses=keep records no trees; translate without --save-beams"
+    ):
+        translate.translate_test(run, test, trees=True, finished_hypotheses="keep")
     assert (run.folder / "translations" / "test" / "trees.jsonl").read_bytes() == before

@@ -106,7 +106,7 @@ def test_an_option_of_a_run_is_not_what_its_training_says_of_it_again(context_ru
 def test_an_experiment_is_found_by_what_it_varies(grid):
     assert ablation.experiment_varying("iterations", "em-routing", grid) == "grid"
     assert ablation.experiment_varying("iterations", "dynamic-routing", grid) is None  # varied of another mechanism
-    assert ablation.experiment_varying("width", "em-routing", grid) is None
+    assert ablation.experiment_varying("d_model", "em-routing", grid) is None
 
 
 def test_systems_that_are_still_to_be_trained_offer_no_option(grid):

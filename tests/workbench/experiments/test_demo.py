@@ -143,7 +143,7 @@ def test_another_system_joins_the_demo_by_its_recipe_and_on_its_text(copied_runs
     assert added.mechanisms == {"em_routing"}
     assert added.config.training == first.config.training
     assert added.translations("test").test_set.sources == first.translations("test").test_set.sources
-    assert added.config.model.width == first.config.model.width
+    assert added.config.model.d_model == first.config.model.d_model
     after = _bytes(copied_runs)
     _same(before, {name: content for name, content in after.items() if name in before})
 
@@ -154,7 +154,7 @@ def test_another_system_joins_the_demo_by_its_recipe_and_on_its_text(copied_runs
         ("em-rooting", r"there is no system 'em-rooting'; .*em-routing"),
         ("coverage:form=neutral", "mechanisms.coverage: form: input should be"),
         ("coverage:backbone=transformer", "coverage needs the hook point .* which transformer does not have"),
-        ("pfrnn+future-cost-1:cell=gnu", "cell: input should be 'gru' or 'lstm'"),
+        ("pfrnn+future-cost-1:rnn_cell=gnu", "rnn_cell: input should be 'gru' or 'lstm'"),
     ],
 )
 def test_what_cannot_be_built_joins_no_demo(tmp_path, description, message):
@@ -167,7 +167,7 @@ def test_what_cannot_be_built_joins_no_demo(tmp_path, description, message):
     ("description", "name", "whole"),
     [
         ("coverage:form=neural", "coverage-form=neural", "coverage:{recipe},form=neural"),
-        ("rnnsearch:first_state=zero", "rnnsearch-first_state=zero", "rnnsearch:{recipe},first_state=zero"),
+        ("rnnsearch:decoder_init=zero", "rnnsearch-decoder_init=zero", "rnnsearch:{recipe},decoder_init=zero"),
         (
             "coverage+gdr-rnn:losses=[bow, bca],norm=post",
             "coverage+gdr-rnn-losses=bow-bca-norm=post",
@@ -201,8 +201,8 @@ def test_a_long_name_is_cut_and_still_its_own():
         ("coverage:form=neural", None),
         ("gdr-rnn+coverage", None),
         ("pfrnn-loss:weight=0.5", "rnnsearch"),
-        ("pfrnn+future-cost-1:cell=lstm,layers=[past]", "rnnsearch:cell=lstm"),
-        ("rnnsearch-2dec+coverage+prnn:width=32", "rnnsearch-2dec:width=32"),
+        ("pfrnn+future-cost-1:rnn_cell=lstm,layers=[past]", "rnnsearch:rnn_cell=lstm"),
+        ("rnnsearch-2dec+coverage+prnn:d_model=32", "rnnsearch-2dec:d_model=32"),
     ],
 )
 def test_a_second_pass_begins_from_the_same_model_without_mechanisms(description, first):
@@ -211,16 +211,16 @@ def test_a_second_pass_begins_from_the_same_model_without_mechanisms(description
 
 def test_layers_of_content_join_the_demo_in_a_second_pass(copied_runs, demo_runs):
     """RNNSearch is trained before, although nobody asked for it, and all that it has in common with them is taken."""
-    names = ["pfrnn", "gdr-rnn", "prnn-loss", "pfrnn:cell=lstm"]
+    names = ["pfrnn", "gdr-rnn", "prnn-loss", "pfrnn:rnn_cell=lstm"]
     grids = [read_experiment(grid) for grid in demo.grids_of(names, copied_runs, grid_of(demo_runs))]
     assert [(grid.begin_from, [*grid.systems]) for grid in grids] == [
-        (None, ["gdr-rnn", "rnnsearch", "rnnsearch-cell=lstm"]),
+        (None, ["gdr-rnn", "rnnsearch", "rnnsearch-rnn_cell=lstm"]),
         ("demo/rnnsearch", ["pfrnn", "prnn-loss"]),
-        ("demo/rnnsearch-cell=lstm", ["pfrnn-cell=lstm"]),
+        ("demo/rnnsearch-rnn_cell=lstm", ["pfrnn-rnn_cell=lstm"]),
     ]
-    for grid in demo.grids_of(["pfrnn+coverage:form=subtractive,cell=lstm"], copied_runs, grid_of(demo_runs)):
+    for grid in demo.grids_of(["pfrnn+coverage:form=subtractive,rnn_cell=lstm"], copied_runs, grid_of(demo_runs)):
         demo.build(copied_runs, say=lambda _: None, file=grid)
-    run = open_run("demo/pfrnn+coverage-form=subtractive-cell=lstm", copied_runs)
+    run = open_run("demo/pfrnn+coverage-form=subtractive-rnn_cell=lstm", copied_runs)
     assert run.mechanisms == {"past_future_layers", "coverage"}
     (start,) = (event for event in run.events() if event["event"] == "start")
     assert start["unmatched"]

@@ -297,4 +297,4 @@ def test_the_experiments_that_are_shipped_can_be_read_and_built():
     for path in sorted((data_folder() / "experiments").glob("*.yaml")):
         experiment = read_experiment(path)
         assert experiment.name == path.stem
-        assert all(describe(system).width > 0 for system in experiment.systems.values())
+        assert all(describe(system).d_model > 0 for system in experiment.systems.values())

@@ -20,7 +20,7 @@ def test_a_run_is_laid_out_untrained_and_finds_its_data_after_both_have_moved(pr
     assert [one.problem for one in list_runs(tmp_path / "runs")] == [None]
     assert not run.trained
     assert not run.config.data.startswith("/")
-    assert run.config.model.width == 64
+    assert run.config.model.d_model == 64
     assert run.config.model.mechanisms[0]["future_cost"]["weight"] == 0.7
     assert (run.config.search.beam, run.config.training.max_steps) == (2, 4)
     assert run.system == "future-cost-2:preset=tiny,weight=0.7"
@@ -31,7 +31,7 @@ def test_a_run_is_laid_out_untrained_and_finds_its_data_after_both_have_moved(pr
     [
         ("tranformer", STEPS, "no system 'tranformer'; did you mean 'transformer'?"),
         ("transformer:prest=tiny", STEPS, "no part of this system has an option 'prest'; did you mean 'preset'?"),
-        ("transformer:preset=tiny,heads=3", STEPS, "heads: 3 does not divide the width 64"),
+        ("transformer:preset=tiny,heads=3", STEPS, "heads: 3 does not divide d_model 64"),
         ("transformer:preset=tiny", {"warmup": 3}, "give max_steps or max_epochs"),
         ("transformer:preset=tiny", {**STEPS, "learning_rat": 1}, "did you mean 'learning_rate'?"),
     ],

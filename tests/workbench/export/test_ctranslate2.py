@@ -49,7 +49,9 @@ def _log_probs(engine, translator: Translator, sources: list[str], targets: list
 def test_random_weights_score_and_search_alike(prepared, tmp_path, norm, tied, positions):
     """Norms and biases are drawn away from the ones and zeros they start as, so that none can be left out unseen."""
     torch.manual_seed(1)
-    model = describe(f"transformer:preset=tiny,norm={norm},tied={tied},positions={positions},max_positions=64")
+    model = describe(
+        f"transformer:preset=tiny,norm={norm},tie_embeddings={tied},position_embedding={positions},max_positions=64"
+    )
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
     system = build(model, *map(len, vocabularies)).eval()
     with torch.no_grad():

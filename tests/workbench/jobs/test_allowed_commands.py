@@ -35,7 +35,7 @@ def _until(condition) -> None:
         "workbench trace 'ROOT/a b' --test test",
         "workbench trace ROOT/a --test test --arrays '*.assignments'",
         "workbench demo --runs ROOT",
-        "workbench demo 'pfrnn-loss+future-cost-2:cell=lstm' --runs ROOT",
+        "workbench demo 'pfrnn-loss+future-cost-2:rnn_cell=lstm' --runs ROOT",
         "workbench translate ROOT/group/a@1250 ROOT/b --test test --save-beams --beam 4 --n-best 4",
         "workbench contrastive-eval --controlled test --contexts none --run ROOT/a",
         "workbench resume ROOT/a",

@@ -183,7 +183,7 @@ def test_added_parameters_are_those_of_the_runs_baseline(logged, results):
     found = our_results(_table("dou-2019"), [base, run], "test", results)
     assert _of(found, "linear-combination", "parameters-added")["score"].tolist() == [0.25]
     assert _of(found, "linear-combination", "parameters").empty  # that row does not print it
-    wider = logged("wider", "transformer:preset=tiny,width=128", 9_000_000, 1000.0)
+    wider = logged("wider", "transformer:preset=tiny,d_model=128", 9_000_000, 1000.0)
     assert _of(
         our_results(_table("dou-2019"), [wider, run], "test", results), "linear-combination", "parameters-added"
     ).empty

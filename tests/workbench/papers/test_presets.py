@@ -56,7 +56,7 @@ def test_a_system_stands_in_the_row_that_says_most_of_it(papers, paper, system, 
     ("table", "system", "row"),
     [
         ("table-1b", "rnnsearch", "summary"),
-        ("table-1b", "rnnsearch:preset=demo,first_state=zero", "zero"),
+        ("table-1b", "rnnsearch:preset=demo,decoder_init=zero", "zero"),
         ("table-2", "frnn-gru-o:preset=demo", "frnn-gru-o"),
         ("table-2", "rnnsearch-3dec", "rnnsearch-3dec"),
         ("table-3", "coverage:preset=demo", "coverage"),
@@ -78,7 +78,7 @@ def test_every_row_of_ours_is_a_system_that_can_be_built(papers):
     rows = [row for table in papers["zheng-2018"].tables for row in table.rows if not row.cited]
     for row in rows:
         describe(":".join(filter(None, (row.system, row.settings))))
-    assert {row.settings for row in rows} == {"", "first_state=zero", "test_loss=none", "future_start=zero"}
+    assert {row.settings for row in rows} == {"", "decoder_init=zero", "test_loss=none", "future_start=zero"}
 
 
 def test_a_cited_row_is_ours_where_the_paper_has_no_other(papers):

@@ -79,7 +79,8 @@ def alternatives(run: Run, prefix: str, translation: Translation) -> pd.DataFram
     tree, step = translation.tree, forced_steps(run, prefix) + 1
     if tree is None:
         raise RunError(
-            f"{run.name}: its search records no candidates (finished: stay); what could come next is not known"
+            f"{run.name}: its search records no candidates (finished_hypotheses: keep); what could come next is "
+            "not known"
         )
     before = translation.tokens[: step - 1]
     taken = translation.tokens[step - 1 : step]

@@ -51,9 +51,9 @@ def test_any_description_joins_the_demo_and_what_is_none_is_refused(with_demo, m
     assert "demo/coverage-form=subtractive is there already." in texts(at)
     at = at.text_input(key="described").input(" coverage:form=neural ").run()
     assert f"workbench demo coverage:form=neural --runs {with_demo}" in codes(at)
-    at = at.text_input(key="described").input("pfrnn-loss+future-cost-2:cell=lstm").run()
-    assert f"workbench demo pfrnn-loss+future-cost-2:cell=lstm --runs {with_demo}" in codes(at)
-    assert any("begins from the demo's rnnsearch:cell=lstm" in text for text in texts(at))
+    at = at.text_input(key="described").input("pfrnn-loss+future-cost-2:rnn_cell=lstm").run()
+    assert f"workbench demo pfrnn-loss+future-cost-2:rnn_cell=lstm --runs {with_demo}" in codes(at)
+    assert any("begins from the demo's rnnsearch:rnn_cell=lstm" in text for text in texts(at))
     at = at.text_input(key="described").input("coverage:form=neutral").run()
     assert any("form: input should be" in error.value.replace("\\", "") for error in at.error)
     assert not [code for code in codes(at) if code.startswith("workbench demo")]
