@@ -10,8 +10,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,6 @@ from core_models.resources import processors
 from workbench.experiments.data import Say, prepare_data
 from workbench.experiments.grid import Cell, cells, read_experiment
 from workbench.experiments.runner import check_systems, run_experiment
-from workbench.experiments.train import interrupted_by_terminate
 from workbench.jobs import safe_path
 from workbench.store.runs import RunError
 
@@ -59,21 +58,42 @@ def run_in_processes(
     command += [] if minutes is None else ["--max-minutes", str(minutes)]
     logs = [root / experiment.name / f"worker-{number}.log" for number in range(1, len(devices) + 1)]
     workers: list[subprocess.Popen[bytes]] = []
-    with interrupted_by_terminate():
+    with _noted_interrupts() as interrupts:
         try:
             for device, environment, log in zip(devices, environments, logs, strict=True):
                 workers.append(_start([*command, "--device", device.partition(":")[0]], environment, log))
-            while any(worker.poll() is None for worker in workers):
-                time.sleep(POLL_SECONDS)
-                with suppress(OSError):  # a state that goes while we read it: look again
-                    _show_all(chosen, show)
+            shown = time.monotonic()
+            while not interrupts and any(worker.poll() is None for worker in workers):
+                time.sleep(0.1)
+                if time.monotonic() - shown > POLL_SECONDS:
+                    with suppress(OSError):  # a state that goes while we read it: look again
+                        _show_all(chosen, show)
+                    shown = time.monotonic()
         finally:
             _stop(workers)
+    if interrupts:
+        raise KeyboardInterrupt
     for cell in chosen:
         say(f"{cell.folder}: {cell.told()}")
     failed = [log for worker, log in zip(workers, logs, strict=True) if worker.returncode]
     if failed:
         raise RunError(f"{len(failed)} of {len(workers)} processes failed; {failed[0]} ends: {_reason(failed[0])}")
+
+
+@contextmanager
+def _noted_interrupts() -> Iterator[list[int]]:
+    """The numbers of signals that asked for an end meanwhile; interrupts that are ignored (nohup) stay so.
+
+    An exception in their place is lost where Python cannot raise it, as in the destructor of a lock.
+    """
+    noted: list[int] = []
+    numbers = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
+    handlers = {number: signal.signal(number, lambda number, _: noted.append(number)) for number in numbers}
+    try:
+        yield noted
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _start(command: Sequence[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:

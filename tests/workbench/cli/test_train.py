@@ -20,6 +20,8 @@ STEPS = (
     "log_every=1",
     "--config",
     "batch_tokens=256",
+    "--config",
+    "early_stopping.patience=1000000",
     "--device",
     "cpu",
 )
@@ -91,6 +93,8 @@ def test_ctrl_c_during_training_leaves_a_run_that_can_be_resumed(prepared, tmp_p
         "log_every=1",
         "--config",
         "batch_tokens=256",
+        "--config",
+        "early_stopping.patience=1000000",
     ]
     process = subprocess.Popen(
         [sys.executable, "-m", "workbench.cli", *arguments],
