@@ -1,7 +1,7 @@
-"""What of the source a translation leaves out, and what it says twice: measures from links of a frozen aligner.
+"""Adequacy measures from the links of a frozen aligner: CDR, under-translation and over-translation.
 
-Over- and under-translation are proxies of what humans count, never the same measure. Knows links (source place, target
-place) and words; which aligner made them is the caller's to say, and for all systems it must be the same.
+Over- and under-translation are proxies of what humans count, never the same measure. Works on links (source position,
+target position) and words. The caller chooses the aligner; it must be the same for all systems.
 """
 
 from __future__ import annotations
@@ -29,18 +29,21 @@ class CoverageDifference(NamedTuple):
 
 
 def coverage(links: AbstractSet[Link]) -> set[int]:
-    """The source places that are linked to any word."""
+    """The source positions that are linked to any word."""
     return {i for i, _ in links}
 
 
 def covered_share(reference: AbstractSet[int], hypothesis: AbstractSet[int]) -> float:
-    """The ratio of one sentence, of the source places that each side covers; 1 where the reference covers nothing."""
+    """The CDR of one sentence from the source positions that each side covers; 1 if the reference covers nothing."""
     return 1.0 - len(reference - hypothesis) / len(reference) if reference else 1.0
 
 
 def coverage_difference_ratio(reference_links: Links, hypothesis_links: Links) -> CoverageDifference:
-    """1 - |C_ref \\ C_hyp| / |C_ref|: how much of what the reference covers of the source the hypothesis covers too
-    (Kong et al. 2019). Sentences whose reference covers nothing are left out; NaN where all are."""
+    """Coverage difference ratio, 1 - |C_ref - C_hyp| / |C_ref| (set difference; Kong et al. 2019).
+
+    The share of the source words covered by the reference that the hypothesis covers too. Sentences whose reference
+    covers nothing are left out; NaN if all are.
+    """
     table = _covered(reference_links, hypothesis_links)
     table = table[table["covered"] > 0]
     if table.empty:
@@ -56,21 +59,26 @@ def by_sentence(
     references: Sequence[Sequence[Sequence[str]]],
     hypotheses: Sequence[Sequence[str]],
 ) -> pd.DataFrame:
-    """A row a sentence: words (of the source), covered (by a reference), missed (of these), under (missed / covered,
-    NaN where nothing is covered), repeated (source words), over (repeated / words, NaN without words).
+    """Count covered, missed and repeated source words, one row per sentence.
 
-    reference_links, references: of each reference, one or several. repeated: source words linked to two identical words
-    of the hypothesis, or more, that every reference links to them fewer times.
+    Columns: words (of the source), covered (by a reference), missed (of these), under (missed / covered, NaN if nothing
+    is covered), repeated (source words), over (repeated / words, NaN without words).
+
+    reference_links, references: of each reference, one or several. repeated: source words linked to two or more
+    identical words of the hypothesis, more often than in any reference.
     """
-    joined: list[set[Link]] = [set().union(*of_sentence) for of_sentence in zip(*reference_links, strict=True)]
-    table = _covered(joined, hypothesis_links)
+    union_links: list[set[Link]] = [set().union(*of_sentence) for of_sentence in zip(*reference_links, strict=True)]
+    table = _covered(union_links, hypothesis_links)
     table.insert(0, "words", [len(source) for source in sources])
     table["under"] = table["missed"] / table["covered"].where(table["covered"] > 0)
-    against = [
-        [repeated(*of_sentence) for of_sentence in zip(hypothesis_links, theirs, hypotheses, reference, strict=True)]
-        for theirs, reference in zip(reference_links, references, strict=True)
+    by_reference = [
+        [
+            repeated(*of_sentence)
+            for of_sentence in zip(hypothesis_links, of_reference, hypotheses, reference, strict=True)
+        ]
+        for of_reference, reference in zip(reference_links, references, strict=True)
     ]
-    table["repeated"] = [len(set.intersection(*of_sentence)) for of_sentence in zip(*against, strict=True)]
+    table["repeated"] = [len(set.intersection(*of_sentence)) for of_sentence in zip(*by_reference, strict=True)]
     table["over"] = table["repeated"] / table["words"].where(table["words"] > 0)
     return table
 
@@ -81,7 +89,7 @@ def repeated(
     hypothesis: Sequence[str],
     reference: Sequence[str],
 ) -> set[int]:
-    """The source places whose translation the hypothesis repeats, and the reference not as often."""
+    """The source positions whose translation the hypothesis repeats more often than the reference."""
     ours = Counter((i, hypothesis[j]) for i, j in hypothesis_links)
     theirs = Counter((i, reference[j]) for i, j in reference_links)
     return {i for (i, word), times in ours.items() if times >= 2 and theirs[i, word] < times}
@@ -93,7 +101,10 @@ def _covered(reference_links: Links, hypothesis_links: Links) -> pd.DataFrame:
         (coverage(reference), coverage(hypothesis))
         for reference, hypothesis in zip(reference_links, hypothesis_links, strict=True)
     ]
-    return pd.DataFrame([(len(wanted), len(wanted - given)) for wanted, given in pairs], columns=["covered", "missed"])
+    return pd.DataFrame(
+        [(len(reference), len(reference - hypothesis)) for reference, hypothesis in pairs],
+        columns=["covered", "missed"],
+    )
 
 
 def intervals(sentences: pd.DataFrame, samples: int = 1000) -> pd.DataFrame:
@@ -102,26 +113,28 @@ def intervals(sentences: pd.DataFrame, samples: int = 1000) -> pd.DataFrame:
     Measures: CDR over all words (micro) and as a mean over the sentences whose reference covers any (macro), and the
     proxies of under- and over-translation in percent of source words.
     """
-    counted = sentences["covered"] > 0
+    has_coverage = sentences["covered"] > 0
     counts = np.column_stack(
         [
             sentences[["missed", "covered", "repeated", "words"]],
-            (1 - sentences["missed"] / sentences["covered"]).where(counted, 0.0),
-            counted,
+            (1 - sentences["missed"] / sentences["covered"]).where(has_coverage, 0.0),
+            has_coverage,
         ]
     )
-    drawn = resampled_sums(counts, samples)
+    resampled = resampled_sums(counts, samples)
     rows = []
     for (measure, score), shares in zip(
-        _shares(counts.sum(axis=0, keepdims=True)).items(), _shares(drawn).values(), strict=True
+        _shares(counts.sum(axis=0, keepdims=True)).items(), _shares(resampled).values(), strict=True
     ):
         rows.append((measure, float(score[0]), *percentile_interval(shares)))
     return pd.DataFrame(rows, columns=["measure", "score", "low", "high"])
 
 
 def _shares(sums: np.ndarray) -> dict[str, np.ndarray]:
-    """sums[n, 6] of missed, covered, repeated, words, a sentence's own ratio, sentences that have one -> the measures
-    [n]; NaN where nothing is covered."""
+    """The measures [n] of sums[n, 6]; NaN if nothing is covered.
+
+    The six sums: missed, covered, repeated, words, the ratios of the sentences, the sentences that have a ratio.
+    """
     missed, covered, repeated, words, ratios, ratable = sums.T
     with np.errstate(invalid="ignore"):
         under, over, macro = missed / covered, repeated / words, ratios / ratable

@@ -1,6 +1,6 @@
 """Word alignments as sets of links (source position, target position), and their error rate.
 
-Does not know where weights or gold links come from; sub-word pieces become words through the maps the caller hands in.
+Weights, gold links and the maps from subword pieces to words are given by the caller.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def alignment_error_rate(
 ) -> float:
     """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|) over a whole corpus (Och and Ney 2003, Eq. 14), a fraction.
 
-    Each argument holds one set of links (i, j) a sentence. Sure links are possible ones too, listed there or not;
-    without `possible` all gold links are sure. NaN where there are neither predicted nor sure links.
+    Each argument holds one set of links (i, j) per sentence. Sure links count as possible, listed there or not; without
+    `possible` all gold links are sure. NaN if there are neither predicted nor sure links.
     """
     agreed, linked = error_statistics(predicted, sure, possible).values.sum(axis=0)
     return float(1.0 - agreed / linked) if linked else float("nan")
 
 
 def from_attention(weights: np.ndarray) -> set[Link]:
-    """One link for each target word, to the source word it attends to most; of equals the first.
+    """Link each target word to the source word with the highest weight (the first of equals).
 
     weights[target, source], without padding and without the end-of-sentence row. Returns {(source i, target j)}.
     """
@@ -56,25 +56,25 @@ def threshold_curve(
 ) -> pd.DataFrame:
     """AER of links by threshold, and of argmax (threshold NaN, the last row): threshold, links, precision, recall, aer.
 
-    Precision is of possible links, recall of sure ones (Och and Ney 2003, Eq. 12 and 13). The weights of sentences are
-    those of words, source end left out; a set of links a sentence is gold.
+    Precision is over possible links, recall over sure links (Och and Ney 2003, Eq. 12 and 13). weights: of each
+    sentence, between words, without </s> of the source. sure, possible: gold links, one set per sentence.
     """
-    chosen = [(threshold, [above(own, threshold) for own in weights]) for threshold in thresholds]
-    chosen.append((float("nan"), [from_attention(own) for own in weights]))
+    links_by_threshold = [(threshold, [above(matrix, threshold) for matrix in weights]) for threshold in thresholds]
+    links_by_threshold.append((float("nan"), [from_attention(matrix) for matrix in weights]))
     allowed = sure if possible is None else [ours | theirs for ours, theirs in zip(sure, possible, strict=True)]
     rows = []
-    for threshold, links in chosen:
-        found, certain = sum(map(len, links)), sum(map(len, sure))
-        right = sum(len(ours & gold) for ours, gold in zip(links, allowed, strict=True))
-        covered = sum(len(ours & gold) for ours, gold in zip(links, sure, strict=True))
-        precision = right / found if found else float("nan")
-        recall = covered / certain if certain else float("nan")
-        rows.append((threshold, found, precision, recall, alignment_error_rate(links, sure, possible)))
+    for threshold, links in links_by_threshold:
+        n_links, n_sure = sum(map(len, links)), sum(map(len, sure))
+        n_right = sum(len(ours & gold) for ours, gold in zip(links, allowed, strict=True))
+        n_recalled = sum(len(ours & gold) for ours, gold in zip(links, sure, strict=True))
+        precision = n_right / n_links if n_links else float("nan")
+        recall = n_recalled / n_sure if n_sure else float("nan")
+        rows.append((threshold, n_links, precision, recall, alignment_error_rate(links, sure, possible)))
     return pd.DataFrame(rows, columns=["threshold", "links", "precision", "recall", "aer"])
 
 
 def to_words(links: Iterable[Link], source_words: Sequence[int], target_words: Sequence[int]) -> set[Link]:
-    """Links between pieces as links between words: any link of their pieces links two words.
+    """Turn links between pieces into links between words: two words are linked if any of their pieces are.
 
     source_words[i], target_words[j]: the word number of each piece.
     """
@@ -82,8 +82,10 @@ def to_words(links: Iterable[Link], source_words: Sequence[int], target_words: S
 
 
 class ErrorStatistics(Shares):
-    """What the error rate of any part of a corpus is made of, to be bucketed and resampled as scores are:
-    values[sentences, 2], the agreeing links |A ∩ S| + |A ∩ P| and all of them |A| + |S|. Scores are percent."""
+    """Sufficient statistics of the AER, to be bucketed and resampled as scores are; scores are percent.
+
+    values[sentences, 2]: the agreeing links |A ∩ S| + |A ∩ P| and all links |A| + |S|.
+    """
 
     @property
     def higher_is_better(self) -> bool:
@@ -98,7 +100,7 @@ def error_statistics(
     sure: Sequence[AbstractSet[Link]],
     possible: Sequence[AbstractSet[Link]] | None = None,
 ) -> ErrorStatistics:
-    """The statistics of `alignment_error_rate`, a row a sentence; the arguments are the same."""
+    """The statistics of `alignment_error_rate`, one row per sentence; the arguments are the same."""
     possible = sure if possible is None else possible
     if not len(predicted) == len(sure) == len(possible):
         raise ValueError(

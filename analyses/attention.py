@@ -1,7 +1,7 @@
 """Attention as a map: mean over layers and heads, rollout through a stack, pieces joined to words.
 
-Weights are distributions: each row sums to one along its last axis, and every map made here keeps that. Knows arrays
-and pieces, neither the model nor where a trace lies.
+Weights are distributions: each row sums to one along its last axis, and every map made here keeps that. Works on arrays
+and pieces.
 """
 
 from __future__ import annotations
@@ -57,30 +57,35 @@ class DecoderRollout:
 
 
 def decoder_rollout(
-    own: np.ndarray, cross: np.ndarray, encoder: np.ndarray | None = None, residual: float = 0.5
+    self_attention: np.ndarray,
+    cross: np.ndarray,
+    encoder: np.ndarray | None = None,
+    residual: float = 0.5,
 ) -> DecoderRollout:
     """Rollout through a decoder: each layer mixes its self-attention, then its attention to the source.
 
-    own[layer, head, target, target_key], cross[layer, head, target, source], encoder[layer, head, source, source_key]
-    (None: the memory is taken for the source words themselves). The rule of `rollout`, once for each of the two
-    sub-layers, over inputs of both sides: a cross-attention A brings in A R, R being the encoder's rollout.
+    self_attention[layer, head, target, target_key], cross[layer, head, target, source], encoder[layer, head, source,
+    source_key] (None: the memory is taken for the source words themselves). Applies the rule of `rollout` to each of
+    the two sub-layers: a cross-attention A contributes A R, where R is the encoder's rollout.
     """
-    own, cross = _checked(own), _checked(cross)
-    if len(own) != len(cross) or own.shape[2] != cross.shape[2]:
-        raise ValueError(f"Self-attention {own.shape} and cross-attention {cross.shape} are not of one decoder.")
+    self_attention, cross = _checked(self_attention), _checked(cross)
+    if len(self_attention) != len(cross) or self_attention.shape[2] != cross.shape[2]:
+        raise ValueError(
+            f"Self-attention {self_attention.shape} and cross-attention {cross.shape} are not of one decoder."
+        )
     memory = np.eye(cross.shape[3]) if encoder is None else rollout(encoder, residual)[-1]
-    source, target = np.zeros(cross.shape[2:]), np.eye(own.shape[3])
+    source, target = np.zeros(cross.shape[2:]), np.eye(self_attention.shape[3])
     sources, targets = [], []
-    for mine, theirs in zip(own.mean(axis=1), cross.mean(axis=1), strict=True):
-        source, target = _step(mine @ source, source, residual), _step(mine @ target, target, residual)
-        source, target = _step(theirs @ memory, source, residual), residual * target
+    for self_weights, cross_weights in zip(self_attention.mean(axis=1), cross.mean(axis=1), strict=True):
+        source, target = _step(self_weights @ source, source, residual), _step(self_weights @ target, target, residual)
+        source, target = _step(cross_weights @ memory, source, residual), residual * target
         sources.append(source)
         targets.append(target)
     return DecoderRollout(np.stack(sources), np.stack(targets))
 
 
-def _step(brought: np.ndarray, stayed: np.ndarray, residual: float) -> np.ndarray:
-    return residual * stayed + (1 - residual) * brought
+def _step(attended: np.ndarray, previous: np.ndarray, residual: float) -> np.ndarray:
+    return residual * previous + (1 - residual) * attended
 
 
 def _checked(weights: np.ndarray) -> np.ndarray:
@@ -91,7 +96,7 @@ def _checked(weights: np.ndarray) -> np.ndarray:
 
 
 def word_numbers(pieces: Sequence[str]) -> list[int]:
-    """The word that each piece belongs to, from 0: a leading ▁ begins one; <s> and </s> are words of their own."""
+    """The number (from 0) of the word that each piece belongs to: ▁ begins a word, <s> and </s> are words."""
     numbers = [0] * len(pieces)
     for place, (before, piece) in enumerate(pairwise(pieces), start=1):
         begins = piece.startswith(SPACE) or piece == END or before == START
@@ -100,7 +105,7 @@ def word_numbers(pieces: Sequence[str]) -> list[int]:
 
 
 def joined(pieces: Sequence[str]) -> list[str]:
-    """The words of pieces, as many as `word_numbers` counts."""
+    """Join pieces to words, as many as `word_numbers` counts."""
     words: list[str] = []
     for number, piece in zip(word_numbers(pieces), pieces, strict=True):
         if number == len(words):
@@ -110,12 +115,12 @@ def joined(pieces: Sequence[str]) -> list[str]:
 
 
 def text_of(pieces: Sequence[str]) -> str:
-    """The words of pieces as one text, </s> left out."""
+    """Join pieces to a text without </s>."""
     return " ".join(joined([piece for piece in pieces if piece != END])) if pieces else ""
 
 
 def to_words(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]) -> np.ndarray:
-    """A map of pieces as one of words: the sum over a key's pieces, the mean over a query's; rows still sum to one."""
+    """Turn a map of pieces into one of words: sum over a key's pieces, mean over a query's; rows still sum to one."""
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != (len(queries), len(keys)):
         raise ValueError(f"A map {weights.shape} is not of {len(queries)} queries and {len(keys)} keys.")
@@ -126,6 +131,6 @@ def to_words(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]) -
 def without_end(
     weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]
 ) -> tuple[np.ndarray, list[str], list[str]]:
-    """The map, queries and keys without the ends of sentences, which have no place in an alignment."""
+    """The map, queries and keys without </s>, which is not part of an alignment."""
     down, across = ([place for place, token in enumerate(side) if token != END] for side in (queries, keys))
     return np.asarray(weights)[np.ix_(down, across)], [queries[i] for i in down], [keys[i] for i in across]

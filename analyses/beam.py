@@ -1,9 +1,9 @@
-"""Beam-search records as trees to draw, and what only one of two searches reached.
+"""Beam-search records as trees, and the differences between the searches of two systems.
 
-A record is a mapping of equally long lists, one row a candidate in order of step, then rank: step (from 1), parent (row
-of the kept candidate it extends, -1 at step 1), word, log_prob (nats), score (cumulative), normalised (under the length
-penalty), rank (from 0, among the step's candidates), fate ("kept", "pruned" or "finished"); and `best`, the row of the
-winner's last word. Does not know the search that wrote it, nor how a tree is drawn.
+A record is a mapping of equally long lists, one row per candidate in order of step, then rank: step (from 1), parent
+(row of the kept candidate it extends, -1 at step 1), word, log_prob (nats), score (cumulative), normalised (under the
+length penalty), rank (from 0, among the step's candidates), fate ("kept", "pruned" or "finished"); and `best`, the row
+of the last word of the best hypothesis.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Prefix = tuple[str, ...]
 class BeamDiff:
     """Two searches of one sentence in one trie.
 
-    nodes: one row a prefix, shared ones merged: prefix, word, step, parent (row, -1 for a first word), in_a, in_b,
-    fate_a, fate_b (None where absent), score_a, score_b (NaN where absent), best_a, best_b, y. only_a, only_b: the
-    candidates that one search alone ever considered: prefix (before the word), word, step, score, fate.
-    divergence_step: the first step where the best paths part, None if they are equal.
+    nodes: one row per prefix, shared prefixes merged: prefix, word, step, parent (row, -1 for a first word), in_a,
+    in_b, fate_a, fate_b (None if absent), score_a, score_b (NaN if absent), best_a, best_b, y. only_a, only_b: the
+    candidates that only one search considered: prefix (before the word), word, step, score, fate. divergence_step: the
+    first step at which the best paths differ, None if they are equal.
     """
 
     nodes: pd.DataFrame
@@ -37,12 +37,12 @@ class BeamDiff:
 
 
 def tree(record: Mapping[str, Any]) -> pd.DataFrame:
-    """The record as nodes with a place: one row a candidate, in the record's order.
+    """The nodes of a record with their layout: one row per candidate, in the record's order.
 
-    Columns: id (row), parent, step, word, log_prob, score, normalised, rank, fate, on_best, prefix (words from the
-    first one to this), children (how many), y. y counts lines downwards: the best path lies straight on y = 0, children
-    are ordered by rank, a node stands on the line of its first child, and each leaf has a line of its own. Raises
-    ValueError where the record contradicts itself.
+    Columns: id (row), parent, step, word, log_prob, score, normalised, rank, fate, on_best, prefix (all words up to
+    this one), children (how many), y. y counts lines downwards: the best path is the line y = 0, children are ordered
+    by rank, a node is on the line of its first child, and each leaf has its own line. Raises ValueError if the record
+    contradicts itself.
     """
     check(record)
     parents = [int(parent) for parent in record["parent"]]
@@ -61,30 +61,30 @@ def tree(record: Mapping[str, Any]) -> pd.DataFrame:
 def diff(record_a: Mapping[str, Any], record_b: Mapping[str, Any]) -> BeamDiff:
     """Merge two beam-search records of one sentence by prefix; a prefix is its words, so vocabularies may differ.
 
-    The layout is that of `tree`, with A's best path on top and B's best next wherever they part.
+    The layout is that of `tree`, with A's best path on top and B's best path next where they differ.
     """
     a, b = tree(record_a), tree(record_b)
     by_prefix = [_by_prefix(nodes) for nodes in (a, b)]
     best = [set(nodes.prefix[nodes.on_best]) for nodes in (a, b)]
     # Parents before children: sorted by length, and within a length in the order of the searches.
     prefixes = sorted(dict.fromkeys([*a.prefix, *b.prefix]), key=len)
-    place = {prefix: row for row, prefix in enumerate(prefixes)}
-    parents = [place[prefix[:-1]] if len(prefix) > 1 else -1 for prefix in prefixes]
+    row_of = {prefix: row for row, prefix in enumerate(prefixes)}
+    parents = [row_of[prefix[:-1]] if len(prefix) > 1 else -1 for prefix in prefixes]
     columns: dict[str, Any] = {
         "prefix": prefixes,
         "word": [prefix[-1] for prefix in prefixes],
         "step": [len(prefix) for prefix in prefixes],
         "parent": parents,
     }
-    for side, own, path in zip("ab", by_prefix, best, strict=True):
-        columns[f"in_{side}"] = [prefix in own for prefix in prefixes]
-        columns[f"fate_{side}"] = pd.Series([own[p]["fate"] if p in own else None for p in prefixes], dtype=object)
-        columns[f"score_{side}"] = [own[p]["score"] if p in own else float("nan") for p in prefixes]
+    for side, rows, path in zip("ab", by_prefix, best, strict=True):
+        columns[f"in_{side}"] = [prefix in rows for prefix in prefixes]
+        columns[f"fate_{side}"] = pd.Series([rows[p]["fate"] if p in rows else None for p in prefixes], dtype=object)
+        columns[f"score_{side}"] = [rows[p]["score"] if p in rows else float("nan") for p in prefixes]
         columns[f"best_{side}"] = [prefix in path for prefix in prefixes]
 
     def order(row: int) -> tuple[Any, ...]:
         prefix = prefixes[row]
-        rank = min(own[prefix]["rank"] for own in by_prefix if prefix in own)
+        rank = min(rows[prefix]["rank"] for rows in by_prefix if prefix in rows)
         return prefix not in best[0], prefix not in best[1], rank, row
 
     columns["y"] = _lines(parents, order)
@@ -95,7 +95,7 @@ def diff(record_a: Mapping[str, Any], record_b: Mapping[str, Any]) -> BeamDiff:
 
 
 def check(record: Mapping[str, Any]) -> None:
-    """Raise ValueError where a record contradicts itself."""
+    """Raise ValueError if a record contradicts itself."""
     missing = [name for name in (*COLUMNS, "best") if name not in record]
     if missing:
         raise ValueError(f"The beam record lacks {', '.join(missing)}.")
@@ -127,7 +127,7 @@ def _ancestry(parents: Sequence[int], row: int) -> list[int]:
 
 
 def _lines(parents: Sequence[int], order: Callable[[int], Any]) -> list[int]:
-    """The line of each node: leaves get the next free one in depth-first order, a parent stands by its first child."""
+    """The line of each node: leaves get the next free line depth-first, a parent is on the line of its first child."""
     children: dict[int, list[int]] = {}
     for row, parent in enumerate(parents):
         children.setdefault(parent, []).append(row)
@@ -144,7 +144,7 @@ def _lines(parents: Sequence[int], order: Callable[[int], Any]) -> list[int]:
 
 
 def _by_prefix(nodes: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
-    """Each prefix's node; of two (two ids, one spelling) the one that went further, then the one that scored higher."""
+    """The node of each prefix; of two with the same spelling the one that got further, then the better score."""
     order = nodes.assign(standing=nodes.fate.map(_FATES)).sort_values(["standing", "score"], kind="stable")
     return {row["prefix"]: row for row in order.to_dict("records")}
 
@@ -158,7 +158,7 @@ def _only(nodes: pd.DataFrame, other: Mapping[Hashable, Any]) -> pd.DataFrame:
 def _divergence(path_a: Prefix, path_b: Prefix) -> int | None:
     if path_a == path_b:
         return None
-    shared = 0
-    while shared < min(len(path_a), len(path_b)) and path_a[shared] == path_b[shared]:
-        shared += 1
-    return shared + 1
+    common = 0
+    while common < min(len(path_a), len(path_b)) and path_a[common] == path_b[common]:
+        common += 1
+    return common + 1

@@ -1,8 +1,8 @@
 """Scores by bucket of segments, with bootstrap bands and paired differences corrected over all comparisons.
 
 A bucket holds the segments whose length lies in (low, high], whose words have some frequency, or that share a label.
-Works on the statistics of `analyses.scores`, and on lengths as statistics; does not know how a length or a frequency
-was counted: source or reference, words or pieces, is the caller's choice and belongs in the caption.
+Works on the statistics of `analyses.scores`, and on lengths as statistics. The caller chooses how lengths and
+frequencies are counted (source or reference, words or pieces); the caption should say so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from analyses.significance import DEFAULT_SEED, holm, paired_bootstraps, percent
 from analyses.words import bucket_labels
 
 # Inner edges of the presets. "gdr": steps of ten, for Zheng 2019, Figure 5. "fc-six": Duan 2020, Figure 2 has six
-# groups and prints no edges: these are ours, one of them 30 because its text speaks of longer sentences. "short": ours.
+# groups without their edges: these are ours, with 30 because its text speaks of sentences longer than that. "short":
+# ours.
 PRESETS: dict[str, tuple[float, ...]] = {
     "gdr": (10, 20, 30, 40, 50),
     "fc-six": (10, 20, 30, 40, 50),
@@ -30,8 +31,11 @@ _OTHER, _NO_LABEL = "(other)", "(none)"
 
 
 class LengthStatistics(Shares):
-    """Lengths as statistics, to be bucketed and compared as scores are: values[segments, 2], the words written and
-    what they are divided by. `length-ratio`: by the reference's words; `output-length`: by one a segment, a mean."""
+    """Lengths as statistics, to be bucketed and compared as scores are.
+
+    values[segments, 2]: output words and their divisor, which is the number of reference words for `length-ratio` and 1
+    for `output-length` (a mean).
+    """
 
 
 def length_statistics(
@@ -50,7 +54,7 @@ def length_statistics(
 class Buckets:
     """Inner edges, ascending, and each segment's bucket number [segments]: bucket b is (edges[b - 1], edges[b]].
 
-    names: of the buckets, where they are not called by their edges; labels have names and no edges.
+    names: of the buckets, if they are not named by their edges; labels have names and no edges.
     """
 
     edges: tuple[float, ...]
@@ -79,9 +83,9 @@ class Buckets:
 
 
 def by_length(lengths: Sequence[int] | np.ndarray, edges: Sequence[float] | np.ndarray) -> np.ndarray:
-    """The bucket number of each length [n]: 0 up to and with edges[0], …, len(edges) above the last.
+    """The bucket number of each length [n]: 0 up to and including edges[0], …, len(edges) above the last edge.
 
-    An empty segment (length 0) counts in the first bucket. Raises ValueError where edges do not ascend from above 0.
+    An empty segment (length 0) is in the first bucket. Raises ValueError unless the edges ascend and are above 0.
     """
     inner = np.asarray(edges, dtype=np.float64)
     if len(inner) and (inner[0] <= 0 or (np.diff(inner) <= 0).any()):
@@ -102,7 +106,7 @@ def preset(lengths: Sequence[int] | np.ndarray, name: str) -> Buckets:
 
 
 def equal_width(lengths: Sequence[int] | np.ndarray, width: float) -> Buckets:
-    """Buckets of one width, as many as the longest segment needs."""
+    """Buckets of equal width, as many as the longest segment needs."""
     if width <= 0:
         raise ValueError(f"A bucket's width must be above 0, got {width}.")
     return from_edges(lengths, np.arange(width, np.max(lengths), width))
@@ -123,7 +127,7 @@ def by_frequency(frequencies: Sequence[int] | np.ndarray, edges: Sequence[int] =
 
 
 def by_label(labels: Sequence[str], most: int = 12) -> Buckets:
-    """A bucket for each label, the most frequent first (equals by name); beyond `most`, the rest share one.
+    """One bucket per label, the most frequent first (equals by name); beyond `most`, the rest share one.
 
     Segments without a label (an empty one) are "(none)".
     """
@@ -132,8 +136,8 @@ def by_label(labels: Sequence[str], most: int = 12) -> Buckets:
     names = counts.index.tolist()
     if len(names) > most:
         names = [*names[: most - 1], _OTHER]
-    place = {name: number for number, name in enumerate(names)}
-    return Buckets((), np.array([place.get(name, len(names) - 1) for name in named], dtype=np.int64), tuple(names))
+    number_of = {name: number for number, name in enumerate(names)}
+    return Buckets((), np.array([number_of.get(name, len(names) - 1) for name in named], dtype=np.int64), tuple(names))
 
 
 def scores(
@@ -145,10 +149,10 @@ def scores(
     reference_lengths: Sequence[int] | np.ndarray | None = None,
     baseline: str | None = None,
 ) -> pd.DataFrame:
-    """Each system's score in each bucket with its 95 % bootstrap band, and the lengths of what it wrote.
+    """The score of each system in each bucket with its 95 % bootstrap interval, and the lengths of its output.
 
     extra: output lengths per segment by system; reference_lengths: per segment. Without them BLEU's own token counts
-    are used (other metrics: NaN). baseline: the system that stands first. Columns: system, bucket, low_edge, high_edge,
+    are used (other metrics: NaN). baseline: the system of the first rows. Columns: system, bucket, low_edge, high_edge,
     n, score, low, high, mean_output_length, mean_reference_length, length_ratio; NaN in an empty bucket.
     """
     systems = _ordered(statistics, buckets, baseline)
@@ -196,7 +200,7 @@ def paired_differences(
 
 
 def _bands(statistics: Mapping[str, Statistics], systems: list[str], buckets: Buckets, samples: int, seed: int):
-    """Per bucket: its number, its segments and the resampled scores of every system, all on the same resamples."""
+    """Yield each bucket's number, its segments and the scores of all systems on the same resamples."""
     for bucket in range(len(buckets)):
         members = buckets.rows(bucket)
         if not len(members):
@@ -204,7 +208,7 @@ def _bands(statistics: Mapping[str, Statistics], systems: list[str], buckets: Bu
             continue
         parts = {system: statistics[system].subset(members) for system in systems}
         sums = resampled_together(list(parts.values()), samples, seed)
-        resampled = {name: part.scores(own) for (name, part), own in zip(parts.items(), sums, strict=True)}
+        resampled = {name: part.scores(part_sums) for (name, part), part_sums in zip(parts.items(), sums, strict=True)}
         yield bucket, members, resampled
 
 
@@ -215,11 +219,14 @@ def _lengths(
     members: np.ndarray,
 ) -> tuple[float, float]:
     """Mean output and reference length over a bucket; BLEU's statistics begin with its own two token counts."""
-    counted = statistics.values[:, :2].T if statistics.metric == "bleu" else (None, None)
-    chosen = [given if given is not None else own for given, own in zip((output, reference), counted, strict=True)]
+    bleu_counts = statistics.values[:, :2].T if statistics.metric == "bleu" else (None, None)
+    lengths_of = [
+        given if given is not None else bleu_lengths
+        for given, bleu_lengths in zip((output, reference), bleu_counts, strict=True)
+    ]
     empty = not len(members)
     mean_output, mean_reference = (
-        np.nan if lengths is None or empty else float(np.asarray(lengths)[members].mean()) for lengths in chosen
+        np.nan if lengths is None or empty else float(np.asarray(lengths)[members].mean()) for lengths in lengths_of
     )
     return mean_output, mean_reference
 
@@ -227,15 +234,15 @@ def _lengths(
 def _ordered(statistics: Mapping[str, Statistics], buckets: Buckets, baseline: str | None) -> list[str]:
     if baseline is not None and baseline not in statistics:
         raise ValueError(f"The baseline {baseline!r} is not among the systems: {', '.join(statistics)}.")
-    for system, own in statistics.items():
-        if len(own) != len(buckets.numbers):
+    for system, segments in statistics.items():
+        if len(segments) != len(buckets.numbers):
             raise ValueError(
-                f"System {system!r} has {len(own)} segments but the buckets were made for {len(buckets.numbers)}: "
+                f"System {system!r} has {len(segments)} segments but the buckets were made for {len(buckets.numbers)}: "
                 "both must be the same test set."
             )
     return sorted(statistics, key=lambda system: system != baseline) if baseline else list(statistics)
 
 
 def _by_system(table: pd.DataFrame, systems: list[str]) -> pd.DataFrame:
-    place = {system: number for number, system in enumerate(systems)}
-    return table.sort_values("system", key=lambda names: names.map(place), kind="stable", ignore_index=True)
+    rank = {system: number for number, system in enumerate(systems)}
+    return table.sort_values("system", key=lambda names: names.map(rank), kind="stable", ignore_index=True)

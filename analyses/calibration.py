@@ -1,8 +1,8 @@
-"""Do the tests and intervals keep their word? Simulations in which the truth is known.
+"""Simulations of known truth that check the error rate of tests and the coverage of intervals.
 
 `null_rates`: two real outputs whose segments are exchanged at random are equally good systems; a test at level 0.05
-should call them different in at most 5 % of the cases. `seed_coverage`: systems whose true score is known, trained with
-a few seeds; a 95 % interval should hold the truth in 95 % of the cases and be little wider than one that knew the
+should find a difference in at most 5 % of the trials. `seed_coverage`: systems of known true score, trained with a few
+seeds; a 95 % interval should contain the truth in 95 % of the trials and be little wider than one computed from known
 variances.
 """
 
@@ -25,7 +25,7 @@ Test = Callable[[Statistics, Statistics, int], Comparison]  # baseline, system, 
 
 
 def tests_offered(samples: int) -> dict[str, Test]:
-    """Every test of `analyses.significance` by name, with so many resamples or trials."""
+    """Every test of `analyses.significance` by name, with `samples` resamples or trials."""
 
     def bootstrap(base: Statistics, system: Statistics, seed: int, **rule) -> Comparison:
         return paired_bootstrap(base, system, samples, seed, **rule)
@@ -41,11 +41,13 @@ def tests_offered(samples: int) -> dict[str, Test]:
 def exchanged(
     first: Statistics, second: Statistics, segments: int, draw: np.random.Generator
 ) -> tuple[Statistics, Statistics]:
-    """Two equally good outputs of `segments` random segments: of each segment either system has either translation."""
+    """Two equally good outputs of `segments` random segments: each segment's translations are swapped at random."""
     rows = draw.choice(len(first), size=min(segments, len(first)), replace=False)
     swap = draw.integers(2, size=(len(rows), 1), dtype=bool)
-    one, other = first.values[rows], second.values[rows]
-    return replace(first, values=np.where(swap, other, one)), replace(second, values=np.where(swap, one, other))
+    first_values, second_values = first.values[rows], second.values[rows]
+    left = replace(first, values=np.where(swap, second_values, first_values))
+    right = replace(second, values=np.where(swap, first_values, second_values))
+    return left, right
 
 
 def null_rates(
@@ -56,20 +58,20 @@ def null_rates(
     seed: int = 1,
     tests: Mapping[str, Test] | None = None,
 ) -> pd.DataFrame:
-    """How often each test finds a difference where there is none: metric, test, trials, segments, rate (of p < 0.05),
-    error (its standard error), largest_p.
+    """False positive rate of each test on equally good systems.
 
-    pairs: outputs of two systems of one test set under one metric, taken by turns.
+    Columns: metric, test, trials, segments, rate (of p < 0.05), error (its standard error), largest_p. pairs: outputs
+    of two systems on one test set under one metric; the trials take them in turn.
     """
     tests = tests_offered(samples) if tests is None else tests
-    found: dict[str, list[float]] = {name: [] for name in tests}
+    p_values_by_test: dict[str, list[float]] = {name: [] for name in tests}
     draw = np.random.default_rng(seed)
     for trial in range(trials):
         base, system = exchanged(*pairs[trial % len(pairs)], segments, draw)
         for name, test in tests.items():
-            found[name].append(test(base, system, trial).p_value)
+            p_values_by_test[name].append(test(base, system, trial).p_value)
     rows = []
-    for name, p_values in found.items():
+    for name, p_values in p_values_by_test.items():
         rate = float(np.mean(np.array(p_values) < LEVEL))
         error = np.sqrt(rate * (1 - rate) / trials)
         rows.append((pairs[0][0].metric, name, trials, segments, rate, error, max(p_values)))
@@ -85,27 +87,27 @@ def seed_coverage(
     samples: int = 400,
     seed: int = 1,
 ) -> dict[str, float]:
-    """Coverage of the 95 % interval of `seeds.over_seeds` of a system whose true score is 50, and its median width over
-    that of an interval that knew both variances.
+    """Coverage of the 95 % interval of `seeds.over_seeds` for a system of true score 50, and its relative width.
 
-    seed_deviation: standard deviation of a training's true score, in points. sentence_error: standard error of a score
-    that comes from the sentences, the same sentences for all trainings. Both normal; the metric is a mean of sentences.
+    median_width is relative to the interval computed from the known variances. seed_deviation: standard deviation of
+    the true score between trainings, in points. sentence_error: standard error of a score due to the sentences, which
+    all trainings share. Both are normal; the metric is a mean over sentences.
     """
     draw = np.random.default_rng(seed)
     ideal = 2 * norm.ppf(1 - LEVEL / 2) * np.hypot(seed_deviation / np.sqrt(seeds), sentence_error)
-    held, widths = 0, []
+    covered, widths = 0, []
     for trial in range(trials):
         of_sentences = draw.normal(0, sentence_error * np.sqrt(sentences), sentences)
         by_seed = {number: _mean_metric(50 + draw.normal(0, seed_deviation) + of_sentences) for number in range(seeds)}
-        found = over_seeds(by_seed, samples, seed=trial)
-        held += found.low <= 50 <= found.high
-        widths.append(found.high - found.low)
+        result = over_seeds(by_seed, samples, seed=trial)
+        covered += result.low <= 50 <= result.high
+        widths.append(result.high - result.low)
     return {
         "seeds": seeds,
         "seed_deviation": seed_deviation,
         "sentence_error": sentence_error,
         "trials": trials,
-        "coverage": held / trials,
+        "coverage": covered / trials,
         "median_width": float(np.median(widths) / ideal),
     }
 

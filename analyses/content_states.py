@@ -1,7 +1,7 @@
-"""What PAST and FUTURE layers do along a translation (Zheng 2018), and coverage of source words by target words.
+"""PAST and FUTURE layers along a translation (Zheng 2018), and coverage of source words by target words.
 
-The states' own measures are a number a step: norms, cosines, log-probabilities, ranks. Here they are averaged over the
-relative position; a rank becomes whether the right word stands first. Knows arrays and words, no system.
+The states are measured by one number per step: norms, cosines, log-probabilities, ranks. Here they are averaged over
+the relative position; a rank becomes 1 if the correct word is ranked first, else 0. Works on arrays and words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from analyses.significance import DEFAULT_SEED
 
 SIDES = ("past", "future")
 WHOLE, SYSTEM = "whole", "system"  # both layers together; the system's own prediction
-# Of each side and step t, which predicts word t, as the traces have them.
+# The measures of each side at step t, which predicts word t, by their names in traces.
 MEASURES = {
     "norm": "length of the state",
     "change": "length of its change",
@@ -34,28 +34,33 @@ Steps = Mapping[str, np.ndarray]  # SIDE.MEASURE -> values [T]
 
 
 def course(sentences: Sequence[Steps], bins: int = 10, samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
-    """Means of every measure over the relative position t / T: measure, side, place, value, low, high (95 % bootstrap
-    over sentences), n steps. Instead of ranks, whether they are 1 (measure "first")."""
+    """Means of every measure over the relative position t / T.
+
+    Columns: measure, side, place, value, low, high (95 % bootstrap over sentences), n (steps). "rank" is replaced by
+    "first": 1 if the rank is 1, else 0.
+    """
     tables = []
     for name in sentences[0]:
         side, _, measure = name.rpartition(".")
-        found = [np.asarray(one[name], dtype=np.float64) for one in sentences]
+        values = [np.asarray(steps[name], dtype=np.float64) for steps in sentences]
         if measure == "rank":
-            measure, found = "first", [(own == 1).astype(np.float64) for own in found]
-        table = along({side: found}, list(map(len, found)), bins, samples, seed)
+            measure, values = "first", [(ranks == 1).astype(np.float64) for ranks in values]
+        table = along({side: values}, list(map(len, values)), bins, samples, seed)
         tables.append(table.assign(measure=measure))
     table = pd.concat(tables, ignore_index=True)
     return table[["measure", *(name for name in table if name != "measure")]]
 
 
 def steadiness(sentences: Sequence[Steps]) -> pd.DataFrame:
-    """How far PAST + FUTURE stays the same along each sentence of two steps or more, a row a sentence: distance, cosine
-    (means over its steps of those from the source's summary, the distance in lengths of that summary) and
-    distance_spread, cosine_spread (standard deviations)."""
+    """How constant PAST + FUTURE is along each sentence of two or more steps, one row per sentence.
+
+    Columns: distance, cosine (means over steps, both to the summary of the source; the distance in units of its
+    length), distance_spread, cosine_spread (standard deviations).
+    """
     rows = [
-        (*_spread(one["whole.distance"]), *_spread(one["whole.cosine"]))
-        for one in sentences
-        if len(one["whole.distance"]) > 1
+        (*_spread(steps["whole.distance"]), *_spread(steps["whole.cosine"]))
+        for steps in sentences
+        if len(steps["whole.distance"]) > 1
     ]
     return pd.DataFrame(rows, columns=["distance", "distance_spread", "cosine", "cosine_spread"])
 
@@ -65,8 +70,10 @@ def _spread(values: np.ndarray) -> tuple[float, float]:
 
 
 def covered_words(coverage: np.ndarray, targets: Sequence[str], sources: Sequence[str]) -> np.ndarray:
-    """Coverage of pieces as coverage of words, [T, I] each: what stands after the last piece of a target word, and the
-    mean over a source word's pieces."""
+    """Turn the coverage of pieces into coverage of words, [T, I] each.
+
+    Takes the value after the last piece of a target word, and the mean over the pieces of a source word.
+    """
     values = np.asarray(coverage, dtype=np.float64)
     if values.shape != (len(targets), len(sources)):
         raise ValueError(f"A coverage {values.shape} is not of {len(targets)} target and {len(sources)} source pieces.")
@@ -78,6 +85,6 @@ def covered_words(coverage: np.ndarray, targets: Sequence[str], sources: Sequenc
 
 
 def before_each_step(coverage: np.ndarray, start: float = 0.0) -> np.ndarray:
-    """What stood before each step: coverage[T, I] after the steps, `start` before the first -> [T, I]."""
+    """Coverage [T, I] before each step from coverage[T, I] after each step; `start` before the first."""
     values = np.asarray(coverage, dtype=np.float64)
     return np.concatenate([np.full_like(values[:1], start), values[:-1]])

@@ -1,8 +1,8 @@
-"""Routing of context words to capsules (Yang 2019, Figures 6 and 7): how it spreads, collapses and differs by distance.
+"""Routing of context words to capsules (Yang 2019, Figures 6 and 7): spread, collapse and differences by distance.
 
 couplings c [iterations, n, m] of n context words with m capsules sum to one over capsules; correlations p of the same
-shape are tanh of the correlation of a word with each capsule's query; c + p is what a word counts by. distances [n]:
-how many sentences before the word's own stands. Knows arrays only.
+shape are tanh of the correlation of a word with each capsule's query; c + p is the weight of a word. distances [n]: how
+many sentences back the word's sentence is. Works on arrays only.
 """
 
 from __future__ import annotations
@@ -21,30 +21,29 @@ DISTANCE_MEASURES = ("coupling", "correlation", "weight")
 
 
 def fullest_share(couplings: np.ndarray) -> np.ndarray:
-    """What the fullest capsule gets of all words: [iterations]; 1 / m where all get alike, 1 where all go to one."""
+    """The share of all words that the fullest capsule gets: [iterations], from 1 / m (uniform) to 1 (collapsed)."""
     return _received(couplings).max(-1)
 
 
 def used_capsules(couplings: np.ndarray) -> np.ndarray:
-    """exp of the entropy of what capsules get of all words together: [iterations]; 1 where all words go to one."""
+    """Effective number of used capsules: exp of the entropy of the capsules' shares of all words [iterations]."""
     shares = _received(couplings)
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
     return np.exp(-(shares * logs).sum(-1))
 
 
 def negative_share(couplings: np.ndarray, correlations: np.ndarray) -> np.ndarray:
-    """Share of the weights c + p that are below zero, so that a word is taken off a capsule: [iterations]."""
+    """Share of negative weights c + p, which subtract a word from a capsule: [iterations]."""
     weights = np.asarray(couplings, dtype=np.float64) + correlations
     return (weights < 0).mean((1, 2))
 
 
 def of_distances(couplings: np.ndarray, correlations: np.ndarray, distances: np.ndarray, reach: int) -> np.ndarray:
-    """What tells context sentences apart by how far they stand: [iterations, reach, 3], the numbers of
-    `DISTANCE_MEASURES`.
+    """`DISTANCE_MEASURES` of the context at each distance: [iterations, reach, 3].
 
-    The largest coupling of a word, a mean over words: 1 / m where words go to all capsules alike, 1 where each goes to
-    one (the mean of all couplings is 1 / m at every distance). The mean p. The mean of |c + p|: how much a word counts,
-    be it added to a capsule or taken off it.
+    coupling: the largest coupling of a word, a mean over words, from 1 / m (uniform) to 1 (each word goes to one
+    capsule); the mean of all couplings is 1 / m at every distance. correlation: the mean p. weight: the mean of
+    |c + p|, the weight of a word whether it is added or subtracted.
     """
     coupled = np.asarray(couplings, dtype=np.float64)
     columns = (coupled.max(-1, keepdims=True), correlations, np.abs(coupled + correlations))
@@ -52,19 +51,21 @@ def of_distances(couplings: np.ndarray, correlations: np.ndarray, distances: np.
 
 
 def by_distance(values: np.ndarray, distances: np.ndarray, reach: int) -> np.ndarray:
-    """Mean over words and capsules of values [iterations, n, m] at each distance from 1: [iterations, reach]; NaN where
-    no word stands."""
-    known = np.asarray(distances)
-    found = np.full((len(values), reach), np.nan)
+    """Mean over words and capsules at each distance from 1 of values [iterations, n, m]: [iterations, reach].
+
+    NaN for distances without a word.
+    """
+    word_distances = np.asarray(distances)
+    means = np.full((len(values), reach), np.nan)
     for distance in range(1, reach + 1):
-        own = np.asarray(values, dtype=np.float64)[:, known == distance]
-        if own.shape[1]:
-            found[:, distance - 1] = own.mean((1, 2))
-    return found
+        at_distance = np.asarray(values, dtype=np.float64)[:, word_distances == distance]
+        if at_distance.shape[1]:
+            means[:, distance - 1] = at_distance.mean((1, 2))
+    return means
 
 
 def _received(couplings: np.ndarray) -> np.ndarray:
-    """The share of each capsule: [iterations, m]."""
+    """The share of all words that each capsule gets: [iterations, m]."""
     values = np.asarray(couplings, dtype=np.float64)
     if values.ndim != 3 or not values.shape[1]:
         raise ValueError(
@@ -75,10 +76,10 @@ def _received(couplings: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ContextSpread:
-    """What routing of the context did in S sentences that have one.
+    """Measures of the routing of the context in S sentences with context.
 
-    words [S]; each [S, iterations, 4], the numbers of `MEASURES`; far [S, iterations, K, 3], those of
-    `DISTANCE_MEASURES` at each distance, NaN where no word stands.
+    words [S]: context words; each [S, iterations, 4]: `MEASURES`; far [S, iterations, K, 3]: `DISTANCE_MEASURES` at
+    each distance, NaN without a word.
     """
 
     words: np.ndarray
@@ -87,7 +88,7 @@ class ContextSpread:
 
 
 def spread(couplings: np.ndarray, correlations: np.ndarray, distances: np.ndarray, reach: int) -> ContextSpread:
-    """One sentence; raises ValueError where it has no context word."""
+    """The measures of one sentence; raises ValueError if it has no context word."""
     received = fullest_share(couplings)
     columns = (
         effective_capsules(couplings), used_capsules(couplings), received, negative_share(couplings, correlations),
@@ -100,31 +101,35 @@ def spread(couplings: np.ndarray, correlations: np.ndarray, distances: np.ndarra
 
 
 def together(spreads: Sequence[ContextSpread]) -> ContextSpread:
-    """Several sentences as one; raises ValueError where there is none."""
+    """Concatenate the measures of several sentences; raises ValueError if there is none."""
     if not spreads:
         raise ValueError("no sentence has a context to measure")
     names = ("words", "each", "far")
-    return ContextSpread(*(np.concatenate([getattr(one, name) for one in spreads]) for name in names))
+    return ContextSpread(*(np.concatenate([getattr(spread, name) for spread in spreads]) for name in names))
 
 
-def measures(found: ContextSpread, samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
-    """Means over sentences with 95 % bootstrap intervals: measure, iteration (from 0, as Figures 6 and 7 count),
-    distance (0: all), n (sentences), value, low, high.
+def measures(contexts: ContextSpread, samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
+    """Means over sentences with 95 % bootstrap intervals of `MEASURES`, then of `DISTANCE_MEASURES` by distance.
 
-    Measures: those of `MEASURES`, then those of `DISTANCE_MEASURES` by distance.
+    Columns: measure, iteration (from 0, as in Figures 6 and 7), distance (0: all), n (sentences), value, low, high.
     """
     rows: list[dict[str, object]] = []
-    for place, measure in enumerate(MEASURES):
-        for iteration in range(found.each.shape[1]):
-            values = found.each[:, iteration, place]
+    for column, measure in enumerate(MEASURES):
+        for iteration in range(contexts.each.shape[1]):
+            values = contexts.each[:, iteration, column]
             rows.append({"measure": measure, "iteration": iteration, "distance": 0, **_mean(values, samples, seed)})
-    for place, measure in enumerate(DISTANCE_MEASURES):
-        for iteration, column in np.ndindex(*found.far.shape[1:3]):
-            values = found.far[:, iteration, column, place]
-            own = values[~np.isnan(values)]
-            if len(own):
+    for column, measure in enumerate(DISTANCE_MEASURES):
+        for iteration, index in np.ndindex(*contexts.far.shape[1:3]):
+            values = contexts.far[:, iteration, index, column]
+            known = values[~np.isnan(values)]
+            if len(known):
                 rows.append(
-                    {"measure": measure, "iteration": iteration, "distance": column + 1, **_mean(own, samples, seed)}
+                    {
+                        "measure": measure,
+                        "iteration": iteration,
+                        "distance": index + 1,
+                        **_mean(known, samples, seed),
+                    }
                 )
     return pd.DataFrame(rows)
 
@@ -136,7 +141,9 @@ def _mean(values: np.ndarray, samples: int, seed: int) -> dict[str, object]:
 
 
 def moved(couplings: np.ndarray, others: np.ndarray) -> float:
-    """How far the same words' couplings [n, m] lie apart: mean over words of half the sum of absolute differences, from
-    0 (the same) to 1 (no capsule in common); NaN without words."""
+    """Total variation distance of the couplings [n, m] of the same words, a mean over words; NaN without words.
+
+    Half the sum of absolute differences: from 0 (the same) to 1 (no capsule in common).
+    """
     apart = np.abs(np.asarray(couplings, dtype=np.float64) - others).sum(-1) / 2
     return float(apart.mean()) if apart.size else float("nan")

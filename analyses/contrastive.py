@@ -1,7 +1,7 @@
-"""Contrastive scoring: how often a system finds the right translation more probable than wrong ones that differ in a
-detail (Sennrich 2017, "How Grammatical is Character-level NMT?"; Müller et al. 2018 for pronouns).
+"""Contrastive evaluation: how often a system scores the right translation above wrong ones that differ in a detail.
 
-Works on log-probabilities; knows neither the system that gave them nor the file the items came from.
+Follows Sennrich 2017, "How Grammatical is Character-level NMT?", and Müller et al. 2018 for pronouns. Works on
+log-probabilities.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from analyses.wilson import wilson
 COLUMNS = ("item", "outcome", "margin", "margin_per_token", "chance")
 RIGHT, WRONG, TIE = "right", "wrong", "tie"
 _ALL, _NO_TAG = "all", "(none)"
-# What may stand around an item instead of its own sentences.
+# Control contexts that replace the sentences around an item.
 CONTEXTS = {
     "none": "nothing",
     "another": "the sentences around another item, half the list away",
@@ -28,9 +28,11 @@ CONTEXTS = {
 
 @dataclass(frozen=True)
 class Item:
-    """A source, its right translation and wrong ones; `tags` say what is tested (distance, pronoun, …). Where they are
-    known, `context` are the source sentences before it in their order, `context_outputs` their translations and
-    `context_after` the source sentences after it."""
+    """A source sentence with its right translation and wrong ones.
+
+    tags: what is tested (distance, pronoun, …). If known, context: the source sentences before it, in order;
+    context_outputs: their translations; context_after: the source sentences after it.
+    """
 
     source: str
     right: str
@@ -43,8 +45,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Scored:
-    """What a system says of one item: log P (nats) of the right translation and of each wrong one, and the tokens,
-    </s> counted, that each sum runs over."""
+    """The scores of one item: log P (nats) of the right and the wrong translations, and their tokens (with </s>)."""
 
     right: float
     wrong: tuple[float, ...]
@@ -53,10 +54,10 @@ class Scored:
 
 
 def with_contexts(items: Sequence[Item], which: str) -> list[Item]:
-    """The items, with one of CONTEXTS around them instead: a control of what a system reads there, and how.
+    """Replace the context of the items by one of CONTEXTS, as a control of how a system uses context.
 
-    The sentences around another item are no control where one document has half of all items. Raises ValueError where
-    there is no other item.
+    "another" is no valid control if one document has half of all items. Raises ValueError for "another" with fewer than
+    two items, and for an unknown name.
     """
     if which == "none":
         return [replace(item, context=(), context_outputs=(), context_after=()) for item in items]
@@ -71,58 +72,61 @@ def with_contexts(items: Sequence[Item], which: str) -> list[Item]:
     if which not in CONTEXTS:
         raise ValueError(f"{which!r} is no context of items; there are {', '.join(CONTEXTS)}.")
 
-    def turned(lines: tuple[str, ...]) -> tuple[str, ...]:
+    def reversed_words(lines: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(" ".join(line.split()[::-1]) for line in lines)
 
     return [
         replace(
             item,
-            context=turned(item.context),
-            context_outputs=turned(item.context_outputs),
-            context_after=turned(item.context_after),
+            context=reversed_words(item.context),
+            context_outputs=reversed_words(item.context_outputs),
+            context_after=reversed_words(item.context_after),
         )
         for item in items
     ]
 
 
 def judged(scored: Sequence[Scored], tags: Sequence[Mapping[str, str]]) -> pd.DataFrame:
-    """One row an item: item (from 0), outcome (right, wrong, tie), margin, margin_per_token, chance, then its tags.
+    """One row per item: item (from 0), outcome (right, wrong, tie), margin, margin_per_token, chance, then its tags.
 
-    An item is right where the right translation is more probable than every wrong one. margin (nats): log P of the
-    right one less that of the most probable wrong one; margin_per_token: the same of log P divided by its tokens;
-    chance: what guessing would score. Raises ValueError for an item without a wrong translation.
+    An item is right if the right translation is more probable than every wrong one. margin (nats): log P of the right
+    translation minus that of the most probable wrong one; margin_per_token: the same with log P divided by the number
+    of tokens; chance: the accuracy of guessing. Raises ValueError for an item without a wrong translation.
     """
     if len(scored) != len(tags):
         raise ValueError(f"{len(scored)} items were scored, but there are tags of {len(tags)}: give one set an item.")
     rows = []
-    for number, (one, own) in enumerate(zip(scored, tags, strict=True)):
-        if not one.wrong:
+    for number, (scores, item_tags) in enumerate(zip(scored, tags, strict=True)):
+        if not scores.wrong:
             raise ValueError(f"Item {number} has no wrong translation; there is nothing to compare the right one with.")
-        margin = one.right - max(one.wrong)
-        per_token = one.right / one.right_tokens - max(
-            value / tokens for value, tokens in zip(one.wrong, one.wrong_tokens, strict=True)
+        margin = scores.right - max(scores.wrong)
+        per_token = scores.right / scores.right_tokens - max(
+            value / tokens for value, tokens in zip(scores.wrong, scores.wrong_tokens, strict=True)
         )
         outcome = TIE if margin == 0 else RIGHT if margin > 0 else WRONG
-        rows.append({**dict(zip(COLUMNS, (number, outcome, margin, per_token, 1 / (1 + len(one.wrong))), strict=True)),
-                     **{name: value for name, value in own.items() if name not in COLUMNS}})  # fmt: skip
+        chance = 1 / (1 + len(scores.wrong))
+        rows.append({**dict(zip(COLUMNS, (number, outcome, margin, per_token, chance), strict=True)),
+                     **{name: value for name, value in item_tags.items() if name not in COLUMNS}})  # fmt: skip
     table = pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(COLUMNS))
     names = [name for name in table if name not in COLUMNS]
     return table[[*COLUMNS, *names]].fillna(dict.fromkeys(names, _NO_TAG))
 
 
 def accuracy(table: pd.DataFrame, by: str | None = None, level: float = 0.95) -> pd.DataFrame:
-    """The share of right items of each value of a tag, a tie being wrong: tag, n, right, ties, share, low, high
-    (Wilson), chance, margin, margin_per_token (means). `by` None: one row, "all"; of several tags with commas between:
-    what values of theirs occur together, such as "1, no". Numbers come by size, then the rest.
+    """Accuracy for each value of a tag; a tie is wrong.
 
-    table: of `judged`. Raises ValueError for a tag that no item has.
+    Columns: tag, n, right, ties, share, low, high (Wilson), chance, margin, margin_per_token (means).
+
+    table: from `judged`. by: None for one row, "all"; several tags separated by commas for each combination of their
+    values that occurs, such as "1, no". Numbers are sorted by size, then the rest. Raises ValueError for a tag that no
+    item has.
     """
     rows = []
-    for tag, own in [(_ALL, table)] if by is None else _by_tags(table, by.split(",")):
-        right, ties = int((own["outcome"] == RIGHT).sum()), int((own["outcome"] == TIE).sum())
-        share = right / len(own) if len(own) else float("nan")
-        means = [float(own[name].mean()) for name in ("chance", "margin", "margin_per_token")]
-        rows.append((tag, len(own), right, ties, share, *wilson(right, len(own), level), *means))
+    for tag, group in [(_ALL, table)] if by is None else _by_tags(table, by.split(",")):
+        right, ties = int((group["outcome"] == RIGHT).sum()), int((group["outcome"] == TIE).sum())
+        share = right / len(group) if len(group) else float("nan")
+        means = [float(group[name].mean()) for name in ("chance", "margin", "margin_per_token")]
+        rows.append((tag, len(group), right, ties, share, *wilson(right, len(group), level), *means))
     columns = ["tag", "n", "right", "ties", "share", "low", "high", "chance", "margin", "margin_per_token"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -131,41 +135,41 @@ def _by_tags(table: pd.DataFrame, tags: Sequence[str]) -> Iterator[tuple[str, pd
     if unknown := [tag for tag in tags if tag not in tag_names(table)]:
         raise ValueError(f"No item has the tag {unknown[0]!r}; there is {', '.join(tag_names(table)) or 'none'}.")
     values = _together(table, tags)
-    for said in map(", ".join, itertools.product(*(ordered(table[tag]) for tag in tags))):
-        if (values == said).any():
-            yield said, table[values == said]
+    for combination in map(", ".join, itertools.product(*(ordered(table[tag]) for tag in tags))):
+        if (values == combination).any():
+            yield combination, table[values == combination]
 
 
 def _together(table: pd.DataFrame, tags: Sequence[str]) -> pd.Series:
-    """The values of some tags in every row, with commas between."""
+    """The values of some tags in every row, separated by commas."""
     return table[list(tags)].fillna(_NO_TAG).astype(str).agg(", ".join, axis="columns")
 
 
 def majority(tags: Sequence[Mapping[str, str]], by: str | None = None, of: str = "pronoun") -> dict[str, float]:
-    """What a system reaches that takes the commonest right value of a tag throughout: the share of each value of `by`
-    (None: "all"; several tags as in `accuracy`) whose items are of it. Empty where no item has the tag.
+    """Majority baseline: the accuracy of always choosing the most frequent right value of a tag, by value of `by`.
 
-    A system that reads no sentence but its own cannot know better where only the sentences before decide.
+    by: as in `accuracy`. Empty if no item has the tag. A system without context cannot do better on items that only the
+    preceding sentences decide.
     """
-    known, asked = pd.DataFrame([{_ALL: _ALL, **own} for own in tags]), (by or _ALL).split(",")
-    if not {of, *asked} <= set(known):
+    table, tags_by = pd.DataFrame([{_ALL: _ALL, **item_tags} for item_tags in tags]), (by or _ALL).split(",")
+    if not {of, *tags_by} <= set(table):
         return {}
-    commonest = known[of].mode()[0]
-    shares = known[of].eq(commonest).groupby(_together(known, asked)).mean()
+    commonest = table[of].mode()[0]
+    shares = table[of].eq(commonest).groupby(_together(table, tags_by)).mean()
     return {str(tag): float(share) for tag, share in shares.items()}
 
 
 def tag_names(table: pd.DataFrame) -> list[str]:
-    """The tags of a table of `judged`."""
+    """The tag columns of a table of `judged`."""
     return [str(name) for name in table if name not in COLUMNS]
 
 
 def ordered(values: pd.Series) -> list[str]:
-    """The different values of a tag: numbers by size, before all others in the order in which they come."""
+    """The distinct values of a tag: numbers by size, then all others in order of appearance."""
     distinct = list(dict.fromkeys(map(str, values)))
     numbers = pd.to_numeric(pd.Series(distinct, dtype="str"), errors="coerce").to_numpy(dtype=float)
-    places = np.where(np.isnan(numbers), np.inf, numbers)
-    return [distinct[place] for place in np.argsort(places, kind="stable")]
+    sort_keys = np.where(np.isnan(numbers), np.inf, numbers)
+    return [distinct[index] for index in np.argsort(sort_keys, kind="stable")]
 
 
 def from_truth(
@@ -175,11 +179,11 @@ def from_truth(
     documents: Sequence[str] | None = None,
     reach: int = 0,
 ) -> list[Item]:
-    """An item for each pronoun of a controlled test set: the reference against it with each other form in its place.
+    """One item per pronoun of a controlled test set: the reference against variants with each other form.
 
-    Tags: distance (sentences back to the antecedent), gender, pronoun (the right form), order ("needed" where only the
-    order of the sentences tells). Context: the sentences of the same document before it with their references, back to
-    the antecedent, and at least `reach` of them where they are there; and up to `reach` after it.
+    Tags: distance (sentences back to the antecedent), gender, pronoun (the right form), order ("needed" if only the
+    order of the sentences decides). Context: the preceding sentences of the same document with their references, back
+    to the antecedent and at least `reach` of them if there are as many, and up to `reach` sentences after it.
     """
     from analyses.pronouns import variants
 

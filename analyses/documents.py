@@ -1,6 +1,6 @@
 """Scores of whole documents: the score of a document is that of its segments' summed statistics.
 
-Works on the statistics of `analyses.scores`; does not know what a document is, only which one each segment names.
+Works on the statistics of `analyses.scores` and a document name for each segment.
 """
 
 from __future__ import annotations
@@ -14,35 +14,37 @@ from analyses.scores import Statistics
 
 
 def how_far(distance: int) -> str:
-    """Where a sentence of the same document stands, in words: so many before, or if negative after."""
+    """A distance within a document in words: "2 before", or "2 after" if negative."""
     return f"{distance} before" if distance > 0 else f"{-distance} after"
 
 
 def by_document(statistics: Mapping[str, Statistics], documents: Sequence[str]) -> pd.DataFrame:
-    """Each system's score of each document, in the order of the documents: system, document, n (segments), score.
+    """The score of each system on each document, in document order: system, document, n (segments), score.
 
-    documents: the document of each segment. Raises ValueError where there are more or fewer than segments.
+    documents: the document of each segment. Raises ValueError if there are more or fewer than segments.
     """
     numbers, names = pd.factorize(np.asarray(documents, dtype=object))
     counts = np.bincount(numbers, minlength=len(names))
     tables = []
-    for system, found in statistics.items():
-        if len(found) != len(numbers):
+    for system, scored in statistics.items():
+        if len(scored) != len(numbers):
             raise ValueError(
-                f"{system} has {len(found)} segments but {len(numbers)} document ids were given: one for each segment."
+                f"{system} has {len(scored)} segments but {len(numbers)} document ids were given: one for each segment."
             )
-        sums = np.zeros((len(names), found.values.shape[1]), dtype=found.values.dtype)
-        np.add.at(sums, numbers, found.values)
-        tables.append(pd.DataFrame({"system": system, "document": names, "n": counts, "score": found.scores(sums)}))
+        sums = np.zeros((len(names), scored.values.shape[1]), dtype=scored.values.dtype)
+        np.add.at(sums, numbers, scored.values)
+        tables.append(pd.DataFrame({"system": system, "document": names, "n": counts, "score": scored.scores(sums)}))
     return pd.concat(tables, ignore_index=True)
 
 
 def as_segments(lines: Sequence[str], documents: Sequence[str]) -> list[str]:
-    """Each document's lines as one, in the order of the documents: what a document-level score counts n-grams over, so
-    that they reach over the ends of sentences (d-BLEU, Liu et al. 2020). Raises ValueError as `by_document` does."""
+    """Join the lines of each document, in document order, for document-level scores (d-BLEU, Liu et al. 2020).
+
+    n-grams then cross the ends of sentences. Raises ValueError as `by_document` does.
+    """
     if len(lines) != len(documents):
         raise ValueError(f"There are {len(lines)} lines but {len(documents)} document ids: one for each line.")
     joined: dict[str, list[str]] = {}
     for line, document in zip(lines, documents, strict=True):
         joined.setdefault(document, []).append(line)
-    return [" ".join(own) for own in joined.values()]
+    return [" ".join(document_lines) for document_lines in joined.values()]

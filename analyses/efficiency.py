@@ -1,7 +1,7 @@
-"""What systems and engines cost: medians over rounds of measurements, ratios, and the ceilings of multiply-adds.
+"""Speed of systems and engines: medians over rounds of measurements, ratios, and upper bounds from multiply-adds.
 
-A machine's speed drifts by more than engines differ, so ratios are taken within a round before their median is. Does
-not measure anything (`workbench.benchmark` does).
+A machine's speed drifts by more than engines differ, so ratios are computed within a round, then their median is taken.
+The measurements come from `workbench.benchmark`.
 """
 
 from __future__ import annotations
@@ -17,29 +17,31 @@ Record = Mapping[str, Any]
 
 
 def table(rounds: Sequence[Sequence[Record]], peer: str = "marian") -> pd.DataFrame:
-    """A row an engine: medians over rounds; ratios to the first engine and to `peer`, and the multiply-adds' ceiling.
+    """One row per engine: median speeds over rounds, ratios to the first engine and to `peer`, and their ceiling.
 
     Columns for train and decode each: the speed; `ratio`, to the first engine; `ceiling`, the first engine's
-    multiply-adds over this one's, what the ratio could be at best; `share`, ratio over ceiling; `peer`, to the peer.
-    rounds: the same engines in each, in one order. Raises ValueError where they are not, or where there are none.
+    multiply-adds divided by this engine's, an upper bound of the ratio; `share`, ratio divided by ceiling; `peer`, the
+    ratio to the peer. rounds: the same engines in the same order. Raises ValueError otherwise, and without rounds.
     """
-    names = [[record["engine"] for record in one] for one in rounds]
-    if not rounds or any(one != names[0] or len(set(one)) < len(one) for one in names):
+    names = [[record["engine"] for record in records] for records in rounds]
+    if not rounds or any(records != names[0] or len(set(records)) < len(records) for records in names):
         raise ValueError(f"Every round measures the same engines, each once; these measured {names}.")
     rows = []
-    for place, record in enumerate(rounds[0]):
+    for position, record in enumerate(rounds[0]):
         row = {key: value for key, value in record.items() if key not in SPEEDS}
         for speed in SPEEDS:
             if speed not in record:
                 continue
             work = speed.partition("_")[0]
-            row[speed] = statistics.median(one[place][speed] for one in rounds)
+            row[speed] = statistics.median(records[position][speed] for records in rounds)
             if speed in rounds[0][0]:  # the first engine may only decode
-                row[f"{work}_ratio"] = statistics.median(one[place][speed] / one[0][speed] for one in rounds)
-            known = [{other["engine"]: other for other in one} for one in rounds]
-            if speed in known[0].get(peer, ()):
+                row[f"{work}_ratio"] = statistics.median(
+                    records[position][speed] / records[0][speed] for records in rounds
+                )
+            by_engine = [{other["engine"]: other for other in records} for records in rounds]
+            if speed in by_engine[0].get(peer, ()):
                 row[f"{work}_peer"] = statistics.median(
-                    one[record["engine"]][speed] / one[peer][speed] for one in known
+                    records[record["engine"]][speed] / records[peer][speed] for records in by_engine
                 )
             count = f"{work}_multiply_adds"
             if count in record and f"{work}_ratio" in row:

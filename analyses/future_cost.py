@@ -1,8 +1,7 @@
-"""Does the estimated future cost foretell the next step's cost: overlay for one sentence, calibration over many.
+"""Estimated future cost against the cost of the next step: overlay for one sentence, calibration over many.
 
 The estimate is log P^(y_i | y_{i-1}) of the future-cost head, made one step before y_i is generated (Duan 2020,
-Eq. 12); the realised value is log P(y_i) of the decoder itself. Costs are their negatives, in nats. Does not know the
-model.
+Eq. 12); the realised value is log P(y_i) of the decoder itself. Costs are their negatives, in nats.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ Values = Sequence[float] | np.ndarray
 
 @dataclass(frozen=True)
 class Agreement:
-    """How estimated and realised log-probabilities agree; error = estimated - realised, in nats; bias is its mean.
+    """Agreement of estimated and realised log-probabilities; error = estimated - realised, in nats; bias: its mean.
 
-    A positive bias is optimism: the next word turned out costlier than foreseen.
+    A positive bias is optimism: the next word costs more than estimated.
     """
 
     pearson: float
@@ -32,7 +31,7 @@ class Agreement:
 
 
 def overlay(tokens: Sequence[str], log_prob: Values, estimated: Values, gate: Values | None = None) -> pd.DataFrame:
-    """One row a step of one sentence: step (from 1), token, log_prob, estimated, gate, error (estimated - log_prob).
+    """One row per step of a sentence: step (from 1), token, log_prob, estimated, gate, error (estimated - log_prob).
 
     log_prob[T]: realised, nats. estimated[T]: of the same word, made one step earlier; NaN where there is none.
     gate[T]: how much of the future cost Model II lets in (Eq. 15), NaN without one.
@@ -52,7 +51,7 @@ def calibration(estimated: Values, realised: Values, bins: int = 10, level: floa
 
     Arguments are log-probabilities [n], flat over a test set; pairs with a NaN are left out. Columns: bin, low_edge,
     high_edge, n, mean_estimated, mean_realised, low, high: the last two a normal interval of mean_realised, NaN for
-    n = 1. Equal estimates share a bin, so there may be fewer bins than asked for.
+    n = 1. Equal estimates share a bin, so there may be fewer bins than requested.
     """
     costs = -_pairs(estimated, realised)
     edges = np.unique(np.quantile(costs[:, 0], np.linspace(0, 1, bins + 1)))
@@ -74,7 +73,7 @@ def calibration(estimated: Values, realised: Values, bins: int = 10, level: floa
 def summary(estimated: Values, realised: Values) -> Agreement:
     """Correlation, mean absolute error and bias of estimated against realised log-probabilities [n], in nats.
 
-    Correlations are NaN where there are fewer than two pairs or one side is constant.
+    Correlations are NaN if there are fewer than two pairs or one side is constant.
     """
     pairs = _pairs(estimated, realised)
     error = pairs[:, 0] - pairs[:, 1]
@@ -89,7 +88,7 @@ def summary(estimated: Values, realised: Values) -> Agreement:
 
 
 def _pairs(estimated: Values, realised: Values) -> np.ndarray:
-    """[n, 2] float64, without the steps that have no estimate."""
+    """Pairs (estimated, realised) [n, 2] as float64, without the steps that have no estimate."""
     if len(estimated) != len(realised):
         raise ValueError(
             f"There are {len(estimated)} estimated and {len(realised)} realised values: give both for the same steps."

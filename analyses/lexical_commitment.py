@@ -1,8 +1,8 @@
-"""How often a translation takes a first word and then breaks what that word forces later.
+"""Lexical commitment: how often a translation chooses a first word and then omits the words it forces later.
 
 "Trifft" forces "eine Entscheidung", "fasst" forces "einen Entschluss": either is right, a mixture is not. Works on
 token lists and the truth records of the controlled corpus (`commitments`: target, chosen, alternatives, forces,
-continuations). Does not know the generator, nor why a decoder chose as it did.
+continuations).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COLUMNS = ["sentence", "target", "chosen", "taken", "position", "distance", "ou
 
 @dataclass(frozen=True)
 class _Reading:
-    """One commitment as the hypothesis took it: the words the reference spends on it, and those now due instead."""
+    """One commitment with the hypothesis's first word: the words of the reference, and the words now due instead."""
 
     record: Mapping[str, Any]
     continuations: Mapping[str, Tokens]
@@ -31,7 +31,7 @@ class _Reading:
     reason: str
 
     @property
-    def own(self) -> list[str]:
+    def reference_words(self) -> list[str]:
         chosen = self.record["chosen"]
         return [chosen, *self.continuations[chosen]]
 
@@ -45,12 +45,12 @@ class _Reading:
 
     @property
     def words(self) -> set[str]:
-        """Every word that any of the choices brings along."""
+        """Every word of any choice: first words and the words they force."""
         return {word for first, later in self.continuations.items() for word in (first, *later)}
 
     @property
     def telling(self) -> list[str]:
-        """The later words due that not every choice forces: what is common to all tells nothing."""
+        """The later words due, without those that every choice forces, as they distinguish nothing."""
         assert self.taken is not None
         others = [later for first, later in self.continuations.items() if first != self.taken]
         later = dict.fromkeys(self.continuations[self.taken])
@@ -58,27 +58,30 @@ class _Reading:
 
     @property
     def rivals(self) -> list[str]:
-        """The later words that only other choices force."""
+        """The later words forced by other choices only."""
         return sorted({w for words in self.continuations.values() for w in words} - set(self.due))
 
 
 def outcomes(
     hypotheses: Sequence[Tokens], references: Sequence[Tokens], truths: Sequence[Mapping[str, Any]]
 ) -> pd.DataFrame:
-    """One row a commitment: which first word was taken, and do the words that it forces follow.
+    """One row per commitment: the first word chosen, and whether the words it forces follow.
 
     Columns: sentence (index), target (position in the reference), chosen (the reference's first word), taken (the
-    hypothesis's, None if it cannot be told), position (of `taken` in the hypothesis, NaN unless it stands there once),
-    distance (words from first to last forced word, in the reference), outcome, missing (forced words that are not
-    there), rivals (words of another choice that are there instead), reason.
+    hypothesis's first word, None if unknown), position (of `taken` in the hypothesis, NaN unless it occurs once),
+    distance (words from the first to the last forced word, in the reference), outcome, missing (forced words that are
+    absent), rivals (words of another choice that are present instead), reason.
 
-    Words are counted, not located: one is missing if it stands less often than in the reference with the continuation
-    of every choice exchanged for that of the word taken. kept: nothing telling is missing. broken: something is, and
-    a rival stands there, or there is no other choice. undecidable, by reason: "missing", "extra", "ambiguous": the
-    first word cannot be told (`proportion_correct.selection`), or, for "ambiguous", something is missing but another
-    choice of the sentence has the same first words, or the same words and cannot be told: they may have been exchanged.
-    "unknown continuation": the record does not say what the word taken forces. "absent": a forced word is missing but
-    no rival stands there, which may be another wording or an omission.
+    Words are counted, not located: a word is missing if it occurs less often than in the reference after the
+    continuation of every choice is exchanged for that of the word taken. Outcomes:
+
+    - kept: no distinguishing word is missing.
+    - broken: a distinguishing word is missing, and a rival is present or there is no other choice.
+    - undecidable, with a reason. "missing", "extra", "ambiguous": the first word is unknown
+      (`proportion_correct.selection`); "ambiguous" also if a word is missing but another choice of the sentence has the
+      same first words, or has the same words and an unknown first word, so that they may have been exchanged. "unknown
+      continuation": the record does not say what the word taken forces. "absent": a forced word is missing without a
+      rival, which may be a paraphrase or an omission.
     """
     check_lines(hypotheses, references, truths)
     rows = []
@@ -108,34 +111,34 @@ def _read(hypothesis: Tokens, reference: Tokens, record: Mapping[str, Any]) -> _
         )
     forced = {chosen: [reference[position] for position in record["forces"]]}
     continuations = {**record.get("continuations", {}), **forced}
-    found = selection(reference, hypothesis, chosen, record["alternatives"])
-    if found.word is not None and found.word not in continuations:
+    choice = selection(reference, hypothesis, chosen, record["alternatives"])
+    if choice.word is not None and choice.word not in continuations:
         return _Reading(record, continuations, None, "unknown continuation")
-    return _Reading(record, continuations, found.word, found.reason)
+    return _Reading(record, continuations, choice.word, choice.reason)
 
 
 def _expected(reference: Tokens, readings: Sequence[_Reading]) -> Counter[str]:
-    """How often each word is due, after every choice that could be told."""
+    """The expected count of each word, given the first words that are known."""
     expected = Counter(reference)
     for reading in readings:
         if reading.taken is not None:
-            expected.subtract(reading.own)
+            expected.subtract(reading.reference_words)
             expected.update(reading.due)
     return expected
 
 
 def _verdicts(hypothesis: Tokens, reference: Tokens, readings: Sequence[_Reading]) -> list[dict[str, Any]]:
-    """The verdict on each commitment of a sentence; one not kept that hangs on another is ambiguous."""
+    """The verdict on each commitment of a sentence; one not kept that depends on another is ambiguous."""
     written, expected = Counter(hypothesis), _expected(reference, readings)
     verdicts = [_verdict(reading, written, expected) for reading in readings]
     settled = []
     for reading, verdict in zip(readings, verdicts, strict=True):
         others = [other for other in readings if other is not reading]
-        hangs = any(
+        depends_on_another = any(
             other.firsts & reading.firsts or (other.taken is None and other.words & reading.words) for other in others
         )
-        free = reading.taken is None or verdict["outcome"] == "kept" or not hangs
-        settled.append(verdict if free else {**verdict, "outcome": "undecidable", "reason": "ambiguous"})
+        is_final = reading.taken is None or verdict["outcome"] == "kept" or not depends_on_another
+        settled.append(verdict if is_final else {**verdict, "outcome": "undecidable", "reason": "ambiguous"})
     return settled
 
 

@@ -1,7 +1,7 @@
 """METEOR as NLTK counts it, without WordNet: words match exactly or by their Porter stem, nothing else.
 
-That is neither the METEOR of papers (Banerjee and Lavie 2005 had WordNet's synonyms, Meteor 1.5 paraphrases and tuned
-weights) nor comparable with it; the label says so. Knows lines and references, no run. NLTK is an extra.
+Not comparable with the METEOR of papers (Banerjee and Lavie 2005 use WordNet's synonyms, Meteor 1.5 paraphrases and
+tuned weights); the label says so. Works on lines and references. NLTK is an optional dependency.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class MissingLibrary(ValueError):
 
 
 class _NoSynonyms:
-    """Stands where NLTK asks WordNet: no word has a synonym."""
+    """Replacement of WordNet for NLTK: no word has a synonym."""
 
     @staticmethod
     def synsets(word: str) -> list[Any]:
@@ -31,7 +31,7 @@ class _NoSynonyms:
 
 
 def label() -> str:
-    """How tables and figures call it: with the version that counts, since versions differ."""
+    """The metric's name in tables and figures, with NLTK's version, since versions differ."""
     try:
         return f"METEOR (NLTK {version('nltk')}: exact, stem)"
     except PackageNotFoundError:
@@ -39,7 +39,7 @@ def label() -> str:
 
 
 def signature(references: int, tokenize: str = "13a", lowercase: bool = False) -> str:
-    """What decides about the numbers, as sacreBLEU writes it; a corpus value is the mean over segments."""
+    """The signature in sacreBLEU's format; a corpus value is the mean over segments."""
     nref = str(references) if references > 0 else "var"
     return (
         f"nrefs:{nref}|case:lc|match:exact+stem|tok:{tokenize}|alpha:0.9|beta:3|gamma:0.5|corpus:mean of segments|"
@@ -53,7 +53,7 @@ def _version() -> str:
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Raises ValueError for an option that it does not take, MissingLibrary where NLTK is not there."""
+    """Raise ValueError for an unknown option, MissingLibrary if NLTK is not installed."""
     if unknown := sorted(set(options) - set(_OPTIONS)):
         raise ValueError(f"METEOR does not take the option {unknown[0]!r}; it takes {', '.join(_OPTIONS)}.")
     _library()
@@ -75,18 +75,17 @@ def segment_values(
 ) -> np.ndarray:
     """Statistics [segments, 2] as float64: 100 times the segment's METEOR against its best reference, and 1.
 
-    The summed first over the summed second is the mean over segments, of any subset and any resampling of them.
-    Case never counts (`lowercase` changes nothing). tokenize: one of sacreBLEU's tokenizers. A segment without a word
-    on either side scores 0.
+    The ratio of their sums is the mean over segments, of any subset and any resample. Case never counts (`lowercase`
+    changes nothing). tokenize: one of sacreBLEU's tokenizers. A segment without words on either side scores 0.
     """
     from analyses.tokenization import tokenised
 
     meteor_score, stemmer = _library()
     written = tokenised(list(hypotheses), tokenize)
-    wanted = [[line for line in row if line is not None] for row in zip(*streams, strict=True)]
+    references_by_segment = [[line for line in row if line is not None] for row in zip(*streams, strict=True)]
     values = np.ones((len(written), 2))
-    for row, (line, references) in enumerate(zip(written, wanted, strict=True)):
-        words = [one.split() for one in tokenised(references, tokenize)]
-        scored = [one for one in words if one] if line.strip() else []
+    for row, (line, references) in enumerate(zip(written, references_by_segment, strict=True)):
+        words = [reference.split() for reference in tokenised(references, tokenize)]
+        scored = [reference for reference in words if reference] if line.strip() else []
         values[row, 0] = 100 * meteor_score(scored, line.split(), stemmer=stemmer, wordnet=_NoSynonyms) if scored else 0
     return values

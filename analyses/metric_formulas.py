@@ -1,8 +1,8 @@
-"""From summed sufficient statistics to scores, for many sums at once.
+"""Scores from summed sufficient statistics, vectorized over many sums.
 
 sacreBLEU scores one vector of sums per call; a bootstrap needs a hundred thousand. These are its formulas over a last
-axis of statistics. They keep the precision they are given: float32 sums come out with sacreBLEU's own float32 rounding,
-which is what its significance tests use. Does not know where the sums come from.
+axis of statistics. They keep the precision of their input: float32 sums are rounded as in sacreBLEU's significance
+tests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _floating(sums: np.ndarray) -> np.ndarray:
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
-    """numerator / denominator, and `otherwise` where the denominator is not positive."""
+    """The quotient numerator / denominator, or `otherwise` where the denominator is not positive."""
     filler = np.full(np.broadcast_shapes(numerator.shape, denominator.shape), otherwise, dtype=denominator.dtype)
     return np.divide(numerator, denominator, out=filler, where=denominator > 0)
 
@@ -50,7 +50,7 @@ def bleu(
     if smooth_method == "add-k":
         higher = np.arange(orders) > 0
         correct, total = np.where(higher, correct + value, correct), np.where(higher, total + value, total)
-    scored = np.logical_and.accumulate(total > 0, axis=-1)  # orders after the first empty one are never looked at
+    scored = np.logical_and.accumulate(total > 0, axis=-1)  # orders after the first empty one do not count
     unmatched = scored & (correct == 0)
     precisions = np.where(scored, _ratio(100.0 * correct, total), 0.0)
     if smooth_method == "exp":
@@ -69,7 +69,7 @@ def bleu(
 
 
 def chrf(sums: np.ndarray, beta: int = 2, eps_smoothing: bool = False) -> np.ndarray:
-    """chrF and chrF++, 0 to 100 (Popović 2015, 2017).
+    """The scores chrF and chrF++, 0 to 100 (Popović 2015, 2017).
 
     sums[..., 3 * orders]: per order the n-grams of hypothesis and reference and the matches. Returns [...].
     """
@@ -96,6 +96,6 @@ def ter(sums: np.ndarray) -> np.ndarray:
 
 
 def mean(sums: np.ndarray) -> np.ndarray:
-    """The mean over segments. sums[..., 2]: values, and how many there are; NaN of none. Returns [...]."""
+    """The mean over segments. sums[..., 2]: sum of values and their number; NaN for none. Returns [...]."""
     sums = _floating(sums)
     return _ratio(sums[..., 0], sums[..., 1], otherwise=np.nan)

@@ -1,6 +1,6 @@
-"""Arrays kept in an .npz file that appears whole or not at all, also where two processes write it at the same moment.
+"""Arrays cached in .npz files, written atomically, also if two processes write the same file at once.
 
-What is kept here can always be computed again, so a damaged file is as good as none. Knows no meaning of the arrays.
+Cached arrays can always be computed again, so a damaged file is treated as a missing one.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import numpy as np
 if sys.platform != "win32":
     import fcntl
 
-MOST_BYTES = 1 << 33  # that all arrays of a file may take when they are unpacked
-# What NumPy and zipfile raise for a file that is none of their own; RuntimeError: one that says it is encrypted, or
-# packed by a method that is not known; the next three: a header that is no Python literal, or promises the impossible.
+MOST_BYTES = 1 << 33  # limit for all unpacked arrays of a file
+# What NumPy and zipfile raise for a file in another format. RuntimeError: encrypted, or an unknown compression method;
+# the second row: a header that is no Python literal, or has impossible sizes.
 DAMAGED = (
     *(ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error),
     *(SyntaxError, TypeError, tokenize.TokenError, MemoryError, OverflowError, struct.error),
@@ -35,7 +35,7 @@ DAMAGED = (
 
 
 def write_arrays(path: Path, **arrays: Any) -> None:
-    """Write the arrays by their names, compressed; the folder is made where there is none. Raises OSError."""
+    """Write the named arrays, compressed, and create the folder if needed. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     start = f".{path.name}.part-"
     for abandoned in path.parent.glob(f"{glob.escape(start)}*"):
@@ -44,35 +44,35 @@ def write_arrays(path: Path, **arrays: Any) -> None:
     try:
         with file:
             np.savez_compressed(file, **arrays)
-            if sys.platform == "win32":  # which moves no opened file, and where nothing is locked
+            if sys.platform == "win32":  # cannot move an open file; nothing is locked there
                 file.close()
             os.replace(unfinished, path)
-    except OSError as error:  # NumPy says neither of which file, nor always why
+    except OSError as error:  # NumPy's error names no file and sometimes no reason
         raise OSError(error.errno or errno.ENOSPC, error.strerror or os.strerror(errno.ENOSPC), str(path)) from error
     finally:
         unfinished.unlink(missing_ok=True)
 
 
 def _begun(path: Path, start: str) -> tuple[Path, IO[bytes]]:
-    """The new file beside `path`, and as what it is open and locked."""
+    """Create a temporary file next to `path`, open and locked."""
     while True:
         unfinished = path.with_name(f"{start}{secrets.token_hex(8)}")
         file = unfinished.open("xb")  # with the permissions of any new file
         _lock(file)
-        if os.fstat(file.fileno()).st_nlink:  # else somebody took it for abandoned before it was locked
+        if os.fstat(file.fileno()).st_nlink:  # 0: another process removed it before it was locked
             return unfinished, file
         file.close()
 
 
 def _remove_if_abandoned(unfinished: Path) -> None:
-    """Remove what a process that was killed left: nobody has it locked."""
+    """Remove a temporary file that nobody has locked: its process was killed."""
     with suppress(OSError), unfinished.open("r+b") as file:
         if _lock(file):
             unfinished.unlink(missing_ok=True)
 
 
 def _lock(file: BinaryIO) -> bool:
-    """Is a file ours alone, until it is closed? No where nothing can be locked."""
+    """Try to lock a file until it is closed; False if another process has it or the platform cannot lock."""
     if sys.platform == "win32":
         return False
     try:
@@ -83,7 +83,7 @@ def _lock(file: BinaryIO) -> bool:
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray] | None:
-    """The arrays by their names; None where there is no file, or none that can be read. Nothing is ever unpickled."""
+    """The arrays by name; None if the file is missing or unreadable. Nothing is ever unpickled."""
     try:
         with open_arrays(path) as stored:
             return {name: stored[name] for name in stored.files}
@@ -94,9 +94,9 @@ def read_arrays(path: Path) -> dict[str, np.ndarray] | None:
 def checked_numbers(
     arrays: Mapping[str, Any], axes: Mapping[str, str], may_be_nan: Collection[str] = ()
 ) -> dict[str, np.ndarray]:
-    """The arrays of `axes`, held to them: a letter an axis, the same letter the same length, as {"entropy": "SIL"}.
+    """The arrays named in `axes`, checked against their axes, e.g. {"entropy": "SIL"}: equal letters, equal lengths.
 
-    Raises KeyError for one that is missing, ValueError for one of other axes or that holds anything but finite numbers.
+    Raises KeyError for a missing array, ValueError for other axes and for anything but finite numbers.
     """
     lengths: dict[str, int] = {}
     for name, letters in axes.items():
@@ -113,8 +113,11 @@ def checked_numbers(
 
 @contextmanager
 def open_arrays(path: Path | str) -> Iterator[np.lib.npyio.NpzFile]:
-    """The arrays of a file, each unpacked when it is asked for. Raises OSError for what is no regular file, a device or
-    a named pipe, and one of DAMAGED where it holds other things or more than MOST_BYTES."""
+    """Open the arrays of a file; each is unpacked on access.
+
+    Raises OSError for anything but a regular file (a device, a named pipe), and one of DAMAGED for other content or
+    more than MOST_BYTES.
+    """
     with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a file", os.fspath(path))

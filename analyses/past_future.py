@@ -1,8 +1,8 @@
-"""PAST, FUTURE and REDUNDANT mass of source words along a translation: flips, and what is left (Zheng 2019).
+"""PAST, FUTURE and REDUNDANT mass of source words along a translation: flips and remaining mass (Zheng 2019).
 
-mass[T, I, G]: how much of source word i is in each group when target word t is predicted, groups in the order GROUPS
-(without REDUNDANT there are two). Of routing and of a classifier it sums to one over groups, of two attentions over
-source words. Steps count from 1. Knows arrays and words; where links between words come from is the caller's to say.
+mass[T, I, G]: how much of source word i is in each group when target word t is predicted, groups in the order of GROUPS
+(two without REDUNDANT). It sums to one over groups for routing and a classifier, over source words for two attentions.
+Steps count from 1. Works on arrays and words; links between words come from the caller.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ PAST, FUTURE, REDUNDANT = range(len(GROUPS))
 
 
 def group_mass(assignments: np.ndarray, groups: int) -> np.ndarray:
-    """What each group gets: assignments[..., J], a group's capsules side by side -> [..., groups].
+    """The mass of each group: assignments[..., J], with adjacent capsules of a group -> [..., groups].
 
-    Raises ValueError where the capsules are not as many in each group.
+    Raises ValueError if the groups cannot have equally many capsules.
     """
     shares = np.asarray(assignments, dtype=np.float64)
     if shares.shape[-1] % groups:
@@ -34,10 +34,10 @@ def group_mass(assignments: np.ndarray, groups: int) -> np.ndarray:
 def of_words(
     mass: np.ndarray, targets: Sequence[str], sources: Sequence[str], distribution: str | None = "group"
 ) -> np.ndarray:
-    """Mass of pieces as mass of words: mass[T, I, G] of target and source pieces.
+    """Turn the mass of pieces into the mass of words: mass[T, I, G] of target and source pieces.
 
-    The mean over a target word's pieces. Over those of a source word the mean too, for each has a distribution over
-    groups of its own; the sum where the mass is a distribution over the "source".
+    Takes the mean over the pieces of a target word. Over the pieces of a source word: the mean if each piece has a
+    distribution over groups, the sum if the mass is a distribution over the "source".
     """
     values = np.asarray(mass, dtype=np.float64)
     if values.shape[:2] != (len(targets), len(sources)):
@@ -50,14 +50,14 @@ def of_words(
 
 
 def past_share(mass: np.ndarray) -> np.ndarray:
-    """PAST / (PAST + FUTURE) of each word at each step: [..., I, G] -> [..., I]; a half where there is neither."""
+    """PAST / (PAST + FUTURE) of each word at each step: [..., I, G] -> [..., I]; 0.5 if both are zero."""
     past, future = (np.asarray(mass[..., group], dtype=np.float64) for group in (PAST, FUTURE))
     both = past + future
     return np.divide(past, both, out=np.full_like(both, 0.5), where=both > 0)
 
 
 def flips(mass: np.ndarray) -> np.ndarray:
-    """The first step from which PAST stays above FUTURE, of each source word: [T, I, G] -> [I]; NaN: it never does."""
+    """The first step from which PAST stays above FUTURE, for each source word: [T, I, G] -> [I]; NaN if never."""
     above = np.asarray(mass[..., PAST]) > np.asarray(mass[..., FUTURE])
     stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
     return np.where(stays[-1], stays.argmax(axis=0) + 1.0, np.nan)
@@ -72,7 +72,7 @@ def remaining_mass(mass: np.ndarray) -> np.ndarray:
 
 
 def written_at(links: Iterable[Link], words: int) -> np.ndarray:
-    """The step at which the last counterpart of each source word is written: links (source, target), from 0 -> [words].
+    """The step that generates the last counterpart of each source word: links (source, target), from 0 -> [words].
 
     NaN for a word without counterpart.
     """
@@ -83,26 +83,26 @@ def written_at(links: Iterable[Link], words: int) -> np.ndarray:
 
 
 def flip_table(masses: Sequence[np.ndarray], links: Sequence[Iterable[Link]]) -> pd.DataFrame:
-    """A row a source word that has a counterpart: sentence, word, flip, written (steps), distance (flip - written).
+    """One row per source word with a counterpart: sentence, word, flip, written (steps), distance (flip - written).
 
-    Of a word that is written at step 5, a distance of 0 says that it is past as it is predicted, and 1 that it is one
-    step later. NaN: it never flips for good. masses[T, I, G] of each sentence; its links (source, target).
+    Distance 0: the word becomes PAST at the step that generates its counterpart; 1: one step later; NaN: it never stays
+    PAST. masses[T, I, G] and links (source, target) of each sentence.
     """
     tables = []
-    for sentence, (mass, own) in enumerate(zip(masses, links, strict=True)):
-        written = written_at(own, mass.shape[1])
+    for sentence, (mass, sentence_links) in enumerate(zip(masses, links, strict=True)):
+        written = written_at(sentence_links, mass.shape[1])
         words = np.flatnonzero(~np.isnan(written))
-        found = pd.DataFrame({"word": words, "flip": flips(mass)[words], "written": written[words]})
-        tables.append(found.assign(sentence=sentence))
+        rows = pd.DataFrame({"word": words, "flip": flips(mass)[words], "written": written[words]})
+        tables.append(rows.assign(sentence=sentence))
     columns = ["sentence", "word", "flip", "written"]
-    whole = pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns, dtype=float)
-    return whole.assign(distance=whole["flip"] - whole["written"])
+    table = pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns, dtype=float)
+    return table.assign(distance=table["flip"] - table["written"])
 
 
 def distribution(distances: np.ndarray, reach: int = 8) -> pd.DataFrame:
-    """How the distances are spread: distance (-reach to reach; the ends take what lies beyond), n, share of all.
+    """Histogram of the distances: distance (-reach to reach, clipped), n, share of all.
 
-    The last row, of distance NaN, counts those that are NaN. Without any distance the shares are NaN.
+    The last row, with distance NaN, counts the NaN. Without any distance the shares are NaN.
     """
     values = np.asarray(distances, dtype=np.float64)
     known = np.clip(values[~np.isnan(values)], -reach, reach).round().astype(int)
@@ -112,10 +112,10 @@ def distribution(distances: np.ndarray, reach: int = 8) -> pd.DataFrame:
 
 
 def remainders(masses: Sequence[np.ndarray], ends: Sequence[int]) -> pd.DataFrame:
-    """What of FUTURE is left in each sentence, a row each: sentence, words, left (mass of all words), mean (of a word),
-    most (mass of the word with most), word (its place).
+    """Remaining FUTURE mass, one row per sentence.
 
-    masses[T, I, G]; ends: how many source words count (</s> behind them is no word). A sentence without words has NaN.
+    Columns: sentence, words, left (sum over words), mean (per word), most (maximum over words), word (position of the
+    maximum); NaN for a sentence without words. masses[T, I, G]; ends: the number of source words, without </s>.
     """
     rows = []
     for sentence, (mass, words) in enumerate(zip(masses, ends, strict=True)):
@@ -128,7 +128,7 @@ def remainders(masses: Sequence[np.ndarray], ends: Sequence[int]) -> pd.DataFram
 
 
 def course(masses: Sequence[np.ndarray], bins: int = 10, samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
-    """The mean mass of a source word over the relative position t / T (`along`), by side: the names of its groups."""
+    """The mean mass of a source word over the relative position t / T (`along`); the sides are the groups."""
     groups = GROUPS[: masses[0].shape[-1]]
     means = {name: [np.asarray(mass[..., group]).mean(1) for mass in masses] for group, name in enumerate(groups)}
     return along(means, [len(mass) for mass in masses], bins, samples, seed)
@@ -141,23 +141,29 @@ def along(
     samples: int = 1000,
     seed: int = DEFAULT_SEED,
 ) -> pd.DataFrame:
-    """What steps say over their relative position t / T in equal bins: side, place (the middle of the bin), value, low,
-    high (95 % bootstrap over sentences), n steps.
+    """Means of step values in equal bins of the relative position t / T.
 
-    sides: of each sentence the values of its first steps; lengths: T of each. Bins without a step are left out.
+    Columns: side, place (the middle of the bin), value, low, high (95 % bootstrap over sentences), n (steps). sides:
+    for each sentence the values of its first steps; lengths: T of each sentence. Empty bins are left out.
     """
     rows = []
-    for side, found in sides.items():
+    for side, sentences in sides.items():
         sums = np.zeros((len(lengths), 2, bins))
-        for sentence, (values, length) in enumerate(zip(found, lengths, strict=True)):
-            places = -(-np.arange(1, len(values) + 1) * bins // length) - 1
-            np.add.at(sums[sentence, 0], places, values)
-            np.add.at(sums[sentence, 1], places, 1)
+        for sentence, (values, length) in enumerate(zip(sentences, lengths, strict=True)):
+            bin_numbers = -(-np.arange(1, len(values) + 1) * bins // length) - 1
+            np.add.at(sums[sentence, 0], bin_numbers, values)
+            np.add.at(sums[sentence, 1], bin_numbers, 1)
         total, drawn = sums.sum(0), resampled_sums(sums.reshape(len(sums), -1), samples, seed).reshape(-1, 2, bins)
-        for place in np.flatnonzero(total[1]):
-            there = drawn[drawn[:, 1, place] > 0, :, place]
-            interval = percentile_interval(there[:, 0] / there[:, 1])
+        for number in np.flatnonzero(total[1]):
+            in_bin = drawn[drawn[:, 1, number] > 0, :, number]
+            interval = percentile_interval(in_bin[:, 0] / in_bin[:, 1])
             rows.append(
-                (side, (place + 0.5) / bins, total[0, place] / total[1, place], *interval, int(total[1, place]))
+                (
+                    side,
+                    (number + 0.5) / bins,
+                    total[0, number] / total[1, number],
+                    *interval,
+                    int(total[1, number]),
+                )
             )
     return pd.DataFrame(rows, columns=["side", "place", "value", "low", "high", "n"])

@@ -1,7 +1,7 @@
-"""How often "it" becomes the right pronoun, by how far back its antecedent stands.
+"""Pronoun accuracy: how often "it" becomes the right pronoun, by the distance of its antecedent.
 
 Works on token lists and the truth records of the controlled corpus (`pronouns`: target position in the reference,
-antecedent, gender, alternatives). Does not know the generator, nor who scored the contrastive variants.
+antecedent, gender, alternatives).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OUTCOME_COLUMNS = ["sentence", "target", "distance", "gender", "needs_order", "
 def outcomes(
     hypotheses: Sequence[Tokens], references: Sequence[Tokens], truths: Sequence[Mapping[str, Any]]
 ) -> pd.DataFrame:
-    """One row a pronoun: is the right form in the hypothesis in place of its alternatives.
+    """One row per pronoun: does the hypothesis have the right form or one of its alternatives.
 
     Columns: sentence (index), target (position in the reference), distance (sentences back to the antecedent), gender,
     needs_order, right (form), taken (form or None), outcome ("right", "wrong", "undecidable"), reason (of the last).
@@ -31,14 +31,14 @@ def outcomes(
     for sentence, (hypothesis, reference, truth) in enumerate(zip(hypotheses, references, truths, strict=True)):
         for pronoun in truth["pronouns"]:
             right = _right_form(reference, pronoun, sentence)
-            found = selection(reference, hypothesis, right, pronoun["alternatives"])
-            outcome = "undecidable" if found.word is None else "right" if found.word == right else "wrong"
-            rows.append((*_about(sentence, pronoun, truth), right, found.word, outcome, found.reason))
+            choice = selection(reference, hypothesis, right, pronoun["alternatives"])
+            outcome = "undecidable" if choice.word is None else "right" if choice.word == right else "wrong"
+            rows.append((*_about(sentence, pronoun, truth), right, choice.word, outcome, choice.reason))
     return pd.DataFrame(rows, columns=_OUTCOME_COLUMNS)
 
 
 def variants(references: Sequence[Tokens], truths: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """The reference with each form a pronoun could take: what a model scores for the contrastive test.
+    """The reference with each possible form of a pronoun, to be scored in contrastive evaluation.
 
     Columns: sentence, target, distance, gender, needs_order, form, correct (bool), tokens (all words, a tuple).
     """

@@ -1,8 +1,8 @@
-"""Which of several competing words a translation took, decided by counting, and shares with their intervals.
+"""Which of several competing words a translation uses, decided by counting, and shares with their intervals.
 
-A hypothesis need not have its words where the reference has them, so nothing is looked up by position. The words of a
-form set (say er, sie, es) are counted on both sides instead; what counting cannot decide is said to be undecidable.
-Words are compared exactly, case included. Does not know what the words mean.
+A hypothesis need not have its words at the positions of the reference, so positions are not compared. The words of a
+set of forms (er, sie, es) are counted on both sides; what counting cannot decide is undecidable. Words are compared
+exactly, case included.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from analyses.wilson import wilson
 
 @dataclass(frozen=True)
 class Selection:
-    """The word taken, or None with the reason why it cannot be told: "missing", "extra" or "ambiguous"."""
+    """The word used, or None with the reason why it is unknown: "missing", "extra" or "ambiguous"."""
 
     word: str | None
     reason: str = ""
@@ -30,17 +30,17 @@ def selection(
 ) -> Selection:
     """Which word of {right} ∪ alternatives the hypothesis has where the reference has `right`.
 
-    Let R and H be how often each word of the set stands in reference and hypothesis. Fewer words in H: "missing", more:
-    "extra". As many, and none of R's `right` lost: the right one (two errors that exchange their words go unseen). As
-    many, only one word exchanged, and R has `right` once: the word that came in. Else "ambiguous": several words
-    of the set changed, or it is not clear which of them did.
+    Let R and H be the counts of the words of the set in reference and hypothesis. Fewer words in H: "missing", more:
+    "extra". Equally many, and no `right` lost: the right word (two errors that cancel out go unseen). Equally many,
+    only one word replaced, and R has `right` once: the replacement. Otherwise "ambiguous": several words of the set
+    changed, or it is unknown which of them did.
     """
     forms = {right, *alternatives}
     expected = Counter(word for word in reference if word in forms)
-    found = Counter(word for word in hypothesis if word in forms)
-    if found.total() != expected.total():
-        return Selection(None, "missing" if found.total() < expected.total() else "extra")
-    lost, gained = expected - found, found - expected
+    written = Counter(word for word in hypothesis if word in forms)
+    if written.total() != expected.total():
+        return Selection(None, "missing" if written.total() < expected.total() else "extra")
+    lost, gained = expected - written, written - expected
     if right not in lost:
         return Selection(right)
     if lost.total() == 1 and expected[right] == 1:
@@ -54,8 +54,8 @@ def share_table(
     """The share of `success` among the decided rows of each group of column `by`, with a Wilson interval.
 
     outcomes has a column `outcome`: success, failure or "undecidable". Columns: by, n, the two counts under their
-    names, undecidable, share, low, high (NaN where nothing was decided). by None: one row, without the first column.
-    Rows without a value of `by` are the last group, "(none)".
+    names, undecidable, share, low, high (NaN if nothing was decided). by None: one row, without the first column. Rows
+    without a value of `by` are the last group, "(none)".
     """
     groups = outcomes.groupby(by, sort=True, dropna=False) if by else [("", outcomes)]
     rows = []

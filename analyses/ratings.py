@@ -1,8 +1,8 @@
 """Human ratings of translations: means with intervals, differences between systems, agreement between raters.
 
-A rating gives one translation a quality from 1 to 5, and says how many of its source words are translated too often and
-how many not at all (Zheng 2018, Table 3; Zheng 2019, Table 3). Knows one table, a row a rating: rater, sentence,
-system, quality, over, under (words), words (of the source). Does not know who was shown what.
+A rating gives one translation a quality from 1 to 5, and counts its source words that are over-translated and
+under-translated (Zheng 2018, Table 3; Zheng 2019, Table 3). Works on one table with one row per rating: rater,
+sentence, system, quality, over, under (words), words (of the source).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Level = Literal["nominal", "ordinal", "interval"]
 
 
 def whole(ratings: pd.DataFrame, systems: Sequence[str]) -> pd.DataFrame:
-    """The ratings of sentences for which the rater has rated every system: only these compare like with like."""
+    """The ratings of sentences for which the rater has rated every system; only these are comparable."""
     known = ratings[ratings["system"].isin(list(systems))]
     rated = known.groupby(["rater", "sentence"])["system"].transform("nunique")
     return known[rated == len(systems)].reset_index(drop=True)
 
 
 def intervals(ratings: pd.DataFrame, samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
-    """A row a system and measure: system, measure, score, low, high (95 % bootstrap over sentences), n (sentences).
+    """Scores by system and measure: system, measure, score, low, high (95 % bootstrap over sentences), n (sentences).
 
-    First the mean over the raters of a sentence, so that each sentence counts once. quality is the mean over sentences;
+    Ratings of one sentence are averaged first, so that each sentence counts once. quality is the mean over sentences;
     over- and under-translation are the shares of all source words, in percent.
     """
     systems, sums, drawn = _resampled(ratings, samples, seed)
@@ -50,30 +50,38 @@ def differences(ratings: pd.DataFrame, baseline: str, samples: int = 1000, seed:
 
     low, high: 95 % of bootstrap resamples of sentences. p_value: Wilcoxon's signed-rank test (1945) over sentences, of
     their mean qualities or shares, two-sided; 1 where no sentence differs. Holm's correction runs over the systems of
-    one measure. Raises ValueError where the baseline was not rated.
+    one measure. Raises ValueError if the baseline was not rated.
     """
     systems, sums, drawn = _resampled(ratings, samples, seed)
     if baseline not in systems:
         raise ValueError(f"the baseline {baseline!r} was not rated; rated were {', '.join(systems)}")
     base = systems.index(baseline)
     scores, spread = _measures(sums), _measures(drawn)
-    each = _measures(_sentences(ratings)[1])  # [sentences, systems, measures]
+    by_sentence = _measures(_sentences(ratings)[1])  # [sentences, systems, measures]
     rows = []
     for m, measure in enumerate(MEASURES):
         for s, system in enumerate(systems):
             if s != base:
                 difference = float(scores[s, m] - scores[base, m])
-                moved = percentile_interval(spread[:, s, m] - spread[:, base, m])
-                rows.append((system, measure, difference, *moved, _signed_rank(each[:, s, m] - each[:, base, m])))
+                interval = percentile_interval(spread[:, s, m] - spread[:, base, m])
+                rows.append(
+                    (
+                        system,
+                        measure,
+                        difference,
+                        *interval,
+                        _signed_rank(by_sentence[:, s, m] - by_sentence[:, base, m]),
+                    )
+                )
     table = pd.DataFrame(rows, columns=["system", "measure", "difference", "low", "high", "p_value"])
-    return table.assign(p_holm=table.groupby("measure")["p_value"].transform(lambda own: holm(own.to_numpy())))
+    return table.assign(p_holm=table.groupby("measure")["p_value"].transform(lambda column: holm(column.to_numpy())))
 
 
 def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
-    """How raters agree: measure, alpha (Krippendorff's), level, raters, units (translations that two or more rated).
+    """Agreement of raters: measure, alpha (Krippendorff's), level, raters, units (translations with 2+ raters).
 
-    quality is taken as ordinal, the shares of source words as intervals. alpha is NaN with fewer than two raters, and
-    where all ratings are the same.
+    quality is ordinal, the shares of source words are intervals. alpha is NaN with fewer than two raters, and if all
+    ratings are the same.
     """
     shares = ratings.assign(over=ratings["over"] / ratings["words"], under=ratings["under"] / ratings["words"])
     levels: tuple[Level, ...] = ("ordinal", "interval", "interval")
@@ -86,21 +94,23 @@ def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
 
 
 def krippendorff_alpha(values: np.ndarray, level: Level) -> float:
-    """Krippendorff's alpha of values[raters, units], NaN where a rater gave none (Krippendorff 2011).
+    """Krippendorff's alpha of values[raters, units], NaN for missing ratings (Krippendorff 2011).
 
-    1 is full agreement, 0 what chance gives; NaN where no unit has two values or all values are the same.
+    1 is full agreement, 0 chance agreement; NaN if no unit has two values or all values are the same.
     """
     domain = np.unique(values[~np.isnan(values)])
-    given = np.stack([(values == value).sum(axis=0) for value in domain], axis=1) if len(domain) else np.zeros((0, 0))
-    counts = given[given.sum(axis=1) >= 2].astype(float)  # [units, values]
+    frequencies = (
+        np.stack([(values == value).sum(axis=0) for value in domain], axis=1) if len(domain) else np.zeros((0, 0))
+    )
+    counts = frequencies[frequencies.sum(axis=1) >= 2].astype(float)  # [units, values]
     weights = counts / (counts.sum(axis=1, keepdims=True) - 1)
     coincidences = weights.T @ counts - np.diag(weights.sum(axis=0))
     totals = coincidences.sum(axis=1)
     if level == "nominal":
         distances = 1.0 - np.eye(len(domain))
     else:
-        places = domain if level == "interval" else np.cumsum(totals) - totals / 2  # an ordinal value is its mid-rank
-        distances = (places[:, None] - places[None, :]) ** 2
+        ranks = domain if level == "interval" else np.cumsum(totals) - totals / 2  # an ordinal value is its mid-rank
+        distances = (ranks[:, None] - ranks[None, :]) ** 2
     expected = float((np.outer(totals, totals) * distances).sum())
     if not expected:
         return float("nan")
@@ -108,9 +118,9 @@ def krippendorff_alpha(values: np.ndarray, level: Level) -> float:
 
 
 def _sentences(ratings: pd.DataFrame) -> tuple[list[str], np.ndarray]:
-    """The systems, and [sentences, systems, (1, quality, over, under, words)]: means over the raters of each.
+    """The systems, and means over raters [sentences, systems, (1, quality, over, under, words)].
 
-    Raises ValueError where a system lacks a sentence.
+    Raises ValueError if a system lacks a sentence.
     """
     if ratings.empty:
         raise ValueError("there are no ratings of all systems of a sentence yet; rate a sentence first")
@@ -120,23 +130,23 @@ def _sentences(ratings: pd.DataFrame) -> tuple[list[str], np.ndarray]:
     missing = [cell for cell in cells if cell not in means.index]
     if missing:
         raise ValueError(f"sentence {missing[0][0]} of {missing[0][1]} was not rated; leave the sentence out")
-    found = means.reindex(cells).to_numpy().reshape(-1, len(systems), 4)
-    return systems, np.concatenate([np.ones_like(found[..., :1]), found], axis=2)
+    values = means.reindex(cells).to_numpy().reshape(-1, len(systems), 4)
+    return systems, np.concatenate([np.ones_like(values[..., :1]), values], axis=2)
 
 
 def _resampled(ratings: pd.DataFrame, samples: int, seed: int) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """The systems, sums over all sentences [systems, 5], and over each resample [samples, systems, 5]."""
+    """The systems, sums over all sentences [systems, 5] and over each resample [samples, systems, 5]."""
     systems, cells = _sentences(ratings)
     drawn = resampled_sums(cells.reshape(len(cells), -1), samples, seed)
     return systems, cells.sum(axis=0), drawn.reshape(samples, len(systems), 5)
 
 
 def _measures(sums: np.ndarray) -> np.ndarray:
-    """sums[..., (n, quality, over, under, words)] -> [..., measures]."""
+    """The measures [...] of sums[..., (n, quality, over, under, words)] -> [..., measures]."""
     count, quality, over, under, words = np.moveaxis(sums, -1, 0)
     return np.stack([quality / count, 100 * over / words, 100 * under / words], axis=-1)
 
 
 def _signed_rank(difference: np.ndarray) -> float:
-    difference = np.round(difference, 9)  # 10/3 - 3 and 13/3 - 4 are a tie, which floating point breaks
+    difference = np.round(difference, 9)  # 10/3 - 3 and 13/3 - 4 must be a tie despite floating point
     return float(wilcoxon(difference).pvalue) if np.any(difference) else 1.0

@@ -1,8 +1,8 @@
-"""Choosing anew among the hypotheses of n-best lists, by weights of what is known of each: BLEU without decoding again.
+"""Reranking of n-best lists by weighted model scores, without decoding again.
 
-Each hypothesis has a number for every part (log P by a head, in nats; its length in pieces) and its statistics under a
-metric, so that any weights are a product, a choice a sentence and a sum (Zheng 2018, Table 7; Och 2003 tunes such
-weights exactly, here a grid is searched). Knows arrays and statistics, no system.
+Each hypothesis has a value for every part (log P by a head, in nats; its length in pieces) and its statistics under a
+metric, so the score for any weights is a matrix product, an argmax per sentence and a sum (Zheng 2018, Table 7; Och
+2003 tunes such weights exactly, here a grid is searched). Works on arrays and statistics.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ Weights = Mapping[str, float]
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """The lists of a test set: values[hypotheses, parts] named by `parts`, those of sentence s at starts[s] to
-    starts[s + 1], the search's own choice first; statistics: a row a hypothesis."""
+    """The n-best lists of a test set.
+
+    values[hypotheses, parts]: the columns named by `parts`, the rows of sentence s from starts[s] to starts[s + 1], the
+    1-best of the search first; statistics: one row per hypothesis.
+    """
 
     parts: tuple[str, ...]
     values: np.ndarray
@@ -38,49 +41,54 @@ class Lists:
 
     @property
     def system(self) -> str:
-        """The part that is the system's own prediction: where its heads are mixed in the search, the decoder's."""
+        """The part that is the system's prediction: the decoder's if the search mixes heads."""
         return DECODER if DECODER in self.parts else MAIN
 
     @cached_property
     def free(self) -> tuple[str, ...]:
-        """The parts whose weights are free: the system's own has weight 1, and a mixture of the others none."""
+        """The parts with free weights: the system's prediction has weight 1, a mixture of the others weight 0."""
         return tuple(part for part in self.parts if part not in (self.system, MAIN))
 
     @property
     def ones(self) -> dict[str, float]:
-        """Every head by one, the length by nothing: the sum of the log-probabilities."""
+        """Weight 1 for every head and 0 for the length: the sum of the log-probabilities."""
         return {self.system: 1.0, **{part: float(part != LENGTH) for part in self.free}}
 
     def chosen(self, weights: Weights) -> np.ndarray:
-        """The row of the best hypothesis of each sentence [sentences], the first among equals. Raises ValueError for a
-        weight of no part."""
+        """The row of the best hypothesis of each sentence [sentences], the first of equals.
+
+        Raises ValueError for a weight of an unknown part.
+        """
         for name in weights:
             if name not in self.parts:
                 raise ValueError(f"these lists have no part {name!r}; there are {', '.join(self.parts)}")
         scores = self.values @ np.array([weights.get(part, 0.0) for part in self.parts])
         bounds = zip(self.starts[:-1], self.starts[1:], strict=True)
-        return np.array([begin + scores[begin:end].argmax() for begin, end in bounds], dtype=np.int64)
+        return np.array([start + scores[start:end].argmax() for start, end in bounds], dtype=np.int64)
 
     def of(self, weights: Weights | None) -> Statistics:
-        """The statistics of what is chosen by weights; None: of the search's own choice."""
+        """The statistics of the hypotheses selected by weights; None: of the 1-best of the search."""
         return self.statistics.subset(self.starts[:-1] if weights is None else self.chosen(weights))
 
 
 def compared(
     lists: Lists, choices: Mapping[str, Weights | None], samples: int = 1000, seed: int = DEFAULT_SEED
 ) -> pd.DataFrame:
-    """A row a choice of weights, the first being what the others are compared with: choice, score, low, high (95 %
-    bootstrap), delta, delta_low, delta_high, p_value (paired bootstrap), changed (share of sentences with another
-    hypothesis than the search's)."""
-    found = {name: lists.of(weights) for name, weights in choices.items()}
-    intervals = bootstrap_intervals(found, samples, seed)
-    first = next(iter(found))
-    apart = paired_bootstraps(found[first], {name: own for name, own in found.items() if name != first}, samples, seed)
+    """Compare several weights with the first: one row each.
+
+    Columns: choice, score, low, high (95 % bootstrap), delta, delta_low, delta_high, p_value (paired bootstrap),
+    changed (share of sentences whose hypothesis is not the 1-best of the search).
+    """
+    statistics = {name: lists.of(weights) for name, weights in choices.items()}
+    intervals = bootstrap_intervals(statistics, samples, seed)
+    baseline = next(iter(statistics))
+    others = {name: scored for name, scored in statistics.items() if name != baseline}
+    comparisons = paired_bootstraps(statistics[baseline], others, samples, seed)
     rows = []
     for name, weights in choices.items():
-        own, delta = intervals[name], apart.get(name)
+        interval, delta = intervals[name], comparisons.get(name)
         differs = (delta.delta, delta.low, delta.high, delta.p_value) if delta else (np.nan,) * 4
-        rows.append((name, own.score, own.low, own.high, *differs, _changed(lists, weights)))
+        rows.append((name, interval.score, interval.low, interval.high, *differs, _changed(lists, weights)))
     columns = ["choice", "score", "low", "high", "delta", "delta_low", "delta_high", "p_value", "changed"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -97,25 +105,31 @@ def curve(
     samples: int = 1000,
     seed: int = DEFAULT_SEED,
 ) -> pd.DataFrame:
-    """The score as one weight runs over a grid and the others stay: weight, score, low, high, changed."""
+    """The score as one weight varies over a grid, the others fixed: weight, score, low, high, changed."""
     values = tuple(grid) or grid_of(part)
-    every = {str(value): {**weights, part: value} for value in values}
-    intervals = bootstrap_intervals({name: lists.of(own) for name, own in every.items()}, samples, seed)
+    weights_by_value = {str(value): {**weights, part: value} for value in values}
+    intervals = bootstrap_intervals(
+        {name: lists.of(point_weights) for name, point_weights in weights_by_value.items()}, samples, seed
+    )
     rows = [
-        (value, found.score, found.low, found.high, _changed(lists, own))
-        for value, (own, found) in zip(values, zip(every.values(), intervals.values(), strict=True), strict=True)
+        (value, interval.score, interval.low, interval.high, _changed(lists, point_weights))
+        for value, (point_weights, interval) in zip(
+            values, zip(weights_by_value.values(), intervals.values(), strict=True), strict=True
+        )
     ]
     return pd.DataFrame(rows, columns=["weight", "score", "low", "high", "changed"])
 
 
 def grid_of(part: str) -> tuple[float, ...]:
-    """The weights of a part that are tried unless others are given."""
+    """The default grid of weights of a part."""
     return LENGTH_GRID if part == LENGTH else GRID
 
 
 def tuned(lists: Lists, rounds: int = 3) -> dict[str, float]:
-    """The free weights with the best score that a search by coordinates over their grids finds from ones, on the lists
-    that it is shown: of no worth but for other sentences. Of equal scores the weights that were there stay."""
+    """Tune the free weights by coordinate ascent over their grids, starting from ones.
+
+    Evaluate the result on other sentences than these. A weight changes only if the score improves.
+    """
     weights, best = lists.ones, lists.of(lists.ones).total
     for _ in range(rounds):
         before = dict(weights)

@@ -1,11 +1,10 @@
-"""Corpus metrics through sacreBLEU, kept as sufficient statistics per segment, each with its signature.
+"""Corpus metrics by sacreBLEU as sufficient statistics per segment, each with its signature.
 
 Extraction is the slow part (loops in Python) and is done once; the score of any subset of segments is the score of its
-summed statistics. Segments are independent: they go through in chunks, all systems on a chunk's references before the
-next chunk, in several processes where asked. Does not know which run the translations come from; `statistics_cache`
-keeps what was extracted.
-Per-segment statistics are private API of sacreBLEU (`_cache_references`, `_extract_corpus_statistics`); tests hold them
-to `corpus_score`.
+summed statistics. Segments are independent: they are processed in chunks, all systems on a chunk's references before
+the next chunk, optionally in several processes. `statistics_cache` stores the extracted statistics.
+Per-segment statistics are private API of sacreBLEU (`_cache_references`, `_extract_corpus_statistics`); tests compare
+them with `corpus_score`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ OPTIONAL = (meteor.NAME,)  # counted by libraries that need not be there
 
 @dataclass(frozen=True)
 class Preset:
-    """How scores are counted; `said` says by whom. The options of BLEU are its own, case is every metric's."""
+    """Metric settings. said: their description; bleu: options of BLEU only; lowercase: for every metric."""
 
     said: str
     bleu: Mapping[str, Any] = field(default_factory=dict)
@@ -39,12 +38,12 @@ class Preset:
 
     def options(self, metric: str) -> dict[str, Any]:
         """The options of `extract` for a metric."""
-        if metric == meteor.NAME:  # its words are those that BLEU counts, and case never counts
+        if metric == meteor.NAME:  # tokenized as for BLEU; case never counts
             return {name: value for name, value in self.bleu.items() if name == "tokenize"}
         return {**(self.bleu if metric == "bleu" else {}), **({"lowercase": True} if self.lowercase else {})}
 
 
-# multi-bleu.perl reads words as they are and smooths nothing; multi-bleu-detok.perl and mteval tokenise as 13a does.
+# multi-bleu.perl neither tokenizes nor smooths; multi-bleu-detok.perl and mteval tokenize as 13a does.
 _MULTI_BLEU = {"tokenize": "none", "smooth_method": "none"}
 PRESETS: dict[str, Preset] = {
     "default": Preset("sacreBLEU as it comes: 13a tokeniser, case-sensitive"),
@@ -67,7 +66,7 @@ _FORMULA_OPTIONS = {
     meteor.NAME: (),
 }
 _FORMULAS = {"bleu": metric_formulas.bleu, "ter": metric_formulas.ter, meteor.NAME: metric_formulas.mean}
-# Segments; the n-grams of a chunk's references are held while all systems meet them: chrF's take under 100 MB.
+# Segments; the n-grams of a chunk's references stay in memory for all systems: under 100 MB for chrF.
 _CHUNK = 1000
 _Chunk = tuple[list[Sequence[str]], list[list[str | None]]]  # each system's lines, each reference's lines
 References = Sequence[str] | Sequence[Sequence[str | None]]
@@ -95,7 +94,7 @@ class Statistics:
         return self.score(self.values.sum(axis=0))
 
     def score(self, sums: np.ndarray) -> float:
-        """The score of one vector of summed statistics [k], computed by sacreBLEU itself if the metric is its own."""
+        """The score of one vector of summed statistics [k], computed by sacreBLEU if it has the metric."""
         if self.metric in OPTIONAL:
             return float(self.scores(np.asarray(sums)))
         scorer = _scorer(self.metric, tuple(sorted(self.options.items())))
@@ -113,8 +112,10 @@ class Statistics:
 
 
 class Shares(Statistics):
-    """Counts that are a share of others, to be bucketed, compared and resampled as scores are: values[segments, 2], the
-    counted and what they are a share of. NaN where that is nothing."""
+    """Shares as statistics, to be bucketed, compared and resampled as scores are.
+
+    values[segments, 2]: numerator and denominator of each segment. NaN if the denominators sum to zero.
+    """
 
     def score(self, sums: np.ndarray) -> float:
         return float(self.scores(sums))
@@ -126,9 +127,9 @@ class Shares(Statistics):
 def extract(hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any) -> Statistics:
     """The sufficient statistics of a system's output.
 
-    hypotheses: one string a segment. references: one string a segment, or several such lists (None: no such reference
-    for this segment). metric: bleu, chrf, chrf++ or ter; meteor (`analyses.meteor`) where NLTK is installed. options go
-    to the metric (`lowercase`, `tokenize`, …); `lowercase` works for every one. Raises ValueError on unequal line
+    hypotheses: one string per segment. references: one string per segment, or several such lists (None: no such
+    reference for this segment). metric: bleu, chrf, chrf++ or ter; meteor (`analyses.meteor`) if NLTK is installed.
+    options go to the metric (`lowercase`, `tokenize`, …); `lowercase` works for all. Raises ValueError on unequal line
     counts, an unknown metric or option, or a missing library.
     """
     return extract_all({"system": hypotheses}, references, metric, **options)["system"]
@@ -141,10 +142,10 @@ def extract_all(
     processes: int = 1,
     **options: Any,
 ) -> dict[str, Statistics]:
-    """`extract` for several systems of one test set: each reference is taken apart once for all of them.
+    """`extract` for several systems of one test set: the n-grams of each reference are extracted once for all of them.
 
-    processes: how many share the segments; each starts anew (a second or two) and holds one chunk's n-grams. A script
-    that asks for more than one keeps its own work behind `if __name__ == "__main__"`.
+    processes: how many share the segments; each takes a second or two to start and holds one chunk's n-grams. A script
+    that uses more than one needs `if __name__ == "__main__"`.
     """
     streams: list[list[str | None]] = []
     for hypotheses in systems.values():
@@ -153,26 +154,26 @@ def extract_all(
     if not systems:
         return {}
     if metric in OPTIONAL:
-        named = signature(streams, metric, options)
+        signature_text = signature(streams, metric, options)
         return {
-            system: Statistics(metric, meteor.segment_values(lines, streams, **options), named, dict(options))
+            system: Statistics(metric, meteor.segment_values(lines, streams, **options), signature_text, dict(options))
             for system, lines in systems.items()
         }
     chunks = _chunks(list(systems.values()), streams)
     if processes > 1:
         with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            found = list(pool.map(partial(_extract_apart, metric, options), chunks))
+            parts_by_chunk = list(pool.map(partial(_extract_apart, metric, options), chunks))
     else:
-        found = [_extract_chunk(scorer, chunk) for chunk in chunks]
-    named = signature(streams, metric, options)
+        parts_by_chunk = [_extract_chunk(scorer, chunk) for chunk in chunks]
+    signature_text = signature(streams, metric, options)
     return {
-        system: Statistics(metric, np.concatenate(parts), named, dict(options))
-        for system, parts in zip(systems, zip(*found, strict=True), strict=True)
+        system: Statistics(metric, np.concatenate(parts), signature_text, dict(options))
+        for system, parts in zip(systems, zip(*parts_by_chunk, strict=True), strict=True)
     }
 
 
 def signature(streams: Sequence[Sequence[str | None]], metric: str, options: Mapping[str, Any]) -> str:
-    """What decides about a score, as sacreBLEU writes it. streams: as `reference_streams` gives them."""
+    """The signature of a score in sacreBLEU's format. streams: from `reference_streams`."""
     counts = {sum(line is not None for line in lines) for lines in zip(*streams, strict=True)}
     count = counts.pop() if len(counts) == 1 else -1  # -1: sacreBLEU's sign for "varies"
     if metric in OPTIONAL:
@@ -201,7 +202,7 @@ def _extract_apart(metric: str, options: Mapping[str, Any], chunk: _Chunk) -> li
 
 
 def preset(name: str) -> Preset:
-    """The preset of a name; an unknown one is answered with the nearest. Raises ValueError."""
+    """The preset of this name. Raises ValueError for an unknown name, with the closest known one."""
     if name not in PRESETS:
         near = difflib.get_close_matches(name, PRESETS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(PRESETS)}."
@@ -219,17 +220,19 @@ def score_table(
     metrics: names, or names with their options ({"bleu": {"lowercase": True}}).
     """
     with_options = metrics if isinstance(metrics, Mapping) else {metric: {} for metric in metrics}
-    found = {metric: extract_all(systems, references, metric, **options) for metric, options in with_options.items()}
+    by_metric = {
+        metric: extract_all(systems, references, metric, **options) for metric, options in with_options.items()
+    }
     rows = [
-        (system, metric, own[system].total, own[system].signature, len(own[system]))
+        (system, metric, statistics[system].total, statistics[system].signature, len(statistics[system]))
         for system in systems
-        for metric, own in found.items()
+        for metric, statistics in by_metric.items()
     ]
     return pd.DataFrame(rows, columns=["system", "metric", "score", "signature", "n"])
 
 
 def reference_streams(hypotheses: Sequence[str], references: References) -> list[list[str | None]]:
-    """References as sacreBLEU wants them: a list of streams, each as long as the hypotheses."""
+    """References in sacreBLEU's format: a list of streams, each as long as the hypotheses."""
     if not len(hypotheses):
         raise ValueError("There are no hypotheses to score: the list is empty.")
     single = bool(len(references)) and (references[0] is None or isinstance(references[0], str))
@@ -246,7 +249,7 @@ def reference_streams(hypotheses: Sequence[str], references: References) -> list
 
 
 def _build(metric: str, options: Mapping[str, Any]) -> Any:
-    """sacreBLEU's metric; None for one that is not its own, whose options are checked."""
+    """Build the metric of sacreBLEU; None for another metric, whose options are only checked."""
     if metric in OPTIONAL:
         meteor.check_options(options)
         return None
@@ -270,5 +273,5 @@ def _build(metric: str, options: Mapping[str, Any]) -> Any:
 
 @lru_cache(maxsize=32)
 def _scorer(metric: str, options: tuple[tuple[str, Any], ...]) -> Any:
-    """A metric that only scores sums: no tokenizer is built, some would load a model."""
+    """A metric that only scores sums; it has no tokenizer, as some would load a model."""
     return _build(metric, {**dict(options), **({"tokenize": "none"} if metric == "bleu" else {})})

@@ -1,19 +1,19 @@
-"""Several trainings of one system: mean and spread over seeds, and intervals that carry both seeds and sentences.
+"""Several trainings of one system: mean and spread over seeds, and intervals that cover both seeds and sentences.
 
 A system's score varies with the seed it was trained with and with the sentences it was tested on. All seeds of all
-systems translate the same sentences, so the two are crossed, and their errors add in quadrature. An interval about the
+systems translate the same sentences, so the two are crossed, and their errors add in quadrature. An interval around the
 mean over n seeds reaches
 
     sqrt((t s / sqrt(n))^2 + b^2)
 
 to either side: s is the standard deviation between seeds, t Student's quantile with n - 1 degrees of freedom, and b how
-far the percentile interval of `analyses.significance` reaches when sentences are resampled and the seeds stay. Its
-p-value inverts it. Differences are paired by seed and by sentence. One seed says nothing of another: then the interval
-is that of its sentences alone, and says so in `form`.
+far the percentile interval of `analyses.significance` reaches when sentences are resampled and the seeds are fixed. The
+p-value inverts this interval. Differences are paired by seed and by sentence. With one seed the interval is that of its
+sentences alone, as `form` says.
 
-Why this form: Student's t on the total is twice as wide, resampling seeds too is too narrow (three seeds hold the truth
-75 % of the time where seeds make the spread), and Satterthwaite's degrees of freedom fall short of 95 %;
-`analyses.calibration` measures it. Does not know what a run is.
+Why this form: Student's t on the total is twice as wide, resampling seeds too is too narrow (three seeds cover the
+truth 75 % of the time if seeds cause the spread), and Satterthwaite's degrees of freedom stay below 95 %;
+`analyses.calibration` measures it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from analyses.significance import (
     resampled_sums,
 )
 
-BySeed = Mapping[int, Statistics]  # seed -> what the system trained with it made of the one test set
-SENTENCES, BOTH = "sentences", "seeds and sentences"  # what an interval carries
+BySeed = Mapping[int, Statistics]  # seed -> statistics of the system trained with it, on one test set
+SENTENCES, BOTH = "sentences", "seeds and sentences"  # the sources of variance an interval covers
 METHOD = "bootstrap of sentences, t of seeds"  # of a comparison over two seeds or more
 
 
@@ -46,7 +46,7 @@ METHOD = "bootstrap of sentences, t of seeds"  # of a comparison over two seeds 
 class OverSeeds:
     """A system's mean score, its spread (standard deviation between seeds, n - 1; NaN for one) and its interval.
 
-    form: what the interval carries, SENTENCES for one seed and BOTH for more.
+    form: the sources of variance, SENTENCES for one seed and BOTH for more.
     """
 
     score: float
@@ -75,10 +75,13 @@ class SeedComparison:
 
 @dataclass(frozen=True)
 class _Spread:
-    """What an interval about `centre` is made of: `resampled`, in ascending order, the mean over the seeds on resampled
-    sentences; the standard error of that mean between seeds, and how many there are."""
+    """The components of an interval around `center`.
 
-    centre: float
+    resampled: the means over the seeds on resampled sentences, ascending; error: the standard error of the mean between
+    seeds; seeds: their number.
+    """
+
+    center: float
     resampled: np.ndarray
     error: float
     seeds: int
@@ -97,22 +100,22 @@ class _Spread:
         if self.seeds == 1:
             return low, high
         reach = float(student.ppf((1 + level) / 2, self.seeds - 1)) * self.error
-        return self.centre - np.hypot(reach, self.centre - low), self.centre + np.hypot(reach, high - self.centre)
+        return self.center - np.hypot(reach, self.center - low), self.center + np.hypot(reach, high - self.center)
 
     def p_value(self) -> float:
-        """The smallest level alpha at which the interval of 1 - alpha leaves zero out."""
+        """The smallest level alpha at which the interval of 1 - alpha excludes zero."""
         if self.seeds == 1:
             return bootstrap_p(self.resampled)
         count = len(self.resampled)
-        if not count or np.isnan(self.centre):
+        if not count or np.isnan(self.center):
             return np.nan
-        # An interval that cuts off k resamples reaches to the k-th; what is left for the seeds gives the level.
-        ends = self.resampled if self.centre > 0 else -self.resampled[::-1]
+        # An interval that cuts off k resamples reaches to the k-th; the rest of the distance to zero is for the seeds.
+        ends = self.resampled if self.center > 0 else -self.resampled[::-1]
         cuts = np.arange((count + 1) // 2)
         beyond = ends[cuts] > 0
         if not beyond.any():
             return 1.0
-        distance = abs(self.centre)
+        distance = abs(self.center)
         left = np.sqrt(np.maximum(distance**2 - (distance - ends[cuts[beyond]]) ** 2, 0))
         of_seeds = 2 * student.sf(left / self.error, self.seeds - 1) if self.error else 0.0
         of_sentences = np.array([level_of_cut(cut, count) for cut in cuts[beyond]])
@@ -122,34 +125,34 @@ class _Spread:
 def resampled_means(
     statistics: BySeed, samples: int = 1000, seed: int = DEFAULT_SEED, dtype: type = np.float64
 ) -> np.ndarray:
-    """The mean score over the seeds on resampled sentences: [samples]. NaN where a resample has no score.
+    """The mean score over the seeds on resampled sentences: [samples]. NaN if a resample has no score.
 
-    The draws depend only on samples, seed and the number of sentences: equal for systems that share these.
+    The draws depend only on samples, seed and the number of sentences, so systems that share these are paired.
     """
     ordered = [statistics[number] for number in sorted(statistics)]
     if not ordered:
         raise ValueError("There are no seeds to resample: the system has no scored run.")
     for other in ordered[1:]:
         check_pair(ordered[0], other)
-    sums = resampled_sums(np.hstack([one.values for one in ordered]), samples, seed)  # [samples, seeds * k]
+    sums = resampled_sums(np.hstack([run.values for run in ordered]), samples, seed)  # [samples, seeds * k]
     return ordered[0].scores(sums.reshape(samples, len(ordered), -1).astype(dtype)).mean(axis=1)
 
 
 def over_seeds(statistics: BySeed, samples: int = 1000, seed: int = DEFAULT_SEED, level: float = 0.95) -> OverSeeds:
-    """Mean, spread and interval of one system; raises ValueError where seeds were tested differently."""
-    totals = np.array([one.total for one in statistics.values()])
-    found = _Spread.of(totals, resampled_means(statistics, samples, seed))
+    """Mean, spread and interval of one system; raises ValueError if its seeds were tested differently."""
+    totals = np.array([run.total for run in statistics.values()])
+    estimate = _Spread.of(totals, resampled_means(statistics, samples, seed))
     spread = float(totals.std(ddof=1)) if len(totals) > 1 else np.nan
-    return OverSeeds(found.centre, spread, *found.interval(level), found.seeds, found.form)
+    return OverSeeds(estimate.center, spread, *estimate.interval(level), estimate.seeds, estimate.form)
 
 
 def compare_over_seeds(
     baseline: BySeed, system: BySeed, samples: int = 1000, seed: int = DEFAULT_SEED, level: float = 0.95
 ) -> SeedComparison:
-    """The difference of two systems, over the seeds that both have, paired by seed and by sentence.
+    """The difference of two systems over their common seeds, paired by seed and by sentence.
 
-    With one seed interval and p-value are those of `significance.paired_bootstrap`, float32 rounding included. Raises
-    ValueError where they have no seed in common or were tested on different sentences.
+    With one seed, interval and p-value are those of `significance.paired_bootstrap`, float32 rounding included. Raises
+    ValueError if they have no seed in common or were tested on different sentences.
     """
     common = sorted(baseline.keys() & system.keys())
     if not common:
@@ -161,34 +164,36 @@ def compare_over_seeds(
     for pair in pairs:
         check_pair(*pair)
     of_baseline, of_system = (
-        resampled_means({number: own[number] for number in common}, samples, seed, np.float32)
-        for own in (baseline, system)
+        resampled_means({number: by_seed[number] for number in common}, samples, seed, np.float32)
+        for by_seed in (baseline, system)
     )
-    deltas = np.array([one.total - base.total for base, one in pairs])
-    found = _Spread.of(deltas, of_system.astype(np.float64) - of_baseline)
-    low, high = found.interval(level)
-    score = float(np.mean([one.total for _, one in pairs]))
-    return SeedComparison(score, found.centre, low, high, found.p_value(), found.seeds, found.form)
+    deltas = np.array([compared.total - base.total for base, compared in pairs])
+    estimate = _Spread.of(deltas, of_system.astype(np.float64) - of_baseline)
+    low, high = estimate.interval(level)
+    score = float(np.mean([compared.total for _, compared in pairs]))
+    return SeedComparison(score, estimate.center, low, high, estimate.p_value(), estimate.seeds, estimate.form)
 
 
 def score_table(statistics: Mapping[str, BySeed], samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
-    """A row a system: system, metric, score (mean over seeds), low, high, signature, n (sentences), seeds, spread, form
-    (what the interval carries)."""
+    """One row per system with its mean score over seeds.
+
+    Columns: system, metric, score, low, high, signature, n (sentences), seeds, spread, form (as in `OverSeeds`).
+    """
     rows = []
     for system, by_seed in statistics.items():
-        found, first = over_seeds(by_seed, samples, seed), next(iter(by_seed.values()))
+        result, first = over_seeds(by_seed, samples, seed), next(iter(by_seed.values()))
         rows.append(
             {
                 "system": system,
                 "metric": first.metric,
-                "score": found.score,
-                "low": found.low,
-                "high": found.high,
+                "score": result.score,
+                "low": result.low,
+                "high": result.high,
                 "signature": first.signature,
                 "n": len(first),
-                "seeds": found.seeds,
-                "spread": found.spread,
-                "form": found.form,
+                "seeds": result.seeds,
+                "spread": result.spread,
+                "form": result.form,
             }
         )
     columns = ["system", "metric", "score", "low", "high", "signature", "n", "seeds", "spread", "form"]
@@ -198,31 +203,33 @@ def score_table(statistics: Mapping[str, BySeed], samples: int = 1000, seed: int
 def comparison_table(
     statistics: Mapping[str, BySeed], baseline: str, samples: int = 1000, seed: int = DEFAULT_SEED
 ) -> pd.DataFrame:
-    """Each other system against the baseline: system, baseline, metric, score, delta, low, high, p_value, p_holm,
-    method, seeds, form. Systems without a seed in common with the baseline are left out."""
+    """Each other system against the baseline; systems without a seed in common with it are left out.
+
+    Columns: system, baseline, metric, score, delta, low, high, p_value, p_holm, method, seeds, form.
+    """
     base = statistics.get(baseline, {})
-    found = {
+    comparisons = {
         system: compare_over_seeds(base, by_seed, samples, seed)
         for system, by_seed in statistics.items()
         if system != baseline and base.keys() & by_seed.keys()
     }
-    adjusted = holm([one.p_value for one in found.values()])
+    adjusted = holm([comparison.p_value for comparison in comparisons.values()])
     rows = [
         {
             "system": system,
             "baseline": baseline,
             "metric": next(iter(base.values())).metric,
-            "score": one.score,
-            "delta": one.delta,
-            "low": one.low,
-            "high": one.high,
-            "p_value": one.p_value,
+            "score": comparison.score,
+            "delta": comparison.delta,
+            "low": comparison.low,
+            "high": comparison.high,
+            "p_value": comparison.p_value,
             "p_holm": float(p_holm),
-            "method": METHODS["interval"] if one.seeds == 1 else METHOD,
-            "seeds": one.seeds,
-            "form": one.form,
+            "method": METHODS["interval"] if comparison.seeds == 1 else METHOD,
+            "seeds": comparison.seeds,
+            "form": comparison.form,
         }
-        for (system, one), p_holm in zip(found.items(), adjusted, strict=True)
+        for (system, comparison), p_holm in zip(comparisons.items(), adjusted, strict=True)
     ]
     columns = ["system", "baseline", "metric", "score", "delta", "low", "high", "p_value", "p_holm", "method", "seeds"]
     return pd.DataFrame(rows, columns=[*columns, "form"])
@@ -231,12 +238,15 @@ def comparison_table(
 def beside_baseline(
     statistics: Mapping[str, BySeed], baseline: str, samples: int = 1000, seed: int = DEFAULT_SEED
 ) -> pd.DataFrame:
-    """`score_table` with each system's difference to the baseline: delta, delta_low, delta_high, p_value, p_holm (NaN
-    of the baseline, and of systems without a seed in common with it)."""
-    apart = comparison_table(statistics, baseline, samples, seed)
-    apart = apart.rename(columns={"low": "delta_low", "high": "delta_high"})
+    """`score_table` with the difference of each system to the baseline.
+
+    Added columns: delta, delta_low, delta_high, p_value, p_holm; NaN for the baseline and for systems without a seed in
+    common with it.
+    """
+    comparisons = comparison_table(statistics, baseline, samples, seed)
+    comparisons = comparisons.rename(columns={"low": "delta_low", "high": "delta_high"})
     columns = ["system", "delta", "delta_low", "delta_high", "p_value", "p_holm"]
-    return score_table(statistics, samples, seed).merge(apart[columns], on="system", how="left")
+    return score_table(statistics, samples, seed).merge(comparisons[columns], on="system", how="left")
 
 
 def _listed(statistics: BySeed) -> str:

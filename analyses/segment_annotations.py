@@ -1,6 +1,6 @@
-"""What is known of the segments of a test set from elsewhere: labels, and scores such as COMET's or of human raters.
+"""External annotations of the segments of a test set: labels, and scores such as COMET's or human ratings.
 
-One row a segment, in the order of the test set. Knows no file: it is given lines or the content of a table.
+One row per segment, in the order of the test set. Input is lines or the content of a table.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ _DELIMITERS = "\t;,"
 
 
 def from_lines(lines: Sequence[str], name: str, segments: int) -> pd.DataFrame:
-    """One column of that name from a file with one label or number a line.
+    """One column called `name` from lines of one label or number each.
 
-    It becomes numbers where every line that is not empty is one, else labels. Raises ValueError on another number of
-    lines than segments.
+    Numbers if every non-empty line is one, else labels. Raises ValueError if the numbers of lines and segments differ.
     """
     _check(len(lines), "lines", name, segments)
     return pd.DataFrame({name: _numbers_or_labels(pd.Series([line.strip() for line in lines], dtype="str"))})
 
 
 def from_table(content: str, name: str, segments: int) -> pd.DataFrame:
-    """The columns of a CSV or TSV with a header and a row a segment, called `NAME: COLUMN`.
+    """The columns of a CSV or TSV with a header and one row per segment, called `NAME: COLUMN`.
 
-    Tab, semicolon or comma: whichever the header has most of. Raises ValueError on another number of rows than
-    segments, on rows longer or shorter than the header (with their number) and on a column without a name.
+    The delimiter is tab, semicolon or comma, whichever the header has most of. Raises ValueError if the numbers of rows
+    and segments differ, for rows longer or shorter than the header (with their number), and for unnamed columns.
     """
     header = content.partition("\n")[0]
     delimiter = max(_DELIMITERS, key=header.count)
@@ -41,15 +40,15 @@ def from_table(content: str, name: str, segments: int) -> pd.DataFrame:
     columns = [column.strip() for column in columns]
     if "" in columns or len(set(columns)) < len(columns):
         raise ValueError(f"{name}: the header is {columns}; give every column a name of its own.")
-    if len(columns) == 1:  # an empty cell is then an empty line, which `csv` gives as no cell at all
+    if len(columns) == 1:  # an empty cell is then an empty line, which `csv` reads as a row without cells
         rows = [row or [""] for row in rows]
     _check(len(rows), "rows below its header", name, segments)
     for number, row in enumerate(rows, start=1):
         if len(row) != len(columns):
             raise ValueError(f"{name}: row {number} has {len(row)} cells but the header has {len(columns)}; mend it.")
-    cells = {column: [row[place].strip() for row in rows] for place, column in enumerate(columns)}
+    cells = {column: [row[index].strip() for row in rows] for index, column in enumerate(columns)}
     return pd.DataFrame(
-        {f"{name}: {column}": _numbers_or_labels(pd.Series(own, dtype="str")) for column, own in cells.items()}
+        {f"{name}: {column}": _numbers_or_labels(pd.Series(texts, dtype="str")) for column, texts in cells.items()}
     )
 
 

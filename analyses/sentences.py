@@ -1,7 +1,7 @@
-"""Every sentence of a test set beside every system: scores, filters, order, and word differences between texts.
+"""Every sentence of a test set with the outputs of all systems: scores, filters, order, and word differences.
 
-Scores come from the statistics of `analyses.scores`, so none is extracted twice. Knows no run, and no file from which
-a score or a label came; a filter answers with row numbers, so that the texts are never copied to be looked through.
+Scores come from the statistics of `analyses.scores`, so none is extracted twice. Filters return row numbers, so texts
+are not copied for a search.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from analyses.scores import Statistics
 
 SENTENCE, WORDS = "sentence", "source words"
 SOURCE, REFERENCE = "source", "reference"
-# Scripts that put no space between words: each of their characters is a word of its own, and so is punctuation.
+# Scripts without spaces between words: each of their characters counts as a word, and so does punctuation.
 _UNSPACED = "\u2e80-\u2fdf\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _SINGLE = _UNSPACED + r".,;:!?()\"„“”«»…、。，；：？！（）「」《》"
 _TOKEN = re.compile(rf"\s*(?:[{_SINGLE}]|[^\s{_SINGLE}]+)\s*|\s+")
@@ -27,10 +27,10 @@ _TOKEN = re.compile(rf"\s*(?:[{_SINGLE}]|[^\s{_SINGLE}]+)\s*|\s+")
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """A row a sentence, in the order of the test set; the index is the sentence's number, from 0.
+    """One row per sentence, in the order of the test set; the index is the sentence's number, from 0.
 
-    texts: source, reference (where there is one), then what each system wrote. values: numbers, of systems and from
-    elsewhere. labels: names of groups, "" where a sentence has none.
+    texts: source, reference (if there is one), then the output of each system. values: scores of systems and numbers
+    from annotations. labels: names of groups, "" for none.
     """
 
     texts: pd.DataFrame
@@ -43,7 +43,7 @@ class Sentences:
 
 
 class Difference(NamedTuple):
-    """A stretch of two texts: equal word for word, or what only one of them has (the other is then empty)."""
+    """A span of two texts: equal word for word, or present in only one of them (the other is then empty)."""
 
     equal: bool
     first: str
@@ -51,10 +51,10 @@ class Difference(NamedTuple):
 
 
 def segment_scores(statistics: Statistics) -> np.ndarray:
-    """The score of each segment by itself [segments], as sacreBLEU's `sentence_score` gives it.
+    """Segment-level scores [segments], as sacreBLEU's `sentence_score` computes them.
 
-    BLEU takes the orders that a short segment has (effective order) and keeps the smoothing of its options ("exp" by
-    default: Chen and Cherry 2014, method 3).
+    BLEU uses only the n-gram orders that a short segment has (effective order) and keeps the smoothing of its options
+    ("exp" by default: Chen and Cherry 2014, method 3).
     """
     options = dict(statistics.options)
     if statistics.metric == "bleu":
@@ -70,12 +70,12 @@ def sentence_table(
     baseline: str | None = None,
     annotations: pd.DataFrame | None = None,
 ) -> Sentences:
-    """All sentences beside all systems.
+    """Build the table of all sentences and systems.
 
-    scores: metric -> system -> score [segments]. annotations: columns from elsewhere, a row a sentence; numbers become
+    scores: metric -> system -> score [segments]. annotations: further columns, one row per sentence; numbers become
     values, the rest labels. The values are `METRIC SYSTEM`, its difference to the baseline `Δ METRIC SYSTEM` (system
-    minus baseline, in the metric's unit) and `length ratio SYSTEM` (words over the reference's; NaN where that has
-    none). Raises ValueError where a side has another number of lines.
+    minus baseline, in the metric's unit) and `length ratio SYSTEM` (words of output over words of reference; NaN for an
+    empty reference). Raises ValueError if the numbers of lines differ.
     """
     columns: dict[str, Sequence[str]] = {SOURCE: sources}
     if references is not None:
@@ -90,7 +90,7 @@ def sentence_table(
     texts = pd.DataFrame({name: pd.Series(list(lines), dtype="str") for name, lines in columns.items()})
     values: dict[str, np.ndarray] = {WORDS: _word_counts(sources)}
     for metric, by_system in scores.items():
-        values |= {f"{metric} {system}": own for system, own in by_system.items()}
+        values |= {f"{metric} {system}": scores_of_system for system, scores_of_system in by_system.items()}
         if baseline is not None and baseline in by_system:
             others = [system for system in by_system if system != baseline]
             values |= {f"Δ {metric} {system}": by_system[system] - by_system[baseline] for system in others}
@@ -98,9 +98,9 @@ def sentence_table(
         expected = _word_counts(references).astype(float)
         expected[expected == 0] = np.nan
         values |= {f"length ratio {system}": _word_counts(lines) / expected for system, lines in outputs.items()}
-    given = pd.DataFrame(index=texts.index) if annotations is None else annotations.set_axis(texts.index)
-    numbers = given.select_dtypes("number")
-    labels = given.drop(columns=numbers.columns).fillna("").astype("str")
+    extra_columns = pd.DataFrame(index=texts.index) if annotations is None else annotations.set_axis(texts.index)
+    numbers = extra_columns.select_dtypes("number")
+    labels = extra_columns.drop(columns=numbers.columns).fillna("").astype("str")
     frame = pd.concat([pd.DataFrame(values, index=texts.index), numbers], axis="columns")
     return Sentences(texts, frame, labels, tuple(outputs))
 
@@ -114,25 +114,25 @@ def select(
     order: str = SENTENCE,
     descending: bool = False,
 ) -> np.ndarray:
-    """The numbers of the sentences that fulfil every condition, in order; equal ones stay in that of the test set.
+    """The sorted numbers of the sentences that meet every condition; ties stay in the order of the test set.
 
-    contains: a text, case ignored, in any of the texts `within` (all of them by default). ranges: value -> (low, high),
-    ends included; a missing value is in no range. labels: label -> those that are wanted. order: the number of the
-    sentence, a text, a value or a label; missing values come last. Raises ValueError for a column that is not there.
+    contains: a text, case ignored, in any of the texts `within` (default: all). ranges: value -> (low, high), ends
+    included; a missing value is in no range. labels: label -> allowed values. order: the column to sort by (SENTENCE, a
+    text, a value or a label); missing values come last. Raises ValueError for an unknown column.
     """
     keep = np.ones(len(sentences), dtype=bool)
     for name, (low, high) in (ranges or {}).items():
         keep &= _column(sentences.values, name).between(low, high).to_numpy()
-    for name, wanted in (labels or {}).items():
-        keep &= _column(sentences.labels, name).isin(list(wanted)).to_numpy()
+    for name, allowed in (labels or {}).items():
+        keep &= _column(sentences.labels, name).isin(list(allowed)).to_numpy()
     rows = np.flatnonzero(keep)
     if contains:
-        left = rows  # each text is looked through where the ones before it have nothing
+        unmatched = rows  # each text is searched only in sentences without a match so far
         for name in within or sentences.texts.columns:
             lines = _column(sentences.texts, name)
-            some = lines if len(left) == len(sentences) else lines.iloc[left]
-            left = left[~some.str.contains(contains, case=False, regex=False).to_numpy(dtype=bool)]
-        rows = np.setdiff1d(rows, left, assume_unique=True)
+            candidates = lines if len(unmatched) == len(sentences) else lines.iloc[unmatched]
+            unmatched = unmatched[~candidates.str.contains(contains, case=False, regex=False).to_numpy(dtype=bool)]
+        rows = np.setdiff1d(rows, unmatched, assume_unique=True)
     if order == SENTENCE:
         return rows[::-1] if descending else rows
     frame = next((part for part in (sentences.values, sentences.labels) if order in part), sentences.texts)
@@ -141,24 +141,24 @@ def select(
 
 
 def word_diff(first: str, second: str) -> list[Difference]:
-    """How two texts differ word by word; joined, the first and the second sides are the two texts as typed.
+    """Word-level differences of two texts; all first sides joined are the first text, likewise the second.
 
-    White space stays with the word before it and makes no difference. A character of a script without spaces and a
-    punctuation mark are words of their own. The longest common stretches are kept (Ratcliff and Obershelp 1988).
+    White space belongs to the preceding word and is not compared. Each character of a script without spaces and each
+    punctuation mark is a word. The longest common spans are matched (Ratcliff and Obershelp 1988).
     """
-    one, other = _TOKEN.findall(first), _TOKEN.findall(second)
+    first_tokens, second_tokens = _TOKEN.findall(first), _TOKEN.findall(second)
     matcher = difflib.SequenceMatcher(
-        None, [token.strip() for token in one], [token.strip() for token in other], autojunk=False
+        None, [token.strip() for token in first_tokens], [token.strip() for token in second_tokens], autojunk=False
     )
     return [
-        Difference(kind == "equal", "".join(one[start:end]), "".join(other[other_start:other_end]))
+        Difference(kind == "equal", "".join(first_tokens[start:end]), "".join(second_tokens[other_start:other_end]))
         for whole, start, end, other_start, other_end in matcher.get_opcodes()
         for kind, start, end, other_start, other_end in _parted(whole, start, end, other_start, other_end)
     ]
 
 
 def _parted(kind: str, start: int, end: int, other_start: int, other_end: int) -> list[tuple[str, int, int, int, int]]:
-    """A replacement as two stretches: what the first has, then what the second has."""
+    """Split a replacement into a deletion and an insertion."""
     if kind != "replace":
         return [(kind, start, end, other_start, other_end)]
     return [("delete", start, end, other_start, other_start), ("insert", end, end, other_start, other_end)]

@@ -1,14 +1,14 @@
-"""Is one system better than another: paired bootstrap, approximate randomization, sign test, Holm's correction.
+"""Significance tests between systems: paired bootstrap, approximate randomization, sign test, Holm's correction.
 
-Works on the sufficient statistics of `analyses.scores`; does not know how they were extracted. Resampling is a matrix
-of counts times the statistics, a block of resamples at a time: beside the statistics it holds 32 MB, however many
-resamples there are. Several systems share one draw, for most of the time goes into drawing. Under the same seed
-resamples and the randomisation's p are those of sacreBLEU's `PairedTest`.
+Works on the sufficient statistics of `analyses.scores`. Resampling is a matrix of counts times the statistics, a block
+of resamples at a time, so it needs 32 MB besides the statistics for any number of resamples. Several systems share one
+draw, as drawing takes most of the time. Under the same seed, resamples and the p-value of approximate randomization are
+those of sacreBLEU's `PairedTest`.
 
-The bootstrap's p and intervals are sacreBLEU's only with `rule="sacrebleu"`. Its p counts where |d| - mean |d| exceeds
-the difference; it is neither one- nor two-sided, and below 0.05 in about 12 % of the cases in which two systems are
-equally good. Ours inverts the interval of the difference: p is below 0.05 exactly where the 95 % interval leaves zero
-out. That interval reaches one resample farther than sacreBLEU's, so that few resamples do not make it too narrow.
+The bootstrap's p and intervals are sacreBLEU's only with `rule="sacrebleu"`. Its p counts how often |d| - mean |d|
+exceeds the difference; it is neither one- nor two-sided, and below 0.05 in about 12 % of the cases in which two systems
+are equally good. Ours inverts the interval of the difference: p is below 0.05 exactly if the 95 % interval excludes
+zero. That interval reaches one resample farther than sacreBLEU's, so it is not too narrow for few resamples.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _BLOCK_CELLS = 4_000_000  # counts held at once: 32 MB as float64
 # Differences of corpus scores below this are rounding, not a change: one segment in a million moves BLEU by more.
 _TIE = 1e-11
 
-# How a paired bootstrap gets its intervals and p-value: p from the interval of the difference, or both as in sacreBLEU.
+# Rule for the intervals and p-value of a paired bootstrap: p from the interval of the difference, or as in sacreBLEU.
 Rule = Literal["interval", "sacrebleu"]
 METHODS: dict[Rule, str] = {"interval": "paired bootstrap", "sacrebleu": "paired bootstrap as in sacreBLEU"}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """System minus baseline under one test; scores in the metric's units, probabilities two-sided (but for sacreBLEU's
-    rule of the bootstrap, see `bootstrap_p_as_sacrebleu`).
+    """System minus baseline under one test; scores in the metric's unit, two-sided p-values.
 
-    low, high: 95 % interval of delta (NaN where the test gives none). The system_* and baseline_* fields: mean and
-    95 % interval of either score over the resamples. better, worse, equal: sentences, sign test only.
+    p is not two-sided under sacreBLEU's rule (`bootstrap_p_as_sacrebleu`). low, high: 95 % interval of delta (NaN if
+    the test has none). The system_* and baseline_* fields: mean and 95 % interval of either score over the resamples.
+    better, worse, equal: sentences, sign test only.
     """
 
     method: str
@@ -109,7 +109,7 @@ def paired_bootstraps(
 def _paired(
     baseline: Statistics, system: Statistics, baseline_sums: np.ndarray, system_sums: np.ndarray, rule: Rule
 ) -> Comparison:
-    # sacreBLEU keeps float32 statistics in this test; rounding alike makes ties, and so p-values, come out alike.
+    # sacreBLEU keeps float32 statistics in this test; the same rounding gives the same ties, and so the same p-values.
     of_baseline = baseline.scores(baseline_sums.astype(np.float32))
     of_system = system.scores(system_sums.astype(np.float32))
     baseline_score, system_score = baseline.total, system.total
@@ -207,12 +207,12 @@ def bootstrap_intervals(
     statistics: Mapping[str, Statistics], samples: int = 1000, seed: int = DEFAULT_SEED, level: float = 0.95
 ) -> dict[str, Interval]:
     """`bootstrap_interval` of several systems of one test set, under any metrics, on resamples drawn once."""
-    together = resampled_together(list(statistics.values()), samples, seed)
-    found = {}
-    for (name, own), sums in zip(statistics.items(), together, strict=True):
-        resampled = own.scores(sums)
-        found[name] = Interval(own.total, _mean(resampled), *percentile_interval(resampled, level), level)
-    return found
+    sums_by_system = resampled_together(list(statistics.values()), samples, seed)
+    intervals = {}
+    for (name, scored), sums in zip(statistics.items(), sums_by_system, strict=True):
+        resampled = scored.scores(sums)
+        intervals[name] = Interval(scored.total, _mean(resampled), *percentile_interval(resampled, level), level)
+    return intervals
 
 
 def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -231,8 +231,8 @@ def resampled_sums(
 ) -> np.ndarray:
     """The statistics summed over each bootstrap resample: values[n, k] -> float64 [samples, k].
 
-    Columns of several systems may stand side by side: all then see the same resamples. indices[samples, n] replaces the
-    random draw, which is sacreBLEU's under the same seed.
+    The columns of several systems may be concatenated to share the resamples. indices[samples, n] replaces the random
+    draw, which is sacreBLEU's under the same seed.
     """
     n, values = len(values), np.asarray(values, dtype=np.float64)
     if n == 0:
@@ -245,7 +245,7 @@ def resampled_sums(
     counts = np.empty((min(total, _rows_at_once(n)), n))
     for rows in _blocks(total, n):
         for row in range(rows):
-            # Resample after resample continues one stream, so they equal sacreBLEU's single `choice` of all.
+            # The resamples continue one random stream, so they equal sacreBLEU's single `choice` of all.
             picked = generator.integers(n, size=n) if indices is None else np.asarray(indices[start + row])
             counts[row] = np.bincount(picked, minlength=n)
         np.matmul(counts[:rows], values, out=sums[start : start + rows])
@@ -260,23 +260,23 @@ def resampled_together(
     indices: np.ndarray | None = None,
 ) -> list[np.ndarray]:
     """`resampled_sums` of several systems of one test set, under any metrics, on the same resamples, drawn once."""
-    if len({len(own) for own in statistics}) != 1:
+    if len({len(scored) for scored in statistics}) != 1:
         raise ValueError(
-            f"Systems of {', '.join(str(len(own)) for own in statistics)} segments cannot share resamples: "
+            f"Systems of {', '.join(str(len(scored)) for scored in statistics)} segments cannot share resamples: "
             "they must be of the same test set."
         )
-    side_by_side = np.hstack([own.values for own in statistics], dtype=np.float64)
-    ends = np.cumsum([own.values.shape[1] for own in statistics])[:-1]
+    side_by_side = np.hstack([scored.values for scored in statistics], dtype=np.float64)
+    ends = np.cumsum([scored.values.shape[1] for scored in statistics])[:-1]
     return np.split(resampled_sums(side_by_side, samples, seed, indices), ends, axis=1)
 
 
 def percentile_interval(resampled: np.ndarray, level: float = 0.95) -> tuple[float, float]:
-    """The interval between the k-th smallest and the k-th largest of n resampled scores [samples], with the largest k
-    for which 2 k / (n + 1) < 1 - level.
+    """Percentile interval of n resampled scores [samples]: from the k-th smallest to the k-th largest.
 
-    So under n resamples and the observation drawn alike it misses in at most 1 - level of the cases; it takes
-    n >= 2 / (1 - level) resamples (40 at 95 %), with fewer it is their range. Resamples without a score (NaN: nothing
-    that it is a share of was drawn) are left out; NaN where none has one.
+    k is the largest number with 2 k / (n + 1) < 1 - level. So if the n resamples and the observation come from one
+    distribution, it misses in at most 1 - level of the cases. It needs n >= 2 / (1 - level) resamples (40 at 95 %);
+    with fewer it is their range. Resamples without a score (NaN: an empty denominator) are left out; NaN if none has
+    one.
     """
     ordered = _known(resampled)
     if not len(ordered):
@@ -286,8 +286,10 @@ def percentile_interval(resampled: np.ndarray, level: float = 0.95) -> tuple[flo
 
 
 def sacrebleu_interval(resampled: np.ndarray, level: float = 0.95) -> tuple[float, float]:
-    """Cut the same number of resampled scores [samples] off both ends, n (1 - level) / 2, as sacreBLEU's `estimate_ci`
-    does. NaN as in `percentile_interval`."""
+    """Percentile interval of resampled scores [samples] by sacreBLEU's `estimate_ci`: cuts off n (1 - level) / 2.
+
+    NaN as in `percentile_interval`.
+    """
     ordered = _known(resampled)
     if not len(ordered):
         return np.nan, np.nan
@@ -299,7 +301,7 @@ def _between(ordered: np.ndarray, cut: int) -> tuple[float, float]:
 
 
 def _known(resampled: np.ndarray) -> np.ndarray:
-    """Resampled scores in ascending order, without those that are none (NaN)."""
+    """Resampled scores in ascending order, without NaN."""
     return np.sort(resampled[~np.isnan(resampled)])
 
 
@@ -309,10 +311,11 @@ def _mean(resampled: np.ndarray) -> float:
 
 
 def bootstrap_p(differences: np.ndarray) -> float:
-    """The two-sided p-value of resampled differences [samples], got by inverting `percentile_interval`: the smallest
-    level alpha at which the interval of 1 - alpha leaves zero out. So p < alpha exactly where that interval does.
+    """The two-sided p-value of resampled differences [samples], by inverting `percentile_interval`.
 
-    With n resamples at least 2 / (n + 1). Resamples without a difference (NaN) are left out; NaN where none has one.
+    It is the smallest level alpha at which the interval of 1 - alpha excludes zero, so p < alpha exactly if that
+    interval does; at least 2 / (n + 1) with n resamples. Resamples without a difference (NaN) are left out; NaN if none
+    has one.
     """
     ordered = _known(differences)
     if not len(ordered):
@@ -327,25 +330,30 @@ def level_of_cut(cut: int, samples: int) -> float:
 
 
 def bootstrap_p_as_sacrebleu(differences: np.ndarray, difference: float) -> float:
-    """sacreBLEU's p-value of a paired bootstrap, from the resampled differences [samples] and the one that was found:
-    how often |d| - mean |d| exceeds it. Kept to compare with printed numbers: under equal systems it is below 0.05
-    in about 12 % of the cases. Resamples without a difference are left out."""
+    """The p-value of a paired bootstrap by sacreBLEU's rule, to compare with reported numbers.
+
+    How often |d| - mean |d| of the resampled differences d [samples] exceeds the observed difference; below 0.05 in
+    about 12 % of the cases if the systems are equally good. Resamples without a difference are left out.
+    """
     distances = np.abs(differences[~np.isnan(differences)])
     return exceeding_share(distances - distances.mean(), abs(difference)) if len(distances) else np.nan
 
 
 def exceeding_share(statistics: np.ndarray, difference: float) -> float:
-    """The probability of a resampling test: how many of the statistics exceed the difference that was found,
-    (exceeding + 1) / (samples + 1), as in multeval and sacreBLEU; a tie does not exceed. NaN, no test, where there is
-    no difference."""
+    """The p-value of a resampling test, (exceeding + 1) / (samples + 1), as in multeval and sacreBLEU.
+
+    exceeding: how many of the statistics exceed the observed difference; a tie does not. NaN if the difference is NaN.
+    """
     if np.isnan(difference):
         return np.nan
     return (int((statistics > difference + _TIE).sum()) + 1) / (len(statistics) + 1)
 
 
 def identical(baseline: Statistics, system: Statistics) -> bool:
-    """Have two systems the same statistics, and these a score? Their p is 1: counting what exceeds a difference of
-    zero would give p = 1 / (samples + 1)."""
+    """Do two systems have the same statistics, and a score? Then p is 1.
+
+    Counting the statistics that exceed a difference of zero would give p = 1 / (samples + 1).
+    """
     return np.array_equal(baseline.values, system.values) and not np.isnan(system.total)
 
 
@@ -360,7 +368,7 @@ def _rows_at_once(width: int, multiple: int = 1) -> int:
 
 
 def check_pair(baseline: Statistics, system: Statistics) -> None:
-    """Raises ValueError for two systems that were scored differently or have not the same number of segments."""
+    """Raise ValueError if two systems were scored differently or have different numbers of segments."""
     if baseline.signature != system.signature or baseline.metric != system.metric:
         raise ValueError(
             f"The two systems were scored differently: {baseline.metric} {baseline.signature} for the baseline, "

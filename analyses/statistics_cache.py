@@ -1,9 +1,9 @@
-"""Segment statistics of metrics kept in files, each under the digest of all that they depend on.
+"""File cache of metric statistics per segment, under the digest of everything they depend on.
 
-What is read again is held to the texts: the file says the digest of its numbers and of its key; every row must be a
-possible one; and some segments, which nobody can know before, are counted again from the texts and must be the same.
-So damage, a file of other texts and numbers that were made up for a whole test set are found and counted again. Not
-found is who changes a few segments of many, within what is possible, and puts the right digest on them.
+Cached statistics are checked against the texts: the file has the digest of its numbers and of its key, every row must
+be possible, and randomly chosen segments are computed again and must be equal. So damage, files of other texts and
+numbers invented for a whole test set are detected, and the statistics are computed again. Not detected: a few segments
+of many that are changed to other possible values, with a correct digest.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from analyses.scores import OPTIONAL, References, Statistics, extract, extract_a
 
 # Part of every key: raise it when the meaning of the stored arrays changes.
 STATISTICS_VERSION = 1
-_RECOUNTED = 16  # segments that are counted again
-_RECOUNTED_CHARACTERS = 8000  # after so many characters no further one is: TER of a whole document takes seconds
-_checked: set[str] = set()  # digests of numbers that were held to their texts by this process
+_RECOUNTED = 16  # segments that are computed again
+_RECOUNTED_CHARACTERS = 8000  # no further segment after so many characters: TER of a whole document takes seconds
+_checked: set[str] = set()  # digests of statistics that this process has checked
 _draw = random.SystemRandom()
 
 
 def content_key(hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any) -> str:
-    """The sha256 of everything that `extract` depends on: texts, metric, options, the version of what counts."""
+    """The sha256 of everything that `extract` depends on: texts, metric, options, library versions."""
     digest = hashlib.sha256()
     streams = reference_streams(hypotheses, references)
     counted_by = f"{sacrebleu.__version__} {meteor.label()}" if metric in OPTIONAL else sacrebleu.__version__
@@ -46,7 +46,7 @@ def content_key(hypotheses: Sequence[str], references: References, metric: str =
 def cached_extract(
     folder: Path | str, hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any
 ) -> Statistics:
-    """`extract`, kept in `folder` under its content key; a file that does not hold is counted and written again."""
+    """`extract`, cached in `folder` under its content key; an invalid file is computed and written again."""
     return cached_extract_all({"system": folder}, {"system": hypotheses}, references, metric, **options)["system"]
 
 
@@ -58,22 +58,22 @@ def cached_extract_all(
     processes: int = 1,
     **options: Any,
 ) -> dict[str, Statistics]:
-    """`extract_all`, each system's kept in its own folder; only those that are not there yet are extracted."""
+    """`extract_all`, each system cached in its own folder; only missing systems are extracted."""
     keys = {system: content_key(lines, references, metric, **options) for system, lines in systems.items()}
     paths = {system: Path(folders[system]) / f"{key}.npz" for system, key in keys.items()}
-    found = {}
+    by_system = {}
     for system, lines in systems.items():
         values = _read(paths[system], keys[system], lines, reference_streams(lines, references), metric, options)
         if values is not None:
-            named = signature(reference_streams(lines, references), metric, options)
-            found[system] = Statistics(metric, values, named, dict(options))
-    missing = {system: hypotheses for system, hypotheses in systems.items() if system not in found}
+            signature_text = signature(reference_streams(lines, references), metric, options)
+            by_system[system] = Statistics(metric, values, signature_text, dict(options))
+    missing = {system: hypotheses for system, hypotheses in systems.items() if system not in by_system}
     for system, statistics in extract_all(missing, references, metric, processes, **options).items():
-        with contextlib.suppress(OSError):  # a folder that is for reading only: they are extracted again the next time
+        with contextlib.suppress(OSError):  # a read-only folder: they are extracted again next time
             digest = np.array(_digest(keys[system], statistics.values))
             write_arrays(paths[system], values=statistics.values, digest=digest)
-        found[system] = statistics
-    return {system: found[system] for system in systems}
+        by_system[system] = statistics
+    return {system: by_system[system] for system in systems}
 
 
 def _read(
@@ -84,7 +84,7 @@ def _read(
     metric: str,
     options: Mapping[str, Any],
 ) -> np.ndarray | None:
-    """Stored statistics; None where there are none, or none that hold."""
+    """The cached statistics; None if missing or invalid."""
     stored = read_arrays(path)
     if stored is None or not {"values", "digest"} <= set(stored):
         return None
@@ -93,11 +93,11 @@ def _read(
         return None
     if digest not in _checked:
         rows = _drawn(hypotheses)
-        again = extract(
+        recounted = extract(
             [hypotheses[row] for row in rows], [[stream[row] for row in rows] for stream in streams], metric, **options
         ).values
-        same_kind = values.dtype == again.dtype and values.shape[1:] == again.shape[1:]
-        if not (same_kind and _possible(metric, values) and np.array_equal(values[rows], again)):
+        same_kind = values.dtype == recounted.dtype and values.shape[1:] == recounted.shape[1:]
+        if not (same_kind and _possible(metric, values) and np.array_equal(values[rows], recounted)):
             return None
         _checked.add(digest)
     return values
@@ -109,7 +109,7 @@ def _digest(key: str, values: np.ndarray) -> str:
 
 
 def _drawn(hypotheses: Sequence[str]) -> list[int]:
-    """Segments to count again: one or more."""
+    """Random segments to compute again, at least one."""
     rows: list[int] = []
     characters = 0
     for row in _draw.sample(range(len(hypotheses)), min(len(hypotheses), _RECOUNTED)):
@@ -121,7 +121,7 @@ def _drawn(hypotheses: Sequence[str]) -> list[int]:
 
 
 def _possible(metric: str, values: np.ndarray) -> bool:
-    """Can every row be the statistics of a segment? Counts are never negative, and what is right is part of them."""
+    """Can every row be the statistics of a segment? Counts are not negative, and matches are at most the total."""
     if not np.isfinite(values).all() or (values < 0).any():
         return False
     if metric == "bleu":  # lengths of hypothesis and reference, then right n-grams and all n-grams of each order

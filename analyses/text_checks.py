@@ -1,6 +1,6 @@
-"""What is odd about the lines of a test set or of a system's output: empty ones, characters nobody sees, lengths.
+"""Data issues in the lines of a test set or of a system's output: empty lines, invisible characters, lengths.
 
-Nothing is corrected: a finding says where to look. Knows lines, not the files they came from.
+Nothing is corrected: a finding says where to look.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import pandas as pd
 
 EMPTY, ODD, DECOMPOSED, LONG, SPACES = "empty", "odd characters", "not composed (NFC)", "long word", "spaces"
 COPY, RATIO = "copy of the source", "length"
-# Controls (a tab is none), invisible formats and marks of direction, line ends of other tools, what stands for a
-# character that was lost, private use.
+# Control characters except tab, invisible formatting and direction marks, line separators of other tools, replacement
+# characters, private use.
 _ODD = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffd\ue000-\uf8ff]"
 )
 _SPACES = re.compile(r"^\s|\s$|\s\s")
 LONGEST_WORD = 100  # characters; an output that repeats itself without a space, or a URL
-MOST_RATIO, FEWEST_CHARACTERS = 3.0, 20  # a side this many times as long as the other, where the longer one counts
+MOST_RATIO, FEWEST_CHARACTERS = 3.0, 20  # maximal ratio of the lengths; of pairs whose longer side has this many
 
 
 def line_checks(lines: Sequence[str], spaced: bool = True) -> pd.DataFrame:
-    """What is odd, a row a finding: sentence (from 0), finding, detail. spaced: do spaces part the words?"""
-    rows = [(number, *found) for number, line in enumerate(lines) for found in _findings(line, spaced)]
+    """Issues of lines, one row per finding: sentence (from 0), finding, detail. spaced: do spaces separate words?"""
+    rows = [(number, *finding) for number, line in enumerate(lines) for finding in _findings(line, spaced)]
     return pd.DataFrame(rows, columns=["sentence", "finding", "detail"])
 
 
@@ -45,18 +45,18 @@ def _findings(line: str, spaced: bool) -> Iterator[tuple[str, str]]:
         yield SPACES, "at an end, or several together"
 
 
-def pair_checks(sources: Sequence[str], outputs: Sequence[str], usual: float | None = None) -> pd.DataFrame:
-    """What is odd about an output beside its source: sentence, finding, detail.
+def pair_checks(sources: Sequence[str], outputs: Sequence[str], expected_ratio: float | None = None) -> pd.DataFrame:
+    """Issues of outputs compared with their sources, one row per finding: sentence, finding, detail.
 
-    usual: characters of an output for each of its source; by default those of the whole text.
+    expected_ratio: output characters per source character; default: the ratio of the whole text.
     """
     lengths = np.array([(len(source), len(output)) for source, output in zip(sources, outputs, strict=True)])
-    usual = usual or (lengths[:, 1].sum() / max(1, lengths[:, 0].sum()) if len(lengths) else 1.0)
+    expected_ratio = expected_ratio or (lengths[:, 1].sum() / max(1, lengths[:, 0].sum()) if len(lengths) else 1.0)
     rows = []
     for number, (source, output) in enumerate(zip(sources, outputs, strict=True)):
         if source and source == output:
             rows.append((number, COPY, ""))
-        expected = len(source) * usual
+        expected = len(source) * expected_ratio
         low, high = sorted((expected, float(len(output))))
         if low > 0 and high >= FEWEST_CHARACTERS and high > MOST_RATIO * low:
             rows.append((number, RATIO, f"{len(output)} characters where {expected:.0f} are usual"))
@@ -64,7 +64,7 @@ def pair_checks(sources: Sequence[str], outputs: Sequence[str], usual: float | N
 
 
 def summary(lines: Sequence[str]) -> dict[str, float]:
-    """words and characters (means), longest (words), repeated (lines that were there before), empty, odd."""
+    """Counts of a text: words and characters (means), longest (words), repeated (duplicate lines), empty, odd."""
     words = [len(line.split()) for line in lines]
     return {
         "words": float(np.mean(words)) if words else float("nan"),
@@ -77,8 +77,8 @@ def summary(lines: Sequence[str]) -> dict[str, float]:
 
 
 def digest(*sides: Sequence[str]) -> str:
-    """Twelve signs of the sha256 of texts, to tell versions of a test set apart."""
-    found = hashlib.sha256()
+    """Twelve hexadecimal digits of the sha256 of texts, to distinguish versions of a test set."""
+    hasher = hashlib.sha256()
     for side in sides:
-        found.update("\n".join(side).encode() + b"\0")
-    return found.hexdigest()[:12]
+        hasher.update("\n".join(side).encode() + b"\0")
+    return hasher.hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Lines with spaces between their words, as sacreBLEU's tokenizers put them."""
+"""Tokenization by sacreBLEU's tokenizers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from sacrebleu.metrics import BLEU
 
 
 def tokenised(lines: Sequence[str], tokenize: str = "13a", lowercase: bool = False) -> list[str]:
-    """Lines with spaces between their words, by one of sacreBLEU's tokenizers (13a, intl, zh, char, none, …)."""
+    """Tokenize lines with one of sacreBLEU's tokenizers (13a, intl, zh, char, none, …); spaces separate words."""
     tokenizer = BLEU(tokenize=tokenize).tokenizer
     return [tokenizer(line.lower() if lowercase else line) for line in lines]

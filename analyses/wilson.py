@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 
 def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """The score interval of a share, both ends in 0..1; NaN where nothing was counted (n = 0)."""
+    """Wilson score interval of a share, both ends in 0..1; NaN for n = 0."""
     if not n:
         return math.nan, math.nan
     z = float(norm.ppf(0.5 + level / 2))

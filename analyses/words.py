@@ -1,8 +1,8 @@
-"""Which words a system gets right, by how frequent they are, and which n-grams one system has and another lacks.
+"""Word accuracy by frequency, and n-grams that one system matches more often than another.
 
-Both count an n-gram of an output as matched as often as the reference of the same segment has it (compare-mt: Neubig et
-al. 2019, "compare-mt: A Tool for Holistic Comparison of Language Generation Systems"). Words are what stands between
-spaces: `analyses.tokenization` puts the spaces there. Knows no run, and not where the frequencies were counted.
+Matches of an n-gram are clipped to its count in the reference of the segment (compare-mt: Neubig et al. 2019,
+"compare-mt: A Tool for Holistic Comparison of Language Generation Systems"). Words are separated by spaces; see
+`analyses.tokenization`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SMOOTHING = 1.0  # compare-mt's alpha of the score by which n-grams are ranked
 
 @dataclass(frozen=True, eq=False)
 class _Coded:
-    """Several sides of a test set as numbers: for each running word its side, its segment and its word's code."""
+    """Several texts of a test set as numbers: for each token its side (text), its segment and its word's code."""
 
     side: np.ndarray
     segment: np.ndarray
@@ -34,21 +34,21 @@ class _Coded:
 
 
 def frequencies(lines: Sequence[str]) -> dict[str, int]:
-    """How often each word stands in a text."""
+    """The count of each word of a text."""
     words = pd.Series([word for line in lines for word in line.split()], dtype="object")
     counts = words.value_counts()
     return dict(zip(counts.index.tolist(), counts.tolist(), strict=True))
 
 
 def rarest_word_frequency(lines: Sequence[str], counts: Mapping[str, int]) -> np.ndarray:
-    """The frequency of the rarest word of each line [lines]; 0 where a word has no count, and for an empty line."""
+    """The frequency of the rarest word of each line [lines]; 0 for an unknown word and for an empty line."""
     return np.array([min((counts.get(word, 0) for word in line.split()), default=0) for line in lines], dtype=np.int64)
 
 
 def unseen(lines: Sequence[str], counts: Mapping[str, int]) -> float:
-    """The share of the words of a text that have no count; NaN for a text without words."""
-    found = [counts.get(word, 0) == 0 for line in lines for word in line.split()]
-    return float(np.mean(found)) if found else math.nan
+    """The share of the tokens of a text without a count; NaN for an empty text."""
+    is_unseen = [counts.get(word, 0) == 0 for line in lines for word in line.split()]
+    return float(np.mean(is_unseen)) if is_unseen else math.nan
 
 
 def bucket_labels(edges: Sequence[int] = FREQUENCIES) -> list[str]:
@@ -61,9 +61,9 @@ def bucket_labels(edges: Sequence[int] = FREQUENCIES) -> list[str]:
 def matches(
     outputs: Sequence[str], references: Sequence[str], counts: Mapping[str, int], edges: Sequence[int] = FREQUENCIES
 ) -> np.ndarray:
-    """[segments, buckets, 3]: of each segment's words of each frequency, matched, in the reference, in the output.
+    """Word counts [segments, buckets, 3] by frequency: matched, in the reference, in the output.
 
-    A word that has no count has frequency 0. Raises ValueError for unequal line counts and edges that do not ascend.
+    A word without a count has frequency 0. Raises ValueError for unequal line counts and edges that do not ascend.
     """
     if not len(edges) or edges[0] < 1 or (np.diff(edges) <= 0).any():
         raise ValueError(f"Frequency edges must be whole numbers that ascend from 1 or more, got {list(edges)}.")
@@ -74,16 +74,20 @@ def matches(
     buckets = len(edges) + 1
     table = [
         np.bincount(
-            own // len(coded.words) * buckets + bucket[own % len(coded.words)], many, coded.segments * buckets
+            pairs // len(coded.words) * buckets + bucket[pairs % len(coded.words)],
+            times,
+            coded.segments * buckets,
         ).reshape(coded.segments, buckets)
-        for own, many in (_matched(keys, amounts, 1), (keys[0], amounts[0]), (keys[1], amounts[1]))
+        for pairs, times in (_matched(keys, amounts, 1), (keys[0], amounts[0]), (keys[1], amounts[1]))
     ]
     return np.stack(table, axis=-1)
 
 
 def f_measure(sums: np.ndarray) -> np.ndarray:
-    """The harmonic mean of precision and recall [...] of summed matches [..., 3]; 0 where nothing matched, NaN where
-    neither reference nor output has a word."""
+    """The harmonic mean of precision and recall [...] of summed matches [..., 3].
+
+    0 without matches, NaN if neither reference nor output has a word.
+    """
     matched, expected, written = np.moveaxis(np.asarray(sums, dtype=float), -1, 0)
     with np.errstate(invalid="ignore"):
         return 2 * matched / (expected + written)
@@ -105,17 +109,19 @@ def by_frequency(
     rows = []
     labels = bucket_labels(edges)
     for system, outputs in systems.items():
-        found = matches(outputs, references, counts, edges)
-        totals = found.sum(axis=0)
-        resampled = resampled_sums(found.reshape(len(found), -1), samples, seed).reshape(-1, *totals.shape)
+        segment_matches = matches(outputs, references, counts, edges)
+        totals = segment_matches.sum(axis=0)
+        resampled = resampled_sums(segment_matches.reshape(len(segment_matches), -1), samples, seed).reshape(
+            -1, *totals.shape
+        )
         for bucket, (matched, expected, written) in enumerate(totals):
             if expected:
                 precision = matched / written if written else np.nan
                 score = float(f_measure(totals[bucket]))
                 scores = f_measure(resampled[:, bucket])
                 band = percentile_interval(scores)
-                whole = (int(expected), int(written), int(matched))
-                rows.append((system, labels[bucket], *whole, precision, matched / expected, score, *band))
+                totals_row = (int(expected), int(written), int(matched))
+                rows.append((system, labels[bucket], *totals_row, precision, matched / expected, score, *band))
     columns = ["system", "bucket", "n", "written", "matched", "precision", "recall", "score", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -129,10 +135,9 @@ def ngram_differences(
 ) -> pd.DataFrame:
     """The n-grams of the references that one of two systems matches more often than the other.
 
-    Columns: ngram, order, reference (how often the references have it), first and second (how often each system
-    matches it), difference, ratio, examples (numbers of segments in which the system that is ahead matches it more
-    often). ratio is compare-mt's (first + 1) / (first + second + 2), by which its report is sorted: those of the first
-    system come first, those of the second last.
+    Columns: ngram, order, reference (count in the references), first and second (matches of each system), difference,
+    ratio, examples (segments in which the system with more matches has more of them). ratio is compare-mt's
+    (first + 1) / (first + second + 2), the sort key: n-grams of the first system come first, those of the second last.
     """
     coded = _coded(references, first, second)
     parts = []
@@ -160,7 +165,7 @@ def _coded(*sides: Sequence[str]) -> _Coded:
 
 
 def _longer(coded: _Coded, code: np.ndarray, starts: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """The codes and first places of all n-grams, from those one word shorter: each is a pair of it and a word."""
+    """The codes and first positions of all n-grams, each built from the n-gram one word shorter and its last word."""
     last = starts + order - 1
     inside = last < len(coded.code)
     starts, code, last = starts[inside], code[inside], last[inside]
@@ -174,15 +179,15 @@ def _longer(coded: _Coded, code: np.ndarray, starts: np.ndarray, order: int) -> 
 def _counted(
     coded: _Coded, code: np.ndarray, codes: int, starts: np.ndarray | None = None
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """For each side, its (segment, n-gram) pairs as `segment * codes + code`, ascending, and how often it has each."""
-    places = slice(None) if starts is None else starts
-    side, key = coded.side[places], coded.segment[places] * codes + code
-    found = [np.unique(key[side == number], return_counts=True) for number in range(coded.sides)]
-    return [keys for keys, _ in found], [amounts for _, amounts in found]
+    """For each side its (segment, n-gram) pairs as `segment * codes + code`, ascending, and their counts."""
+    positions = slice(None) if starts is None else starts
+    side, key = coded.side[positions], coded.segment[positions] * codes + code
+    counts_by_side = [np.unique(key[side == number], return_counts=True) for number in range(coded.sides)]
+    return [keys for keys, _ in counts_by_side], [amounts for _, amounts in counts_by_side]
 
 
 def _matched(keys: list[np.ndarray], amounts: list[np.ndarray], side: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs that a side shares with the reference (side 0), and how often it matches each."""
+    """The pairs that a side shares with the reference (side 0), and the clipped count of each."""
     shared, expected, written = np.intersect1d(keys[0], keys[side], assume_unique=True, return_indices=True)
     return shared, np.minimum(amounts[0][expected], amounts[side][written])
 
@@ -192,20 +197,25 @@ def _ngram_rows(coded: _Coded, code: np.ndarray, starts: np.ndarray, order: int,
     keys, amounts = _counted(coded, code, codes, starts)
     expected = np.bincount(keys[0] % codes, amounts[0], codes).astype(np.int64)
     of_first, of_second = (_matched(keys, amounts, side) for side in (1, 2))
-    first, second = (np.bincount(own % codes, many, codes).astype(np.int64) for own, many in (of_first, of_second))
+    first, second = (
+        np.bincount(pairs % codes, times, codes).astype(np.int64) for pairs, times in (of_first, of_second)
+    )
     differing = np.flatnonzero(first != second)
-    place = dict(zip(code[::-1].tolist(), starts[::-1].tolist(), strict=True))
+    first_at = dict(zip(code[::-1].tolist(), starts[::-1].tolist(), strict=True))
     ahead = _ahead(of_first, of_second, codes, np.sign(first - second), examples)
     return pd.DataFrame(
         {
-            "ngram": [" ".join(coded.words[coded.code[place[one] : place[one] + order]]) for one in differing.tolist()],
+            "ngram": [
+                " ".join(coded.words[coded.code[first_at[ngram] : first_at[ngram] + order]])
+                for ngram in differing.tolist()
+            ],
             "order": order,
             "reference": expected[differing],
             "first": first[differing],
             "second": second[differing],
             "difference": (first - second)[differing],
             "ratio": (first + _SMOOTHING)[differing] / (first + second + 2 * _SMOOTHING)[differing],
-            "examples": [ahead.get(one, ()) for one in differing.tolist()],
+            "examples": [ahead.get(ngram, ()) for ngram in differing.tolist()],
         }
     )
 
@@ -217,15 +227,15 @@ def _ahead(
     sign: np.ndarray,
     examples: int,
 ) -> dict[int, tuple[int, ...]]:
-    """n-gram -> the first segments in which the system that is ahead in all matches it more often than the other."""
+    """n-gram -> the first segments in which the system with more matches overall has more of them."""
     pairs = np.concatenate([first[0], second[0]])
     more = np.concatenate([first[1], -second[1]])
-    pairs, place = np.unique(pairs, return_inverse=True)
-    more = np.bincount(place, more, len(pairs))
+    pairs, pair_number = np.unique(pairs, return_inverse=True)
+    more = np.bincount(pair_number, more, len(pairs))
     pairs = pairs[more * sign[pairs % codes] > 0]
-    found = pd.DataFrame({"code": pairs % codes, "segment": pairs // codes}).sort_values(["code", "segment"])
-    kept = found.groupby("code").head(examples)
+    table = pd.DataFrame({"code": pairs % codes, "segment": pairs // codes}).sort_values(["code", "segment"])
+    examples_table = table.groupby("code").head(examples)
     segments: dict[int, list[int]] = {}
-    for code, segment in zip(kept["code"].tolist(), kept["segment"].tolist(), strict=True):
+    for code, segment in zip(examples_table["code"].tolist(), examples_table["segment"].tolist(), strict=True):
         segments.setdefault(code, []).append(segment)
-    return {code: tuple(own) for code, own in segments.items()}
+    return {code: tuple(numbers) for code, numbers in segments.items()}

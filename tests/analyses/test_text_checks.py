@@ -38,7 +38,7 @@ def test_each_finding(line, finding, detail):
 def test_a_copy_and_a_length_out_of_proportion():
     sources = ["a sentence of some length here"] * 4 + ["ja"]
     outputs = ["ein Satz von einiger Länge hier", sources[1], "kurz", "lang " * 30, "ja"]
-    table = text_checks.pair_checks(sources, outputs, usual=1.0)
+    table = text_checks.pair_checks(sources, outputs, expected_ratio=1.0)
     assert list(table[["sentence", "finding"]].itertuples(index=False, name=None)) == [
         (1, text_checks.COPY),
         (2, text_checks.RATIO),
