@@ -1,1 +1,1 @@
-"""What lies on disk: runs, translations, annotations, and what tells versions of them apart. No torch, no figure."""
+"""Files on disk: runs, translations, annotations, and digests that tell versions apart. No torch, no figure."""

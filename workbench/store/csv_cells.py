@@ -1,7 +1,7 @@
-"""Tables as CSV whose cells no spreadsheet takes for formulas, and such cells read again. Knows no file.
+"""CSV text whose cells no spreadsheet evaluates as formulas, and the way back. Knows no file.
 
-A text that begins with = + - @, a tab or a line's end would be worked out by Excel and others, whoever wrote it: it
-gets an apostrophe before it, which they read as "this is a text". Numbers are left as they are.
+Excel and others evaluate a text that begins with = + - @, a tab or a line end, whoever wrote it. Such a text gets an
+apostrophe before it, which marks it as text. Numbers stay unchanged.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import re
 
 import pandas as pd
 
-# Behind apostrophes too, so that a text which has one already is told apart from one that was given it.
+# With leading apostrophes too, so that a text's own apostrophe differs from an added one.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 
 
 def csv_text(table: pd.DataFrame, float_format: str | None = None) -> str:
     """The table as CSV, without its index."""
     safe = table.rename(columns=_as_text)
-    for place in range(safe.shape[1]):
-        column = safe.iloc[:, place]
+    for position in range(safe.shape[1]):
+        column = safe.iloc[:, position]
         if any(isinstance(value, str) for value in column):
-            safe.isetitem(place, [_as_text(value) for value in column])
+            safe.isetitem(position, [_as_text(value) for value in column])
     text = safe.to_csv(index=False, lineterminator="\n", float_format=float_format)
     if "\r" not in text:
         return text
@@ -30,7 +30,7 @@ def csv_text(table: pd.DataFrame, float_format: str | None = None) -> str:
 
 
 def read_cell(text: str) -> str:
-    """The text that `csv_text` wrote as this cell."""
+    """The original text of a cell that `csv_text` wrote."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 

@@ -1,5 +1,5 @@
-"""What commands and pages tell a reader in one sentence. Imports nothing of ours."""
+"""Errors that commands and pages show to the user as one sentence. Imports nothing of the project."""
 
 
 class RunError(ValueError):
-    """A run, or something it should hold, that cannot be used; the message says what is wrong and what to do."""
+    """An unusable run or part of a run; the message says what is wrong and what to do."""

@@ -1,4 +1,4 @@
-"""Translations that were made elsewhere: plain files, a line a sentence, laid out as runs beside trained ones.
+"""Import of translations that were made elsewhere: plain files, one line per sentence, become outside runs.
 
 Everything is read and checked before anything is written. Knows files and run folders, no models.
 """
@@ -22,7 +22,7 @@ _NAME = re.compile(r"\w[\w.+ -]*")  # what may be a folder on every system, and 
 
 
 def read_test_set(name: str, source: Path, references: Sequence[Path] = (), documents: Path | None = None) -> TestSet:
-    """A test set of plain or gzipped files, a line a sentence. Raises TextError where they do not fit each other."""
+    """Read a test set from plain or gzipped files, one line per sentence. Raises TextError if they do not match."""
     _check_name("test set", name)
     texts = [read_parallel(source, path, documents, name) for path in references] or [
         read_parallel(source, None, documents, name)
@@ -32,32 +32,32 @@ def read_test_set(name: str, source: Path, references: Sequence[Path] = (), docu
 
 
 def import_translations(folder: Path, test: TestSet, source: Path, systems: Mapping[str, Path]) -> list[Run]:
-    """A run below `folder` for each system, holding its translations of the test set; all are checked, then written.
+    """Write a run below `folder` for each system with its translations of the test set, after checking all.
 
-    source: the file of the test set's sources, for the sentence that says where two files part. A system that is there
-    already gets the test set beside those it has. Raises RunError and TextError.
+    source: the file of the test set's sources, for messages about files that do not match. An existing system gets the
+    test set in addition to those it has. Raises RunError and TextError.
     """
     for name in systems:
         _check_name("system", name)
-    found = {name: read_parallel(source, path).targets or [] for name, path in systems.items()}
+    translations = {name: read_parallel(source, path).targets or [] for name, path in systems.items()}
     runs = [_run(folder / name) for name in systems]
-    for run in runs:  # all are looked at before the first is written
+    for run in runs:  # check all before writing the first
         if (run.folder / CONFIG).is_file():
             refuse_foreign(run.translations_folder(test.name), _COMMAND, foreign_to_translations)
         else:
             refuse_foreign(run.folder, _COMMAND, anything)
     for run, (name, path) in zip(runs, systems.items(), strict=True):
         if (run.folder / CONFIG).is_file():
-            write_hypotheses(run, test, found[name], path.name)
+            write_hypotheses(run, test, translations[name], path.name)
             continue
         with atomic_replace_folder(run.folder, _COMMAND, anything) as part:
             write_yaml(part / CONFIG, OutsideConfig(name=name).model_dump())
-            write_hypotheses(Run(part, name), test, found[name], path.name)
+            write_hypotheses(Run(part, name), test, translations[name], path.name)
     return runs
 
 
 def _run(folder: Path) -> Run:
-    """The outside run of a folder, which may have to be made; a trained run's translations are its own."""
+    """The outside run of a folder, which need not exist yet; raises RunError for a trained run."""
     if not (mend(folder) / CONFIG).is_file():
         return Run(folder, folder.name)
     run = open_run(folder)

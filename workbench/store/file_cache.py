@@ -1,4 +1,4 @@
-"""What was computed from files, kept in memory as long as these are as they were. Knows nothing of what it is."""
+"""In-memory cache of values computed from files, valid while the files are unchanged. Knows nothing of the values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _State = tuple[tuple[int, ...] | None, ...]
 
 
 class KeptByFiles(Generic[Value]):
-    """So many values, the one used last dropped last. Several threads may ask: one computes, the others wait."""
+    """Least-recently-used cache of at most `most` values. Thread-safe: one thread computes, the others wait."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -21,24 +21,26 @@ class KeptByFiles(Generic[Value]):
         self._lock = threading.RLock()
 
     def get(self, key: Hashable, files: Iterable[str | os.PathLike[str]], compute: Callable[[], Value]) -> Value:
-        """The value of a key, computed where one of its files has come, gone or changed; what `compute` raises is not
-        kept."""
+        """The value of a key, computed again if one of its files has appeared, disappeared or changed.
+
+        An exception of `compute` is raised and not cached.
+        """
         with self._lock:
             paths = tuple(os.fspath(file) for file in files)
-            state = tuple(map(_state, paths))  # first: what changes while it is read is seen the next time
-            kept = self._kept.get(key)
-            if kept is None or kept[:2] != (paths, state):
-                kept = self._kept[key] = (paths, state, compute())
+            state = tuple(map(_state, paths))  # before reading: a change during the read is then noticed next time
+            entry = self._kept.get(key)
+            if entry is None or entry[:2] != (paths, state):
+                entry = self._kept[key] = (paths, state, compute())
             self._kept.move_to_end(key)
             if len(self._kept) > self._most:
                 self._kept.popitem(last=False)
-            return kept[2]
+            return entry[2]
 
 
 def _state(path: str) -> tuple[int, ...] | None:
-    """As long as it stays, so does what is in the file; None where there is none."""
+    """Times, size and inode of a file, which change with its content; None for a missing file."""
     try:
-        found = os.stat(path)
-    except (OSError, ValueError):  # ValueError: no name of a file
+        status = os.stat(path)
+    except (OSError, ValueError):  # ValueError: not a valid file name
         return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino

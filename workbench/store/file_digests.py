@@ -1,6 +1,6 @@
 """Digests of files, computed again only where a file has changed. Knows no runs and no file format.
 
-A stamp needs no reading; a copied file has another one, and the same digest.
+A stamp is cheap: the file is not read. A copy of a file has another stamp and the same digest.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from core_models.files.run_files import TENSORS, open_file
 
 
 def stamp_of(path: Path) -> list[int]:
-    """Size in bytes and time in nanoseconds: as long as they stay, so does what is in the file."""
-    found = path.stat()
-    return [found.st_size, found.st_mtime_ns]
+    """Size in bytes and modification time in nanoseconds; while both stay, the content counts as unchanged."""
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]
 
 
 def digest_of(path: Path) -> str:

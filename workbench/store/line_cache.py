@@ -1,7 +1,7 @@
-"""The lines of text files, kept in memory while the files stay the same: a page reads a test set at every click.
+"""In-memory cache of the lines of text files, valid while they are unchanged: a page reads a test set at every click.
 
-Files with the same text share one list, so ten systems do not hold a test set ten times. Whoever gets a list leaves it
-as it is. Knows files, no runs.
+Files with the same text share one list, so ten systems do not hold a test set ten times. Callers must not change the
+lists. Knows files, no runs.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ class _Kept(NamedTuple):
     lines: list[str]
 
 
-_KEPT: OrderedDict[Path, _Kept] = OrderedDict()  # the one used last is the last
+_KEPT: OrderedDict[Path, _Kept] = OrderedDict()  # least recently used first
 _LOCK = threading.Lock()
 
 
 def lines_of(path: Path) -> list[str]:
     """`core_models.text.parallel.stored_lines` of a file, read again only where the file has changed."""
     with _LOCK, contextlib.suppress(OSError):
-        found = path.stat()
-        changed = (found.st_mtime_ns, found.st_size, found.st_ino)
-        kept = _KEPT.get(path)
-        if kept is None or kept.changed != changed:
-            kept = _KEPT[path] = _read(path, changed)
+        status = path.stat()
+        changed = (status.st_mtime_ns, status.st_size, status.st_ino)
+        entry = _KEPT.get(path)
+        if entry is None or entry.changed != changed:
+            entry = _KEPT[path] = _read(path, changed)
         _KEPT.move_to_end(path)
         while len(_KEPT) > 1 and sum({text.digest: text.size for text in _KEPT.values()}.values()) > MOST_BYTES:
             _KEPT.popitem(last=False)
-        return kept.lines
-    return stored_lines(path)  # which says why it cannot
+        return entry.lines
+    return stored_lines(path)  # raises the error of reading
 
 
 def _read(path: Path, changed: tuple[int, ...]) -> _Kept:
     content = read_bytes(path, LINES)
     digest = hashlib.blake2b(content, digest_size=16).digest()
-    same = next((kept.lines for kept in _KEPT.values() if kept.digest == digest), None)
+    same = next((entry.lines for entry in _KEPT.values() if entry.digest == digest), None)
     return _Kept(changed, digest, len(content), split_lines(content, path) if same is None else same)

@@ -1,6 +1,6 @@
-"""The runs below a folder as they are at this moment; of those whose files are as they were, nothing is read again.
+"""The current runs below a folder; runs whose files are unchanged are not read again.
 
-The app asks for it at every click. Knows the files that make a run and say what it has translated, no Streamlit.
+The app calls this at every click. Knows which files make a run and name its translations, no Streamlit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from workbench.store.translations import Translations
 
 @dataclass(frozen=True)
 class Known:
-    """A run that can be looked at: its test sets with the number of sentences in each, and whether training ended."""
+    """A usable run: its test sets with the number of sentences in each, and whether its training has ended."""
 
     name: str
     tests: Mapping[str, int] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Listing:
-    """All runs, and those that can be looked at."""
+    """All runs, and the usable ones."""
 
     runs: tuple[Run, ...] = ()
     known: tuple[Known, ...] = ()
@@ -38,12 +38,12 @@ _KEPT: KeptByFiles[tuple[Run, Known | None]] = KeptByFiles(MOST_RUNS)
 
 def listing(root: Path) -> Listing:
     """The runs below a folder, by name."""
-    found = [_seen(folder, folder.relative_to(root).as_posix()) for folder in run_folders(root)]
-    return Listing(tuple(run for run, _ in found), tuple(known for _, known in found if known is not None))
+    entries = [_seen(folder, folder.relative_to(root).as_posix()) for folder in run_folders(root)]
+    return Listing(tuple(run for run, _ in entries), tuple(known for _, known in entries if known is not None))
 
 
 def _seen(folder: Path, name: str) -> tuple[Run, Known | None]:
-    """A run, and what can be looked at of it; None where it cannot be used."""
+    """A run and its entry among the usable runs, None if it cannot be used."""
 
     def look() -> tuple[Run, Known | None]:
         run = examine(folder, name)
@@ -54,7 +54,7 @@ def _seen(folder: Path, name: str) -> tuple[Run, Known | None]:
 
 
 def _translated(run: Run) -> Iterator[tuple[str, int]]:
-    """The test sets that it has translated, with their sentences; broken translations are none."""
+    """The translated test sets with their numbers of sentences, without broken translations."""
     for test in run.tests():
         with suppress(RunError):
             yield test, len(Translations(run.translations_folder(test)))

@@ -1,4 +1,4 @@
-"""Digests of what a run is now, and the commit of this code: what a figure or a result says of its origin."""
+"""Origin of figures and results: digests of a run's files, and the commit of this code."""
 
 from __future__ import annotations
 
@@ -13,24 +13,28 @@ from workbench.store.runs import Run
 
 
 def digests(run: Run, test: str) -> dict[str, str]:
-    """What a run is now: digests of its model (configuration and weights), its translations of a test set, its log."""
+    """Digests of a run's model (configuration and weights), its translations of a test set and its training log."""
     parts = {
         "model": (run.folder / CONFIG, run.weights),
         "translations": (run.translations_folder(test) / "hypotheses.txt",),
         "training log": (run.folder / "training.jsonl",),
     }
-    found = {part: [digest_of(path) for path in paths if path.is_file()] for part, paths in parts.items()}
-    return {part: hashlib.sha256("".join(each).encode()).hexdigest()[:16] for part, each in found.items() if each}
+    file_digests = {part: [digest_of(path) for path in paths if path.is_file()] for part, paths in parts.items()}
+    return {
+        part: hashlib.sha256("".join(values).encode()).hexdigest()[:16]
+        for part, values in file_digests.items()
+        if values
+    }
 
 
 @lru_cache(maxsize=1)
 def commit() -> str:
-    """The commit of the checkout that this code stands in, "-dirty" where files were changed since; "" elsewhere."""
+    """The commit of this checkout, with "-dirty" if files have changed since; "" outside of a checkout."""
     checkout = Path(__file__).resolve().parents[2]
     if not (checkout / ".git").exists():
         return ""
-    asked = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        return subprocess.run(asked, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):  # no git here, or one that refuses a folder of another user
         return ""

@@ -1,10 +1,10 @@
-"""Studies of human ratings on disk: which sentences, who saw which system under which letter, what was rated.
+"""Studies of human ratings on disk: sentences, assignment of systems to letters by rater, ratings.
 
     RUNS/.ratings/NAME/{study.json, RATER.csv}
 
-The texts are kept in the study, so that it stays what was rated when a run translates again. A rater's file names
-letters only; which system a letter was stands in study.json. Outputs that are the same stand under one letter.
-Knows files; tables for elsewhere and results are made in `views.human_evaluation.tables`.
+The study keeps the texts, so that it still has what was rated after a run translates again. A rater's file names
+letters only; study.json says which system a letter stands for. Identical outputs share one letter.
+Knows files; `views.human_evaluation.tables` makes the tables of results and for export.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _KEPT = ("sentence", "letter", "quality", "over", "under")
 
 @dataclass(frozen=True)
 class Item:
-    """A sentence that is rated: its number in the test set, its texts, what each system made of it."""
+    """A sentence to be rated: its number in the test set, its texts, each system's translation."""
 
     sentence: int
     source: str
@@ -47,13 +47,13 @@ class Item:
 
     @property
     def words(self) -> list[str]:
-        """The source words that can be marked: what stands between white space."""
+        """The source words that can be marked, split at white space."""
         return self.source.split()
 
 
 @dataclass(frozen=True)
 class Mark:
-    """One rating: quality 1 to 5, and the places (from 0) of over- and under-translated source words."""
+    """One rating: quality 1 to 5, and the positions (from 0) of over- and under-translated source words."""
 
     quality: int
     over: tuple[int, ...] = ()
@@ -87,7 +87,7 @@ class Study:
         raise RunError(f"{self.name}: sentence {sentence} is none of the {len(self.items)} that are rated")
 
     def shown(self, rater: str, item: Item) -> dict[str, str]:
-        """What the rater sees of a sentence: letter -> translation."""
+        """The translations of a sentence as the rater sees them: letter -> translation."""
         groups = self.letters[rater][str(item.sentence)]
         return {
             letter: item.translations[group[0]] for letter, group in zip(string.ascii_uppercase, groups, strict=False)
@@ -96,14 +96,14 @@ class Study:
     def under_letter(self, rater: str, sentence: int, letter: str) -> list[str]:
         """The systems whose translation stood under a letter."""
         groups = self.letters.get(rater, {}).get(str(sentence), [])
-        place = string.ascii_uppercase.find(letter) if len(letter) == 1 else -1
-        if not 0 <= place < len(groups):
+        index = string.ascii_uppercase.find(letter) if len(letter) == 1 else -1
+        if not 0 <= index < len(groups):
             raise RunError(f"{self.name}: {rater} was shown no translation {letter!r} of sentence {sentence}")
-        return groups[place]
+        return groups[index]
 
 
 def system_name(root: Path, run: Run) -> str:
-    """What a run is called in a study: its path below the runs folder, wherever it was opened from."""
+    """The name of a run in a study: its path below the runs folder, wherever it was opened from."""
     folder = Path(os.path.abspath(run.folder))
     name = folder.relative_to(root.resolve()).as_posix() if folder.is_relative_to(root.resolve()) else run.name
     return f"{name}@{run.step}" if run.step and not name.endswith(f"@{run.step}") else name
@@ -117,22 +117,29 @@ def studies(root: Path) -> list[str]:
 def create(
     root: Path, name: str, runs: Sequence[Run], test: str, sentences: int, seed: int = 1, show_reference: bool = False
 ) -> Study:
-    """Begin a study of sentences drawn from a test set without replacement. Raises RunError where it cannot be."""
+    """Create a study of sentences drawn from a test set without replacement. Raises RunError if it cannot."""
     check_name("the study", name)
     if len(runs) > len(string.ascii_uppercase) or not runs:
         raise RunError(f"a study compares 1 to {len(string.ascii_uppercase)} runs, not {len(runs)}")
     opened = {system_name(root, run): run.translations(test) for run in runs}
     first = next(iter(opened.values())).test_set
-    for system, found in opened.items():
-        if found.test_set.sources != first.sources:
+    for system, translations in opened.items():
+        if translations.test_set.sources != first.sources:
             raise RunError(f"{system} was tested on another version of {test}; translate it again")
-    able = [n for n, source in enumerate(first.sources) if source.split()]  # an empty source has no word to be marked
-    if not 0 < sentences <= len(able):
-        raise RunError(f"{test} has {len(able)} sentences; draw 1 to {len(able)}, not {sentences}")
-    drawn = np.random.default_rng(seed).choice(able, sentences, replace=False)
+    ratable = [
+        n for n, source in enumerate(first.sources) if source.split()
+    ]  # an empty source has no word to be marked
+    if not 0 < sentences <= len(ratable):
+        raise RunError(f"{test} has {len(ratable)} sentences; draw 1 to {len(ratable)}, not {sentences}")
+    drawn = np.random.default_rng(seed).choice(ratable, sentences, replace=False)
     references: Sequence[str | None] = first.references or [None] * len(first.sources)
     items = tuple(
-        Item(n, first.sources[n], references[n], {system: found.hypotheses[n] for system, found in opened.items()})
+        Item(
+            n,
+            first.sources[n],
+            references[n],
+            {system: translations.hypotheses[n] for system, translations in opened.items()},
+        )
         for n in map(int, drawn)
     )
     study = Study(root / FOLDER / name, test, seed, show_reference, tuple(opened), items)
@@ -144,22 +151,22 @@ def create(
 
 
 def open_study(root: Path, name: str) -> Study:
-    """A study by name. Raises RunError where there is none or it cannot be read."""
+    """Open a study by name. Raises RunError if it is missing or cannot be read."""
     check_name("the study", name)
     folder = root / FOLDER / name
     if not (folder / STUDY).is_file():
         known = ", ".join(studies(root)) or "none"
         raise RunError(f"no study {name!r} below {root}, only: {known}; begin one: workbench rating new {name}")
     try:
-        kept = read_json(folder / STUDY, RESULT)
-        items = tuple(Item(**item) for item in kept.pop("items"))
-        return Study(folder, items=items, systems=tuple(kept.pop("systems")), **kept)
+        record = read_json(folder / STUDY, RESULT)
+        items = tuple(Item(**item) for item in record.pop("items"))
+        return Study(folder, items=items, systems=tuple(record.pop("systems")), **record)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RunError(f"{folder / STUDY}: no study can be read here ({type(error).__name__}: {error})") from None
 
 
 def find_study(runs: Sequence[Run], name: str) -> tuple[Path, Study]:
-    """The study of a name in the runs folder of some runs, and that folder: the one above them or the next."""
+    """The runs folder of some runs (the one above them or the next), and its study of this name."""
     above = Path(os.path.abspath(runs[0].folder)).parent
     for root in (above, above.parent):
         if (root / FOLDER / name / STUDY).is_file():
@@ -168,7 +175,7 @@ def find_study(runs: Sequence[Run], name: str) -> tuple[Path, Study]:
 
 
 def enter(study: Study, rater: str) -> Study:
-    """The study with a rater in it: new ones get their letters, drawn from the study's seed and their name."""
+    """The study with a rater in it; a new rater's letters are drawn from the study's seed and the rater's name."""
     check_name("the rater", rater)
     if rater in study.letters:
         return study
@@ -181,7 +188,7 @@ def enter(study: Study, rater: str) -> Study:
 
 
 def lettered(study: Study, rater: str) -> Study:
-    """The study as it is once a rater has entered; nothing is written."""
+    """The study with a rater's letters added; nothing is written."""
     if rater in study.letters:
         return study
     letters = {str(item.sentence): _shuffled(item, f"{study.seed}/{rater}") for item in study.items}
@@ -199,37 +206,37 @@ def _shuffled(item: Item, key: str) -> list[list[str]]:
 
 
 def marks(study: Study, rater: str) -> dict[int, dict[str, Mark]]:
-    """What a rater has rated: sentence -> letter -> rating."""
+    """The ratings of a rater: sentence -> letter -> rating."""
     path = study.folder / f"{rater}.csv"
-    found: dict[int, dict[str, Mark]] = {}
+    ratings: dict[int, dict[str, Mark]] = {}
     if path.is_file():
         for row in read_table(path, path.name, _KEPT):
             item, mark = read_row(study, row, path)
-            found.setdefault(item.sentence, {})[row["letter"]] = mark
-    return found
+            ratings.setdefault(item.sentence, {})[row["letter"]] = mark
+    return ratings
 
 
-def save(study: Study, rater: str, given: Mapping[int, Mapping[str, Mark]]) -> None:
-    """Keep ratings: sentence -> letter -> rating. What the rater had rated elsewhere, in another tab too, stays."""
+def save(study: Study, rater: str, new_marks: Mapping[int, Mapping[str, Mark]]) -> None:
+    """Save ratings: sentence -> letter -> rating. The rater's other ratings stay, those of another tab too."""
     with _writing(study.folder):
-        kept = {**marks(study, rater)}
-        for sentence, by_letter in given.items():
-            kept[sentence] = {**kept.get(sentence, {}), **by_letter}
+        all_marks = {**marks(study, rater)}
+        for sentence, by_letter in new_marks.items():
+            all_marks[sentence] = {**all_marks.get(sentence, {}), **by_letter}
         rows = [
             (sentence, letter, mark.quality, places(mark.over), places(mark.under))
-            for sentence, by_letter in sorted(kept.items())
+            for sentence, by_letter in sorted(all_marks.items())
             for letter, mark in sorted(by_letter.items())
         ]
         write_atomic(study.folder / f"{rater}.csv", csv_text(pd.DataFrame(rows, columns=list(_KEPT))))
 
 
-def is_rated(study: Study, rater: str, item: Item, given: Mapping[int, Mapping[str, Mark]]) -> bool:
-    """Has the rater rated every translation of a sentence?"""
-    return set(study.shown(rater, item)) <= set(given.get(item.sentence, {}))
+def is_rated(study: Study, rater: str, item: Item, given_marks: Mapping[int, Mapping[str, Mark]]) -> bool:
+    """Return True if the rater has rated every translation of a sentence."""
+    return set(study.shown(rater, item)) <= set(given_marks.get(item.sentence, {}))
 
 
 def read_row(study: Study, row: Mapping[str, str], where: object) -> tuple[Item, Mark]:
-    """The sentence and the rating of a row of text."""
+    """Parse the sentence and the rating of a row of text."""
     try:
         item = study.item(int(row["sentence"]))
         over, under = (tuple(map(int, str(row[side]).split())) for side in ("over", "under"))
@@ -243,21 +250,21 @@ def read_row(study: Study, row: Mapping[str, str], where: object) -> tuple[Item,
 
 
 def check(item: Item, mark: Mark, where: object = "rating") -> None:
-    """Raises RunError for a quality that is none, and for words that are not in the source."""
+    """Raise RunError for an unknown quality, and for words that are not in the source."""
     if mark.quality not in QUALITIES:
         raise RunError(f"{where}: the quality {mark.quality} is none of {', '.join(map(str, QUALITIES))}")
-    outside = [place for place in (*mark.over, *mark.under) if not 0 <= place < len(item.words)]
+    outside = [word for word in (*mark.over, *mark.under) if not 0 <= word < len(item.words)]
     if outside:
         raise RunError(f"{where}: sentence {item.sentence} has words 0 to {len(item.words) - 1}, not {outside[0]}")
 
 
 def places(marked: Sequence[int]) -> str:
-    """Places of words as they are written: in order, blanks between."""
+    """Positions of words as they stand in a file: in order, separated by blanks."""
     return " ".join(map(str, sorted(set(marked))))
 
 
 def read_table(file: Path | BinaryIO, name: str, columns: Sequence[str]) -> list[dict[str, str]]:
-    """The rows of a CSV file called `name` as text; raises RunError where it is none, or lacks a column."""
+    """Read the rows of a CSV file called `name` as text; raises RunError if it is no CSV or lacks a column."""
     try:
         table = pd.read_csv(file, dtype="str", keep_default_na=False)
     except (OSError, ValueError) as error:
@@ -269,14 +276,14 @@ def read_table(file: Path | BinaryIO, name: str, columns: Sequence[str]) -> list
 
 
 def _write_study(study: Study) -> None:
-    kept = {name.name: getattr(study, name.name) for name in fields(study) if name.name != "folder"}
-    kept["items"] = [asdict(item) for item in study.items]
-    write_atomic(study.folder / STUDY, json.dumps(kept, ensure_ascii=False, indent=1))
+    record = {name.name: getattr(study, name.name) for name in fields(study) if name.name != "folder"}
+    record["items"] = [asdict(item) for item in study.items]
+    write_atomic(study.folder / STUDY, json.dumps(record, ensure_ascii=False, indent=1))
 
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Alone in the study's folder, which is made; RunError where nothing can be written there, ReadOnlyError."""
+    """Create and lock the study's folder; raises RunError if it cannot be written, and ReadOnlyError."""
     read_only.check()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -287,6 +294,6 @@ def _writing(folder: Path) -> Iterator[None]:
 
 
 def check_name(what: str, name: str) -> None:
-    """Raises RunError for a name that cannot be that of a file everywhere."""
+    """Raise RunError for a name that is no valid file name on every system."""
     if not _NAME.fullmatch(name):
         raise RunError(f"{what} {name!r} becomes a file's name: use letters, digits, + and - only")

@@ -1,7 +1,7 @@
-"""An app that shows and changes nothing: no job is started, no file of a reader taken in, nothing written to the runs.
+"""Read-only mode of the app: no jobs, no uploads, nothing written to the runs.
 
-Who starts or keeps something asks `check`; beneath that, a hook of the interpreter refuses every write below the runs
-folder, as a file system does that is mounted for reading only. What can be computed again is then computed again.
+Code that starts or keeps something calls `check`. In addition, an audit hook of the interpreter refuses every write
+below the runs folder, like a file system mounted read-only. Results that cannot be kept are computed again.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _protected: set[str] = set()
 
 
 class ReadOnlyError(ValueError):
-    """Something that would change what is shown."""
+    """Raised where something would be changed in read-only mode."""
 
 
 def active() -> bool:
-    """Is nothing to be changed?"""
+    """Return True in read-only mode."""
     return os.environ.get(READ_ONLY, "") not in ("", "0")
 
 
 def check() -> None:
-    """Raises ReadOnlyError where nothing is to be changed."""
+    """Raise ReadOnlyError in read-only mode."""
     if active():
         raise ReadOnlyError(WHY)
 
 
 def protect(root: Path) -> None:
-    """Refuse, from now on and while `active`, what this process would write below a folder: OSError, as of a disk."""
+    """Refuse this process's writes below a folder from now on, while `active`, with an OSError like a disk's."""
     if not _protected:
         sys.addaudithook(_refuse)
     _protected.add(os.path.realpath(root))
@@ -48,7 +48,7 @@ def _refuse(event: str, arguments: tuple[object, ...]) -> None:
         path, _, flags = arguments
         paths = [path] if isinstance(flags, int) and flags & _WRITING else []
     else:
-        paths = [arguments[place] for place in _CHANGED.get(event, ())]
+        paths = [arguments[position] for position in _CHANGED.get(event, ())]
     for path in paths:
         if isinstance(path, str | bytes | os.PathLike) and active() and _is_inside(os.fsdecode(path)):
             raise OSError(errno.EROFS, "the workbench was started with --read-only", os.fsdecode(path))

@@ -1,7 +1,7 @@
-"""What the config.yaml of a run says, read again only where the file has changed: runs are listed by the thousand.
+"""Configurations of runs, read again only where a config.yaml has changed: runs are listed by the thousand.
 
-Knows that file and what makes a run an outside one, nothing else of a run. Configurations are shared: leave them as
-they are. Never imports torch.
+Knows that file and what makes a run an outside one, nothing else of a run. Configurations are shared: do not change
+them. Never imports torch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_RUNS = 20_000  # of which something is kept; a configuration takes about 8 
 
 
 class OutsideConfig(Section):
-    """What the config.yaml of an outside run says: there is no model, no training and no search to speak of."""
+    """The config.yaml of an outside run, which has no model, no training and no search."""
 
     kind: Literal["outside"] = "outside"
     name: str
@@ -30,14 +30,14 @@ _KEPT: KeptByFiles[RunConfig | OutsideConfig | str] = KeptByFiles(MOST_RUNS)
 def config_of(folder: Path) -> RunConfig | OutsideConfig:
     """The configuration of a run folder; raises ConfigError naming the file and the key."""
     path = folder / CONFIG
-    found = _KEPT.get(path, [path], lambda: _read(path))
-    if isinstance(found, str):
-        raise ConfigError(found)
-    return found
+    config = _KEPT.get(path, [path], lambda: _read(path))
+    if isinstance(config, str):
+        raise ConfigError(config)
+    return config
 
 
 def _read(path: Path) -> RunConfig | OutsideConfig | str:
-    """The configuration, or why it is none."""
+    """The configuration, or a message that says why it cannot be read."""
     try:
         content = read_yaml(path)
         if content.get("kind") == OUTSIDE:

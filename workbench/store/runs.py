@@ -4,8 +4,8 @@
     RUN/translations/TEST/  (see translations.py)
     RUN/scores/  (statistics, cached by content)      RUN/traces/TEST/{index,forced}.json, NAME.npy
 
-A run of the kind "outside" holds translations that were made elsewhere, a config.yaml that says so, and no more.
-Everything is read when it is asked for. A broken run is listed with its reason and stops nothing.
+A run of the kind "outside" holds translations that were made elsewhere, and a config.yaml that says so.
+Everything is read lazily. A broken run is listed with the reason and does not stop anything else.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LOG_END_BYTES = 16_384  # of a training log, in which its last event stands
 
 
 def trained_as(system: str, training: TrainingConfig) -> str:
-    """NAME:key=value,... of the catalogue, NAME+aol:key=value,... where it was trained towards adequacy (Kong 2019)."""
+    """NAME:key=value,... of the catalogue, or NAME+aol:key=value,... if trained towards adequacy (Kong 2019)."""
     name, sign, settings = system.partition(":")
     return f"{name}+aol{sign}{settings}" if training.adequacy.weight else system
 
@@ -65,7 +65,7 @@ def trained_as(system: str, training: TrainingConfig) -> str:
 class Run:
     """A run folder, or with a `step` one of its checkpoints as a system of its own (RUN@step).
 
-    `name` is its path below the runs folder, `problem` says why it cannot be used, if it cannot.
+    `name` is its path below the runs folder; `problem` says why it cannot be used, None if it can.
     """
 
     folder: Path
@@ -75,12 +75,12 @@ class Run:
 
     @property
     def reference(self) -> str:
-        """What `core_models.load` and the command line take: RUN or RUN@step."""
+        """RUN or RUN@step, as `core_models.load` and the command line take it."""
         return f"{self.folder}@{self.step}" if self.step else str(self.folder)
 
     @property
     def typed(self) -> str:
-        """`reference` as it is typed in a shell, for commands to be copied."""
+        """`reference` quoted for a shell, for commands to be copied."""
         return shlex.quote(self.reference)
 
     @property
@@ -89,60 +89,60 @@ class Run:
 
     @property
     def digest(self) -> str:
-        """Tells versions of its weights apart; "" where there are none."""
+        """The digest of its weights; "" without weights."""
         return digest_of(self.weights) if self.trained else ""
 
     @property
     def made_by(self) -> dict[str, Any]:
-        """What translations keep of the weights that made them; nothing where there are none."""
+        """Digest and stamp of the weights, stored with translations made by them; empty without weights."""
         return {"weights_file": stamp_of(self.weights), "weights": self.digest} if self.trained else {}
 
     def is_of(self, digest: object) -> bool:
-        """Was a result that was kept made with the weights as they are? One that does not say (None) counts as such."""
+        """Return True if a stored result was made with the present weights; a result without a digest (None) counts."""
         return digest is None or digest == self.digest
 
     def outdated(self, test: str) -> bool:
-        """Are there translations of a test set, made by other weights than there are now? It was trained on since, say.
+        """Return True if translations of a test set were made by other weights, say before training went on.
 
-        The weights are read only where their file is another one than it was.
+        The weights are read only if their file has changed.
         """
-        if not self.trained:  # whatever is there cannot be made again
+        if not self.trained:  # the translations could not be made again
             return False
         try:
             made = Translations(self.translations_folder(test)).meta
-        except RunError:  # none, or damaged, which is said where they are opened
+        except RunError:  # missing or damaged: reported where they are opened
             return False
         return made.get("weights_file") != stamp_of(self.weights) and not self.is_of(made.get("weights"))
 
     @property
     def results(self) -> Path:
-        """Where translations, traces and scores lie: in the run, or in a folder beside the checkpoint."""
+        """The folder of translations, traces and scores: the run's, or one beside the checkpoint."""
         return self.weights.with_suffix("") if self.step else self.folder
 
     @cached_property
     def outside(self) -> bool:
-        """Were its translations made elsewhere? Then it has no weights, no beam trees and no traces."""
+        """Return True if its translations were made elsewhere; it then has no weights, beam trees or traces."""
         try:
             return isinstance(config_of(self.folder), OutsideConfig)
-        except ConfigError:  # whoever needs the configuration says what is wrong with it
+        except ConfigError:  # reported where the configuration is needed
             return False
 
     @cached_property
     def config(self) -> RunConfig:
-        """How it was trained; RunError for an outside run."""
+        """Its training configuration; RunError for an outside run."""
         self.require_model()
         config = config_of(self.folder)
         assert isinstance(config, RunConfig)
         return config
 
     def require_model(self) -> None:
-        """Raises RunError where there is none: its translations were made elsewhere."""
+        """Raise RunError for an outside run, which has no model."""
         if self.outside:
             raise RunError(f"{self.name} was translated elsewhere: it has its translations, no model to work with")
 
     @property
     def system(self) -> str:
-        """What it is: its name in the catalogue with its settings, and how it was trained where that has a name."""
+        """Its name in the catalogue with its settings, and its way of training if that has a name."""
         if self.outside:
             return "translated elsewhere"
         return trained_as(self.config.system or self.config.name, self.config.training)
@@ -154,63 +154,63 @@ class Run:
 
     @property
     def mechanism_options(self) -> dict[str, dict[str, Any]]:
-        """The options of each mechanism of its model, as its configuration has them, in their order."""
+        """The options of each mechanism of its model, in the order of its configuration."""
         named = () if self.outside else self.config.model.mechanisms
         return {kind: options or {} for mechanism in named for kind, options in mechanism.items()}
 
     @property
     def trained(self) -> bool:
-        """Are there weights to translate with? A run that is being trained has them after its first validation."""
+        """Return True if it has weights; a run in training has them after its first validation."""
         return self.weights.is_file()
 
     @property
     def finished(self) -> bool:
-        """Has its training ended? True too of what was not trained here: an outside run, weights without a log."""
+        """Return True if its training has ended, or it was not trained here (an outside run, weights without a log)."""
         if self.outside or not self.log.is_file():
             return self.outside or self.trained
         return self.trained and _last_event(self.log).get("event") == "end"
 
     def events(self) -> list[dict[str, Any]]:
-        """What training logged; a line that is no event, cut short say, is left out. Raises OSError."""
+        """The events of the training log, without damaged lines. Raises OSError."""
         return list(read_events(self.log))
 
     @property
     def log(self) -> Path:
-        """What training logged, an event a line."""
+        """The training log, one event per line."""
         return self.folder / "training.jsonl"
 
     def decisive_files(self) -> list[str]:
-        """The files that say what it is and what it has translated: while none changes, comes or goes, neither does."""
+        """The files that determine the run and the list of its translations, for caches."""
         files = [*(f"{self.folder}/{name}" for name in _DECISIVE), str(self.weights)]
         with suppress(OSError):  # nothing was translated
-            files += sorted(f"{one.path}/meta.json" for one in os.scandir(self.results / "translations"))
+            files += sorted(f"{entry.path}/meta.json" for entry in os.scandir(self.results / "translations"))
         return files
 
     def tests(self) -> list[str]:
-        """Names of the test sets that this run has translated, with the weights that it has now."""
+        """Names of the test sets that this run has translated with its present weights."""
         return [name for name in self.translated() if not self.outdated(name)]
 
     def translated(self) -> list[str]:
-        """Names of the test sets that this run has translated, whatever weights it had then."""
-        found = folders_in(self.results / "translations")
-        return [name for name, folder in found.items() if os.path.lexists(folder / "meta.json")]
+        """Names of the test sets that this run has translated, with present or earlier weights."""
+        folders = folders_in(self.results / "translations")
+        return [name for name, folder in folders.items() if os.path.lexists(folder / "meta.json")]
 
     def translations_folder(self, test: str) -> Path:
-        """Where translations of a test set lie, if there are any."""
+        """The folder of the translations of a test set, which need not exist."""
         return self.results / "translations" / test
 
     def traces_folder(self, test: str) -> Path:
-        """Where traces of a test set are read, if there are any."""
+        """The folder of the traces of a test set, which need not exist."""
         return mend(self.results / "traces" / test)
 
     def traced(self, test: str) -> bool:
-        """Are there traces of a test set, of the translations that there are now?"""
+        """Return True if there are traces of the present translations of a test set."""
         folder = self.traces_folder(test)
         if not os.path.lexists(folder / "index.json"):
             return False
         try:
             return not Translations(self.translations_folder(test)).outdates(folder)
-        except RunError:  # no translations, or damaged ones, which is said where they are opened
+        except RunError:  # translations are missing or damaged: reported where they are opened
             return True
 
     def translations(self, test: str) -> Translations:
@@ -219,10 +219,12 @@ class Run:
             return Translations(self.translations_folder(test), self.typed)
         if self.outside:
             known = ", ".join(self.tests()) or "none"
-            place = ["--out", str(self.folder.parent), f"{self.folder.name}=FILE"]
+            target_arguments = ["--out", str(self.folder.parent), f"{self.folder.name}=FILE"]
             raise RunError(
                 f"{self.name} was translated elsewhere and has no {test!r}, only: {known}; bring it in: "
-                + shlex.join(["workbench", "runs", "import-translations", "--test", test, "--source", "FILE", *place])
+                + shlex.join(
+                    ["workbench", "runs", "import-translations", "--test", test, "--source", "FILE", *target_arguments]
+                )
             )
         raise RunError(f"{self.name} has not translated {test!r}; do it: {self._translating(test)}")
 
@@ -249,12 +251,12 @@ class Run:
 
     @property
     def statistics(self) -> Path:
-        """Where the statistics of metrics are cached, by content."""
+        """The folder in which statistics of metrics are cached by content."""
         return self.results / "scores"
 
 
 def _last_event(log: Path) -> dict[str, Any]:
-    """The last whole event of a training log, however long the log is; nothing where its end holds none."""
+    """The last whole event of a training log, read from the end of the file; empty if there is none."""
     with suppress(OSError), open_file(log, LOG) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - _LOG_END_BYTES))
         for line in reversed(file.read(_LOG_END_BYTES).splitlines()):
@@ -271,13 +273,13 @@ def runs_folder() -> Path:
 
 
 def list_runs(root: str | Path) -> list[Run]:
-    """All runs below a folder, by name; broken ones carry their problem."""
+    """All runs below a folder, by name; broken runs carry their problem."""
     root = Path(root)
     return [examine(folder, folder.relative_to(root).as_posix()) for folder in run_folders(root)]
 
 
 def run_folders(root: Path) -> list[Path]:
-    """The folders below a folder that are runs, sorted; none below one that cannot be listed."""
+    """The run folders below a folder, sorted; folders that cannot be listed are skipped."""
     return sorted(map(Path, _run_folders(root, DEPTH)))
 
 
@@ -306,13 +308,16 @@ def open_run(path: str | Path, root: str | Path | None = None) -> Run:
     if run.problem:
         raise RunError(run.problem)
     if step and not os.path.isfile(weights_path(folder, step)):
-        known = ", ".join(sorted(found.stem for found in (folder / "checkpoints").glob("*.safetensors"))) or "none"
+        known = (
+            ", ".join(sorted(checkpoint.stem for checkpoint in (folder / "checkpoints").glob("*.safetensors")))
+            or "none"
+        )
         raise RunError(f"{folder} has no checkpoint {step!r}; it has: {known}")
     return replace(run, name=f"{run.name.removesuffix('@' + step)}@{step}", step=step) if step else run
 
 
 def open_runs(paths: Sequence[str | Path]) -> list[Run]:
-    """Open runs to be compared; those that share a name are told apart by the folder above. Raises RunError."""
+    """Open runs to be compared; runs of the same name get the name of the folder above too. Raises RunError."""
     opened = [open_run(path) for path in paths]
     names = [run.name for run in opened]
     if len(set(names)) < len(names):
@@ -325,7 +330,7 @@ def open_runs(paths: Sequence[str | Path]) -> list[Run]:
 
 
 def examine(folder: Path, name: str) -> Run:
-    """The run in a folder, with its problem if it has one."""
+    """The run in a folder, with `problem` set if it cannot be used."""
     if (shown := name.encode(errors="backslashreplace").decode()) != name:
         return Run(folder, shown, f"{shown}: the folder's name is no UTF-8, so it cannot be written down; rename it")
     try:
@@ -342,7 +347,7 @@ def examine(folder: Path, name: str) -> Run:
 
 
 def training_table(runs: Iterable[Run]) -> pd.DataFrame:
-    """What runs logged, a row a value: run, step, epoch, tokens, seconds, name, value."""
+    """The training logs of runs, a row per value: run, step, epoch, tokens, seconds, name, value."""
     import pandas as pd
 
     rows = []
@@ -350,18 +355,18 @@ def training_table(runs: Iterable[Run]) -> pd.DataFrame:
         for event in run.events():
             if event.get("event") not in ("train", "valid"):
                 continue
-            place = {key: event.get(key) for key in ("step", "epoch", "tokens", "seconds")}
+            progress = {key: event.get(key) for key in ("step", "epoch", "tokens", "seconds")}
             prefix = "dev_" if event["event"] == "valid" else "train_"
-            measured = {name: value for name, value in event.items() if name not in ("event", "time", *place)}
+            measured = {name: value for name, value in event.items() if name not in ("event", "time", *progress)}
             for name, value in measured.items():
                 if math.isfinite(value):
                     shared = name in ("learning_rate", "gradient_norm", "tokens_per_second")
                     named = name if shared else prefix + name
-                    rows.append({"run": run.name, **place, "name": named, "value": float(value)})
+                    rows.append({"run": run.name, **progress, "name": named, "value": float(value)})
     return pd.DataFrame(rows, columns=["run", "step", "epoch", "tokens", "seconds", "name", "value"])
 
 
 def short_names(runs: Sequence[Run]) -> dict[str, str]:
-    """Run names for legends: the last part of the path where that tells them apart."""
+    """Run names for legends: the last part of the path if that is unique."""
     last = [run.name.rsplit("/", 1)[-1] for run in runs]
     return {run.name: short if last.count(short) == 1 else run.name for run, short in zip(runs, last, strict=True)}

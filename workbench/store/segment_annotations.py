@@ -1,7 +1,7 @@
-"""Labels and scores of segments that come from elsewhere, as files beside the runs: ROOT/annotations/TEST/NAME.
+"""Labels and scores of segments from elsewhere, as files beside the runs: ROOT/annotations/TEST/NAME.
 
-A .csv or .tsv has a header and a row a segment, any other file a label or number a line. Knows files; what they mean
-is read in `analyses.segment_annotations`.
+A .csv or .tsv has a header and one row per segment, any other file one label or number per line. Knows files;
+`analyses.segment_annotations` parses their content.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FOLDER = "annotations"
 
 
 def root_of(run: Path, test: str) -> Path:
-    """The folder that holds the annotations of a test set for a run's folder: the one above the run, or the next."""
+    """The folder that holds a test set's annotations for a run: the one above the run, or the next one up."""
     above = Path(os.path.abspath(run)).parent
     return above if files(above, test) else above.parent
 
@@ -36,12 +36,12 @@ def files(root: Path, test: str) -> list[Path]:
 
 
 def read(path: Path, segments: int) -> pd.DataFrame:
-    """The columns of one file; raises RunError where it does not fit a test set of so many segments."""
+    """The columns of one file; raises RunError if it does not have this number of segments."""
     return _parsed(path.name, path.stem, read_lines(path), segments)
 
 
 def read_all(root: Path, test: str, segments: int) -> tuple[pd.DataFrame, list[str]]:
-    """The columns of all files that can be read, and a sentence for each that cannot."""
+    """The columns of all readable files, and an error message for each other file."""
     parts, problems = [pd.DataFrame(index=range(segments))], []
     for path in files(root, test):
         try:
@@ -52,26 +52,28 @@ def read_all(root: Path, test: str, segments: int) -> tuple[pd.DataFrame, list[s
 
 
 def columns(root: Path, test: str, segments: int) -> dict[str, Path]:
-    """The columns of labels of all files that can be read, and the file of each."""
-    found: dict[str, Path] = {}
+    """The label columns of all readable files, and the file of each."""
+    file_of_column: dict[str, Path] = {}
     for path in files(root, test):
         try:
             labels = read(path, segments).select_dtypes(exclude="number")
         except ValueError:  # the page Sentences says what is wrong with it
             continue
-        found |= dict.fromkeys(labels.columns, path)
-    return found
+        file_of_column |= dict.fromkeys(labels.columns, path)
+    return file_of_column
 
 
 def save(root: Path, test: str, name: str, content: bytes, segments: int) -> Path:
-    """Put a file beside the runs once it is known to fit; one of the same name is replaced. Raises RunError,
-    ReadOnlyError."""
+    """Save a file beside the runs after checking that it fits; a file of the same name is replaced.
+
+    Raises RunError and ReadOnlyError.
+    """
     read_only.check()
-    given = Path(name)
-    if given.suffix.lower() not in ENDINGS:
+    file_name = Path(name)
+    if file_name.suffix.lower() not in ENDINGS:
         raise RunError(f"{name}: annotations are {', '.join(ENDINGS)} files; give it one of these endings")
-    stem = re.sub(r"[^\w+-]+", "-", given.stem).strip("-") or "annotations"
-    path = root / _FOLDER / test / f"{stem}{given.suffix.lower()}"
+    stem = re.sub(r"[^\w+-]+", "-", file_name.stem).strip("-") or "annotations"
+    path = root / _FOLDER / test / f"{stem}{file_name.suffix.lower()}"
     _parsed(path.name, stem, split_lines(content, name), segments)
     path.parent.mkdir(parents=True, exist_ok=True)
     return write_atomic(path, content)

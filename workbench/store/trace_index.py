@@ -1,6 +1,6 @@
-"""Of which translations the traces of a test set are: a digest of the pieces of each forced sentence, beside them.
+"""Digests of the forced pieces of each sentence, stored beside traces, to match traces with translations.
 
-Traces say how many pieces were forced, not which. Whoever would force translations asks here for what is stored.
+Traces say how many pieces were forced, not which. Before forcing translations, ask here for stored traces.
 """
 
 from __future__ import annotations
@@ -18,23 +18,25 @@ _FILE = "forced.json"
 
 
 def write_token_digests(folder: Path, pieces: Mapping[int, Sequence[str]]) -> None:
-    """Note which pieces were forced, by sentence, in an unfinished folder of traces."""
-    noted = {str(sentence): _digest(own) for sentence, own in pieces.items()}
+    """Write the digest of each sentence's forced pieces into an unfinished folder of traces."""
+    noted = {str(sentence): _digest(sentence_pieces) for sentence, sentence_pieces in pieces.items()}
     (folder / _FILE).write_text(json.dumps(noted), encoding="utf-8")
 
 
 def matches_tokens(folder: Path, pieces: Mapping[int, Sequence[str]]) -> bool:
-    """Are traces in a folder of these sentences, piece by piece? Not where nobody noted it."""
+    """Return True if the traces in a folder were forced with exactly these pieces; False without digests."""
     try:
         noted = read_json(folder / _FILE, RESULT)
-        return all(noted[str(sentence)] == _digest(own) for sentence, own in pieces.items())
+        return all(noted[str(sentence)] == _digest(sentence_pieces) for sentence, sentence_pieces in pieces.items())
     except (OSError, ValueError, LookupError, TypeError):
         return False
 
 
 def stored_traces(run: Run, test: str, names: Iterable[str], pieces: Mapping[int, Sequence[str]]) -> TraceStore | None:
-    """The run's own stored trace, if it can be read, has these arrays of all these sentences, piece by piece, and is
-    not of earlier weights."""
+    """The run's stored traces if they can be used instead of forcing, else None.
+
+    They must be readable, of the present weights, and have these arrays of all these sentences, piece by piece.
+    """
     try:
         store = run.traces(test)
     except (RunError, TraceError):

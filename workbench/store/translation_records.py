@@ -1,6 +1,6 @@
-"""What stands in the records of a translated test set: their schemas, and what of them must fit the texts.
+"""Schemas of the records of a translated test set, and checks of records against the texts.
 
-Knows records as they come from JSON, and texts; no files. All refusals are ValueErrors of one line.
+Knows records as they come from JSON, and texts; no files. All errors are ValueErrors of one line.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ LogProb = Annotated[float, Field(le=1e300, allow_inf_nan=True)]  # what is impos
 
 
 class _Record(BaseModel):
-    """There may be more in a record than is read here."""
+    """Base of all records; unknown fields are allowed and ignored."""
 
     model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 
 
 class Meta(_Record):
-    """meta.json: what was translated, by which weights and which search, in how much time."""
+    """The content of meta.json: test set, weights, search settings and time."""
 
     sentences: Count
     test: str = ""
@@ -42,7 +42,7 @@ class _Other(_Record):
 
 
 class Detail(_Record):
-    """A line of details.jsonl: how one translation came about."""
+    """A line of details.jsonl: tokens, scores and n-best list of one translation."""
 
     tokens: list[str]
     source_tokens: list[str]
@@ -54,7 +54,7 @@ class Detail(_Record):
 
 
 class Tree(_Record):
-    """A line of trees.jsonl; `analyses.beam` says what its lists are."""
+    """A line of trees.jsonl; `analyses.beam` documents its lists."""
 
     step: list[Count] = Field(min_length=1)
     parent: list[int]
@@ -87,7 +87,7 @@ class _Commitment(_Record):
 
 
 class TruthRecord(_Record):
-    """A line of truth.jsonl: what the controlled corpus knows of a sentence; places are words between blanks."""
+    """A line of truth.jsonl: the controlled corpus's truth of a sentence; positions count words between blanks."""
 
     alignment: list[Pair] = []
     unaligned_source: list[Count] = []
@@ -98,24 +98,24 @@ class TruthRecord(_Record):
 
 
 def check(kind: type[BaseModel], record: Mapping[str, Any]) -> None:
-    """Raise ValueError with the first thing that is wrong with a record."""
+    """Raise ValueError with the first error of a record."""
     try:
         kind.model_validate(record)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+        location = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{location}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
 
 
 def check_truth(record: Mapping[str, Any], source: str, reference: str | None) -> None:
-    """Raise ValueError where what is known of a sentence is not of these texts: it names words they do not have."""
+    """Raise ValueError if a truth record names words that these texts do not have."""
     check(TruthRecord, record)
     known = TruthRecord.model_validate(record)
-    targets = [place for _, place in known.alignment] + known.unaligned_target
+    targets = [word for _, word in known.alignment] + known.unaligned_target
     targets += [pronoun.target for pronoun in known.pronouns]
-    targets += [place for one in known.commitments for place in (one.target, *one.forces)]
+    targets += [word for commitment in known.commitments for word in (commitment.target, *commitment.forces)]
     sides: Sequence[tuple[str, str | None, list[int]]] = (
-        ("source", source, [place for place, _ in known.alignment] + known.unaligned_source),
+        ("source", source, [word for word, _ in known.alignment] + known.unaligned_source),
         ("reference", reference, targets),
     )
     for side, text, places in sides:

@@ -1,4 +1,4 @@
-"""Writes the translations of a test set beside a run, whole or not at all (the files: translations.py)."""
+"""Atomic writing of a run's translations of a test set (the files: translations.py)."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ _OURS = re.compile(
 def write_translations(
     run: Run,
     test: TestSet,
-    found: Sequence[Translation],
+    translations: Sequence[Translation],
     search: Mapping[str, Any],
     seconds: float,
     truth: Path | None = None,
     made_by: Mapping[str, Any] | None = None,
 ) -> Translations:
-    """Put translations of a test set beside the run, whole or not at all; traces of other ones go.
+    """Write translations of a test set atomically into the run and remove traces of earlier translations.
 
-    made_by: what is kept of the weights that made them (`Run.made_by`).
+    made_by: digest and stamp of the weights that made them (`Run.made_by`).
     """
     meta = {
         "test": test.name,
-        "sentences": len(found),
+        "sentences": len(translations),
         "search": dict(search),
         "seconds": round(seconds, 3),
-        "output_tokens": sum(len(translation.tokens) for translation in found),
+        "output_tokens": sum(len(translation.tokens) for translation in translations),
         **(made_by or {}),
     }
-    with _replacing(run, test, [translation.text for translation in found], meta) as part:
-        _write_jsonl(part / "details.jsonl", (_detail(translation) for translation in found))
+    with _replacing(run, test, [translation.text for translation in translations], meta) as part:
+        _write_jsonl(part / "details.jsonl", (_detail(translation) for translation in translations))
         if truth is not None:
             shutil.copyfile(truth, part / "truth.jsonl")
-        if found and all(translation.tree is not None for translation in found):
-            starts = _write_jsonl(part / "trees.jsonl", (translation.tree for translation in found))
+        if translations and all(translation.tree is not None for translation in translations):
+            starts = _write_jsonl(part / "trees.jsonl", (translation.tree for translation in translations))
             np.save(part / "trees.npy", np.array(starts, dtype=np.int64), allow_pickle=False)
     return _without_outdated_traces(run, test.name)
 
 
 def write_hypotheses(run: Run, test: TestSet, lines: Sequence[str], origin: str) -> Translations:
-    """Put translations that were made elsewhere beside an outside run; `origin` is what they came from."""
+    """Write translations that were made elsewhere into an outside run; `origin` names the file they came from."""
     meta = {"test": test.name, "sentences": len(lines), "from": origin}
     with _replacing(run, test, lines, meta, by="runs import-translations"):
         pass
@@ -72,7 +72,7 @@ def write_hypotheses(run: Run, test: TestSet, lines: Sequence[str], origin: str)
 def _replacing(
     run: Run, test: TestSet, hypotheses: Sequence[str], meta: Mapping[str, Any], by: str = "translate"
 ) -> Iterator[Path]:
-    """A folder with the texts, to which the rest is added; then it takes the place of earlier translations."""
+    """Yield a new folder with the texts, to be filled by the caller; it then replaces earlier translations."""
     final = run.results / "translations" / test.name
     with atomic_replace_folder(final, by, foreign_to_translations, _PATIENCE) as part:
         write_lines(part / "sources.txt", test.sources)
@@ -93,40 +93,40 @@ def _write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
 
 
 def foreign_to_translations(folder: Path) -> str | None:
-    """The first thing in a folder of translations that is not of them."""
+    """The first entry of a translations folder that does not belong there, or None."""
     return others(folder, lambda name: _OURS.fullmatch(name) is not None)
 
 
 def _outdated_traces(run: Run, part: Path, final: Path) -> dict[str, Any]:
-    """The stamp of the traces that are there, where they are of other translations: from now on they are none."""
+    """The stamp of the existing traces if they belong to other translations: these traces are outdated now."""
     index = mend(run.results / "traces" / final.name) / "index.json"
     if not index.is_file():
         return {}
-    before = _meta(final).get(OUTDATED_TRACES)  # they were already, and somebody was killed before they went
+    before = _meta(final).get(OUTDATED_TRACES)  # outdated before, and the process was killed before it removed them
     stamp = stamp_of(index)
     return {OUTDATED_TRACES: stamp} if before == stamp or _forced(final) != _forced(part) else {}
 
 
 def _without_outdated_traces(run: Run, test: str) -> Translations:
-    """The translations; traces of other ones go."""
-    found = Translations(run.results / "translations" / test, run.typed)
-    if found.outdates(run.results / "traces" / test):
+    """Open the translations and remove traces of earlier ones."""
+    translations = Translations(run.results / "translations" / test, run.typed)
+    if translations.outdates(run.results / "traces" / test):
         remove(run.results / "traces" / test)
-    return found
+    return translations
 
 
 def _forced(folder: Path) -> tuple[object, list[object]]:
-    """What traces of translations depend on: the weights, and each translation piece by piece."""
+    """The weights and the pieces of each translation, on which traces depend."""
     with contextlib.suppress(OSError, ValueError, LookupError, AttributeError):  # damaged: as those of other weights
         return _meta(folder).get("weights"), [record["tokens"] for record in read_records(folder / "details.jsonl")]
     return None, []
 
 
 def _meta(folder: Path) -> dict[str, Any]:
-    """What is known of the translations in a folder; nothing of damaged ones."""
+    """The meta.json of a translations folder; empty if it is damaged."""
     with contextlib.suppress(OSError, ValueError):
-        found = read_json(folder / "meta.json", RECORD)
-        return found if isinstance(found, dict) else {}
+        meta = read_json(folder / "meta.json", RECORD)
+        return meta if isinstance(meta, dict) else {}
     return {}
 
 
@@ -151,7 +151,7 @@ def _detail(translation: Translation) -> dict[str, Any]:
 
 
 def _write_jsonl(path: Path, records: Iterable[Any]) -> list[int]:
-    """Write a record a line; returns where each begins, and the end."""
+    """Write one record per line; returns the byte offset of each, and the end."""
     starts = [0]
     with path.open("wb") as file:
         for record in records:

@@ -1,4 +1,4 @@
-"""What a run made of a test set: one line a sentence in each of its files, read when asked for, written whole or not.
+"""Translations of a test set by one run, read lazily: one line per sentence in each file.
 
     RESULTS/translations/TEST/{meta.json, sources.txt, references.txt, documents.txt, hypotheses.txt, details.jsonl,
                                truth.jsonl, trees.jsonl, trees.npy}
@@ -33,7 +33,7 @@ OUTDATED_TRACES = "outdated_traces"  # in meta.json: the stamp of traces that we
 class TestSet:
     """A test set as a run translated it: sentences are lines, `truth` is there for the controlled corpus.
 
-    `more_references` are those after the first, each a line a sentence.
+    `more_references` are those after the first, each with one line per sentence.
     """
 
     __test__ = False  # pytest would take it for a class of tests, by its name
@@ -46,14 +46,14 @@ class TestSet:
 
     @property
     def all_references(self) -> list[list[str]]:
-        """Every reference, each a line a sentence; none where the test set has none."""
+        """Every reference, one line per sentence each; empty for a test set without references."""
         return [] if self.references is None else [self.references, *self.more_references]
 
 
 class Translations:
-    """What one run made of one test set, read lazily from RUN/translations/TEST.
+    """The translations of one test set by one run, read lazily from RUN/translations/TEST.
 
-    run: what commands call it, for those that are proposed.
+    run: its name on the command line, for commands in messages.
     """
 
     def __init__(self, folder: Path, run: str = "RUN") -> None:
@@ -89,7 +89,7 @@ class Translations:
 
     @cached_property
     def details(self) -> list[dict[str, Any]]:
-        """A record a sentence: tokens, source_tokens, score, log_prob, token_log_probs, finished, n_best."""
+        """One record per sentence: tokens, source_tokens, score, log_prob, token_log_probs, finished, n_best."""
         if self.outside:
             raise RunError(f"{self.folder}: translated elsewhere, so only the texts are known, not how they came about")
         path = self.folder / "details.jsonl"
@@ -97,12 +97,12 @@ class Translations:
 
     @property
     def outside(self) -> bool:
-        """Were they made elsewhere?"""
+        """Return True if they were made elsewhere."""
         return not self._has("details.jsonl") and "from" in self.meta
 
     @cached_property
     def truth(self) -> list[dict[str, Any]] | None:
-        """What is known of each sentence, of the texts as they are; None where nothing is."""
+        """The truth record of each sentence, checked against the texts; None if the test set has none."""
         if not self._has("truth.jsonl"):
             return None
         return read_truth(self.folder / "truth.jsonl", self.test_set.sources, self.test_set.references)
@@ -133,10 +133,10 @@ class Translations:
                 if end - begin > TREE:
                     raise ValueError(f"its record has {end - begin} bytes")
                 file.seek(begin)
-                found = _record(file.read(end - begin))
-            check(Tree, found)
-            beam.check(found)
-            return found
+                tree = _record(file.read(end - begin))
+            check(Tree, tree)
+            beam.check(tree)
+            return tree
         except (OSError, ValueError, TypeError, IndexError, OverflowError) as error:
             raise RunError(
                 f"{self.folder / 'trees.npy'}: the tree of sentence {sentence} cannot be read ({_cause(error)}); "
@@ -144,41 +144,41 @@ class Translations:
             ) from None
 
     def outdates(self, traces: Path) -> bool:
-        """Are the traces in a folder of other translations, which these took the place of?"""
+        """Return True if the traces in a folder are of earlier translations, which these have replaced."""
         index, noted = traces / "index.json", self.meta.get(OUTDATED_TRACES)
         return noted is not None and index.is_file() and noted == stamp_of(index)
 
     def _has(self, name: str) -> bool:
-        """Is something of the name there? Whether it is a file is the business of who reads it."""
+        """Return True if an entry of this name exists, file or not."""
         return os.path.lexists(self.folder / name)
 
     def _needed(self, name: str) -> list[str]:
-        found = self._lines(name)
-        if found is None:
+        lines = self._lines(name)
+        if lines is None:
             raise RunError(f"{self.folder / name} is missing; bring it back, or translate the test set again")
-        return found
+        return lines
 
     def _lines(self, name: str) -> list[str] | None:
         path = self.folder / name
         return self._whole(path, lines_of(path)) if self._has(name) else None
 
-    def _whole(self, path: Path, found: list[Any]) -> list[Any]:
-        """What a file holds, if it is one line for every sentence of the test set."""
-        if len(found) != len(self):
+    def _whole(self, path: Path, records: list[Any]) -> list[Any]:
+        """The records of a file after checking that there is one for every sentence of the test set."""
+        if len(records) != len(self):
             raise RunError(
-                f"{path} has {len(found)} lines, but the test set {self.test} has {len(self)} sentences, and each "
+                f"{path} has {len(records)} lines, but the test set {self.test} has {len(self)} sentences, and each "
                 "line is one sentence's: mend the file, or translate the test set again"
             )
-        return found
+        return records
 
 
 def reference_file(number: int) -> str:
-    """The file of a reference, from 1."""
+    """The file name of a reference, counted from 1."""
     return "references.txt" if number == 1 else f"references.{number}.txt"
 
 
 def read_records(path: Path, tolerant: bool = False) -> Iterator[dict[str, Any]]:
-    """A record a line; tolerant: lines that are none, cut short by a killed process, are passed over."""
+    """Read one record per line; tolerant: skip damaged lines, such as one cut short by a killed process."""
     with open_file(path, LINES) as file:
         for number, line in enumerate(file, start=1):
             if line == b"\n":
@@ -193,17 +193,17 @@ def read_records(path: Path, tolerant: bool = False) -> Iterator[dict[str, Any]]
 def _checked(
     path: Path, records: Iterable[dict[str, Any]], check_one: Callable[..., None], *texts: Sequence[str | None]
 ) -> Iterator[dict[str, Any]]:
-    """Records that fit their schema and the texts of their line; raises RunError with the first that does not."""
-    for number, (record, *beside) in enumerate(zip(records, *texts, strict=False), start=1):
+    """Yield records that fit their schema and the texts of their line; raises RunError at the first that does not."""
+    for number, (record, *line_texts) in enumerate(zip(records, *texts, strict=False), start=1):
         try:
-            check_one(record, *beside)
+            check_one(record, *line_texts)
         except ValueError as error:
             raise RunError(f"{path}:{number}: {error}; mend the file, or translate the test set again") from None
         yield record
 
 
 def read_truth(path: Path, sources: Sequence[str], references: Sequence[str] | None) -> list[dict[str, Any]]:
-    """What is known of every sentence of a test set, where it is known of these texts; raises RunError."""
+    """Read the truth record of every sentence of a test set; raises RunError if one does not fit the texts."""
     records = list(read_records(path))
     if len(records) != len(sources):
         raise RunError(
@@ -218,8 +218,8 @@ def _cause(error: Exception) -> str:
 
 
 def _record(line: bytes) -> dict[str, Any]:
-    """Raises ValueError for what is not UTF-8, not JSON, nested too deep or no record."""
-    found = parse_json(line)
-    if not isinstance(found, dict):
-        raise ValueError(f"a {type(found).__name__}")
-    return found
+    """Parse one record; raises ValueError for invalid UTF-8 or JSON, too deep nesting, or anything but an object."""
+    record = parse_json(line)
+    if not isinstance(record, dict):
+        raise ValueError(f"a {type(record).__name__}")
+    return record
