@@ -1,1 +1,1 @@
-"""Runs at work on a test set: translate, trace, force and score; what took long is kept beside the run."""
+"""Translation, tracing, forced decoding and scoring of test sets by runs; expensive results are kept beside the run."""

@@ -1,8 +1,7 @@
-"""Adequacy of runs by one frozen aligner: where it is kept, what it says of each sentence and of the test set, and
-what it rewards in training.
+"""Adequacy of runs by one frozen aligner: measures by sentence and test set, and the reward in training.
 
 The aligner is trained on the training text of the first run that has some, else on the test set and its references,
-and kept beside the runs; a file of one may be named instead. Never imports torch.
+and kept beside the runs; the file of another aligner can be given instead. Never imports torch.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ ADEQUACY = ResultCache("adequacy/{}.json", Adequacy.model_dump, Adequacy.model_v
 
 @dataclass(frozen=True)
 class _Text:
-    """What an aligner is trained on: a name for its file, its origin in words, and both sides, read when needed."""
+    """The training text of an aligner: a name for its file, its origin in words, and both sides, read lazily."""
 
     key: str
     origin: str
@@ -63,7 +62,7 @@ class _Text:
 
 
 def aligner_of(runs: Sequence[Run], test: str, file: str | Path | None = None) -> tuple[Aligner, str]:
-    """The frozen aligner for runs and a sentence on its origin; trained and kept where there is none yet."""
+    """The frozen aligner for runs and a sentence on its origin; trained and saved if there is none yet."""
     from analyses import aligner
 
     if file is not None:
@@ -78,15 +77,15 @@ def aligner_of(runs: Sequence[Run], test: str, file: str | Path | None = None) -
     if path.is_file():
         with contextlib.suppress(ValueError):  # damaged: trained and written again
             return aligner.load(path), text.origin
-    found = train_aligner(*text.read())
-    with contextlib.suppress(OSError):  # runs that are for reading only: it is trained again the next time
+    trained = train_aligner(*text.read())
+    with contextlib.suppress(OSError):  # read-only runs: trained again next time
         path.parent.mkdir(exist_ok=True)
-        found.save(path)
-    return found, text.origin
+        trained.save(path)
+    return trained, text.origin
 
 
 def train_aligner(sources: Sequence[str], targets: Sequence[str], iterations: int = 5) -> Aligner:
-    """An aligner from parallel text, a line a sentence; raises RunError where no sentence has words on both sides."""
+    """Train an aligner on parallel lines; raises RunError if no sentence has words on both sides."""
     from analyses import aligner
 
     source, target = (list(map(aligner.words, lines)) for lines in (sources, targets))
@@ -134,25 +133,27 @@ def by_sentence(runs: Sequence[Run], test: str, aligner: Aligner, towards: str =
     chosen = references(opened)[: 1 if towards == "first" else None]
     reference = [list(map(words, lines)) for lines in chosen]
     source = list(map(words, next(iter(opened.values())).test_set.sources))
-    wanted = [aligner.align_all(source, lines) for lines in reference]
+    reference_alignments = [aligner.align_all(source, lines) for lines in reference]
     tables = {}
-    for name, found in opened.items():
-        written = list(map(words, found.hypotheses))
-        tables[name] = adequacy.by_sentence(wanted, aligner.align_all(source, written), source, reference, written)
+    for name, translations in opened.items():
+        written = list(map(words, translations.hypotheses))
+        tables[name] = adequacy.by_sentence(
+            reference_alignments, aligner.align_all(source, written), source, reference, written
+        )
     return tables
 
 
 def covered_by(count: int, towards: str = TOWARDS[0]) -> str:
-    """Who covers source words, in a sentence: the reference, or what TOWARDS says of so many."""
+    """Words for messages that say which of `count` references cover source words, given one of TOWARDS."""
     if count < 2:
         return "the reference"
     return f"the first of {count} references" if towards == "first" else f"any of the {count} references"
 
 
 def reward(aligner: Aligner) -> Reward:
-    """What training towards adequacy is rewarded by: the coverage difference ratio of each sentence by itself.
+    """The reward of training towards adequacy: the coverage difference ratio of each single sentence.
 
-    A word that is said twice costs nothing by it; what keeps a system from that is the likelihood beside the reward.
+    A repeated word costs nothing in this reward; the likelihood term of the loss works against repetition.
     """
     from analyses.adequacy import coverage, covered_share
     from analyses.aligner import words
@@ -174,7 +175,7 @@ def reward(aligner: Aligner) -> Reward:
 def adequacy_table(
     runs: Sequence[Run], test: str, aligner: Aligner, samples: int = 1000, towards: str = TOWARDS[0]
 ) -> pd.DataFrame:
-    """system, measure, score, low, high (95% bootstrap), n (sentences), of every measure and run; kept beside each."""
+    """Every measure of every run, cached in each: system, measure, score, low, high (95% bootstrap), n (sentences)."""
     import pandas as pd
 
     from analyses import adequacy
@@ -182,30 +183,32 @@ def adequacy_table(
     inputs = {run.name: of_translations(run, test) for run in runs}
     sentences, tables = by_sentence(runs, test, aligner, towards), []
     for run in runs:
-        own = adequacy.intervals(sentences[run.name], samples).assign(n=len(sentences[run.name]))
-        with contextlib.suppress(ValueError):  # a measure of no word is no number: nothing to keep
-            result = Adequacy(aligner=aligner.digest, towards=towards, measures=own.to_dict("records"))
+        measures = adequacy.intervals(sentences[run.name], samples).assign(n=len(sentences[run.name]))
+        with contextlib.suppress(ValueError):  # a measure of no words is NaN, which is not stored
+            result = Adequacy(aligner=aligner.digest, towards=towards, measures=measures.to_dict("records"))
             ADEQUACY.save(run, inputs[run.name], result, test)
-        tables.append(own.assign(system=run.name))
+        tables.append(measures.assign(system=run.name))
     whole = pd.concat(tables, ignore_index=True)
     return whole[["system", "measure", "score", "low", "high", "n"]]
 
 
 def sentences_table(runs: Sequence[Run], test: str, aligner: Aligner, towards: str = TOWARDS[0]) -> pd.DataFrame:
-    """A row a sentence and system that leaves out or repeats something: sentence, system, missed, repeated (source
-    words), source, translation; those with most of both first."""
+    """A row per sentence and system with omissions or repetitions, those with most of both first.
+
+    Columns: sentence, system, missed, repeated (source words), source, translation.
+    """
     import pandas as pd
 
     opened = {run.name: run.translations(test) for run in runs}
     tables = []
-    for name, own in by_sentence(runs, test, aligner, towards).items():
-        own = own.assign(
-            sentence=range(len(own)),
+    for name, counts in by_sentence(runs, test, aligner, towards).items():
+        counts = counts.assign(
+            sentence=range(len(counts)),
             system=name,
             source=opened[name].test_set.sources,
             translation=opened[name].hypotheses,
         )
-        tables.append(own[(own["missed"] > 0) | (own["repeated"] > 0)])
+        tables.append(counts[(counts["missed"] > 0) | (counts["repeated"] > 0)])
     whole = pd.concat(tables, ignore_index=True)
     whole = whole.assign(both=whole["missed"] + whole["repeated"])
     whole = whole.sort_values(["both", "sentence"], ascending=[False, True], kind="stable", ignore_index=True)

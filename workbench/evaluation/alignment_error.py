@@ -1,6 +1,6 @@
-"""The alignment error rate of a run's attention as it was computed last: RESULTS/alignment_error/TEST.json.
+"""Cache of the last computed alignment error rate of a run's attention: RESULTS/alignment_error/TEST.json.
 
-Written by whoever computes it, read where it stands beside printed ones. Of links by argmax, references forced.
+Read for the comparison with published rates. Links are by argmax, with forced references.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from workbench.evaluation.result_cache import ResultCache
 
 
 class AlignmentError(BaseModel):
-    """The error rate (a share) over so many sentences; layer and head: a number from 1, mean or rollout; links: the
-    name of the file of gold links, or truth."""
+    """The alignment error rate (0 to 1) and its settings.
+
+    sentences: how many were counted. layer, head: a number from 1, mean or rollout. links: the name of the file of gold
+    links, or truth.
+    """
 
     aer: FiniteFloat
     sentences: int

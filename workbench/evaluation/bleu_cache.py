@@ -1,8 +1,8 @@
-"""BLEU that was counted of a run before, found again without reading a text: RESULTS/known_scores/TEST.json.
+"""Cache of a run's BLEU that is checked without reading any text: RESULTS/known_scores/TEST.json.
 
-It is known as long as the files of the texts have the sizes and times that they had, and sacreBLEU its version: no text
-is read, so a number that somebody wrote into this file is not found out, and none is ever taken from here but for the
-list of runs. Knows files; how a score is counted is the business of `evaluation`, which keeps it here.
+A score is valid while the text files keep their sizes and times, and sacreBLEU its version. Since no text is read, a
+number written into this file by hand would not be noticed; scores are therefore taken from here for the list of runs
+only. Knows files; `evaluation` counts the score and stores it here.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ SCORES = ResultCache("known_scores/{}.json", lambda bleu: {"bleu": bleu}, _parse
 
 
 def known(run: Run, test: str) -> float | None:
-    """Corpus BLEU as `evaluation` counts it by default; None where it was not counted since the texts changed."""
-    with contextlib.suppress(OSError):  # a text that is there and cannot be looked at
+    """Corpus BLEU with the default settings of `evaluation`; None if not counted since the texts changed."""
+    with contextlib.suppress(OSError):  # an existing text without permission to read
         return SCORES.load(run, stamp(run, test), test)
     return None
 
 
-def keep(run: Run, test: str, of: Inputs, bleu: float) -> None:
-    """Keep a score; of: the `stamp` before the texts were read."""
+def keep(run: Run, test: str, inputs: Inputs, bleu: float) -> None:
+    """Store a score; inputs: the `stamp` taken before the texts were read."""
     if known(run, test) != bleu:
-        SCORES.save(run, of, bleu, test)
+        SCORES.save(run, inputs, bleu, test)
 
 
 def stamp(run: Run, test: str) -> dict[str, list[int] | str]:
-    """The stamp of each text that BLEU is counted from, and who counts; of texts that are not there none."""
-    found = {path.name: stamp_of(path) for path in texts(run, test) if path.is_file()}
-    return {"sacrebleu": _counted_by(), **found}
+    """The stamp of each existing text that BLEU is counted from, and the version of sacreBLEU."""
+    stamps = {path.name: stamp_of(path) for path in texts(run, test) if path.is_file()}
+    return {"sacrebleu": _counted_by(), **stamps}
 
 
 def texts(run: Run, test: str) -> list[Path]:

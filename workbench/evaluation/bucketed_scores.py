@@ -1,6 +1,6 @@
 """Scores of runs by bucket of the test set's sentences: length, frequency of words, labels from a file.
 
-Gathers lengths, frequencies, labels and statistics; `analyses.buckets` does the rest.
+Collects lengths, frequencies, labels and statistics; `analyses.buckets` computes the scores.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ DOCUMENT = "document"
 
 @dataclass(frozen=True)
 class Grouping:
-    """How sentences fall into buckets.
+    """Assignment of sentences to buckets.
 
     measure: one of LENGTHS (words; output: the baseline's), one of FREQUENCIES (of the rarest word), or label.
-    scheme: a preset's name, `width:10`, `quantiles:6`, or `frequency` (0, 1 to 4, 5 to 9, …). counts: where frequencies
-    are counted, test or training. labels: a file of labels, or `document`; column: of a table, else its first.
+    scheme: a preset's name, `width:10`, `quantiles:6`, or `frequency` (0, 1 to 4, 5 to 9, …). counts: text in which
+    frequencies are counted, test or training. labels: a file of labels, or `document`; column: its column, else the
+    first.
     """
 
     measure: str = "source"
@@ -52,25 +53,27 @@ def tables(
     baseline: str | None = None,
     samples: int = 1000,
 ) -> tuple[pd.DataFrame, pd.DataFrame | None, str]:
-    """Scores by bucket with bands, paired differences to a baseline (None for a single run), and what the buckets are
-    of. Raises RunError for a grouping that cannot be had."""
+    """Scores by bucket with intervals, paired differences to a baseline (None for a single run), a bucket description.
+
+    Raises RunError for an impossible grouping.
+    """
     from analyses import buckets
 
     opened = {run.name: run.translations(test) for run in runs}
     reference = scoring.references(opened)[0]
     base = next((run for run in runs if run.name == baseline), runs[0])
-    grouped, said = _grouped(base, opened[base.name], reference, grouping)
+    grouped, description = _grouped(base, opened[base.name], reference, grouping)
     outputs = {name: _lengths(translations.hypotheses) for name, translations in opened.items()}
     expected = _lengths(reference)
-    found: Mapping[str, Statistics]
+    extracted: Mapping[str, Statistics]
     if metric in buckets.LENGTH_METRICS:
-        found = {name: buckets.length_statistics(own, expected, metric) for name, own in outputs.items()}
+        extracted = {name: buckets.length_statistics(lengths, expected, metric) for name, lengths in outputs.items()}
     else:
-        found = scoring.statistics_of_all(runs, opened, metric)
-    table = buckets.scores(found, grouped, samples, extra=outputs, reference_lengths=expected, baseline=baseline)
+        extracted = scoring.statistics_of_all(runs, opened, metric)
+    table = buckets.scores(extracted, grouped, samples, extra=outputs, reference_lengths=expected, baseline=baseline)
     if len(runs) < 2:
-        return table, None, said
-    return table, buckets.paired_differences(found, grouped, base.name, samples), said
+        return table, None, description
+    return table, buckets.paired_differences(extracted, grouped, base.name, samples), description
 
 
 def _grouped(base: Run, opened: Translations, reference: list[str], grouping: Grouping) -> tuple[Buckets, str]:
@@ -79,16 +82,16 @@ def _grouped(base: Run, opened: Translations, reference: list[str], grouping: Gr
     sides = {"source": opened.test_set.sources, "reference": reference, "output": opened.hypotheses}
     measure = LABEL if grouping.labels else grouping.measure
     if measure == LABEL:
-        labels, named = _labels(opened, grouping)
-        return buckets.by_label(labels), named
+        labels, label_name = _labels(opened, grouping)
+        return buckets.by_label(labels), label_name
     if measure in FREQUENCIES:
         side = measure.removesuffix("-frequency")
-        values, said = _rarest(base, side, sides[side], grouping.counts), f"frequency of the rarest {side} word"
+        values, description = _rarest(base, side, sides[side], grouping.counts), f"frequency of the rarest {side} word"
     elif measure in LENGTHS:
-        values, said = _lengths(sides[measure]), f"{measure} length (words)"
+        values, description = _lengths(sides[measure]), f"{measure} length (words)"
     else:
         raise RunError(f"there are no buckets of {measure!r}; choose {', '.join((*LENGTHS, *FREQUENCIES, LABEL))}")
-    return _by(values, grouping.scheme or ("frequency" if measure in FREQUENCIES else "gdr")), said
+    return _by(values, grouping.scheme or ("frequency" if measure in FREQUENCIES else "gdr")), description
 
 
 def _by(values: Sequence[int], scheme: str) -> Buckets:
@@ -111,11 +114,11 @@ def _labels(opened: Translations, grouping: Grouping) -> tuple[list[str], str]:
         return opened.test_set.documents, DOCUMENT
     if not grouping.labels:
         raise RunError("buckets of labels need a file; name it: --option labels=FILE")
-    found = segment_annotations.read(Path(grouping.labels), len(opened))
-    column = grouping.column or found.columns[0]
-    if column not in found:
-        raise RunError(f"{grouping.labels} has no column {column!r}; it has {', '.join(found.columns)}")
-    return found[column].fillna("").astype(str).tolist(), str(column)
+    annotations = segment_annotations.read(Path(grouping.labels), len(opened))
+    column = grouping.column or annotations.columns[0]
+    if column not in annotations:
+        raise RunError(f"{grouping.labels} has no column {column!r}; it has {', '.join(annotations.columns)}")
+    return annotations[column].fillna("").astype(str).tolist(), str(column)
 
 
 def _rarest(base: Run, side: str, lines: list[str], counts: str) -> list[int]:

@@ -1,7 +1,7 @@
-"""One job over the processes that `torchrun` started: each does its share, the first one gathers, writes and speaks.
+"""Distribution of work over the processes of `torchrun`: each does its share, the first gathers and writes.
 
-Whole batches are shared out, so that any number of processes gives the same bits. Knows processes and rows; nothing of
-what is done with them. Without `torchrun` there is one process, the first.
+Batches are never split, so that any number of processes gives the same bits. Knows processes and rows, not what is
+computed for them. Without `torchrun` there is one process, the first.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def rank() -> int:
 
 
 def world() -> int:
-    """How many processes share the work."""
+    """The number of processes that share the work."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def own_device(device: str) -> str:
-    """`cuda` is each process's own device where there are several; any other name is what it says."""
+    """The device of this process: for `cuda` each process gets its own; other names are returned unchanged."""
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" and world() > 1 else device
 
 
@@ -35,29 +35,29 @@ def over_ranks(
     work: Callable[[list[int]], Iterable[Result]],
     step: Callable[[int, int], None] | None = None,
 ) -> dict[int, Result] | None:
-    """work(rows) of every batch, shared over the ranks: row -> result on the first rank, None on the others.
+    """Call `work` for every batch, shared over the ranks: row -> result on the first rank, None on the others.
 
-    Batches are dealt whole, one by one: numbers depend in their last bits on what is computed together, and so any
-    number of ranks gives the very same ones. step: is told (rows done, rows in all) of this rank's share.
+    Batches are assigned round-robin and never split: the last bits of numbers depend on the batch, and so any number
+    of ranks gives the same results. step: called with (rows done, rows in all) of this rank's share.
     """
-    own = batches[rank() :: world()]
-    total = sum(map(len, own))
-    found: dict[int, Result] = {}
-    for rows in own:
-        found.update(zip(rows, work(rows), strict=True))
+    share = batches[rank() :: world()]
+    total = sum(map(len, share))
+    results: dict[int, Result] = {}
+    for rows in share:
+        results.update(zip(rows, work(rows), strict=True))
         if step is not None:
-            step(len(found), total)
+            step(len(results), total)
     if world() == 1:
-        return found
+        return results
     import torch.distributed as distributed
 
     parts: list[Any] | None = [None] * world() if rank() == 0 else None
-    distributed.gather_object(found, parts, group=_group())
-    return None if parts is None else {row: one for part in parts for row, one in part.items()}
+    distributed.gather_object(results, parts, group=_group())
+    return None if parts is None else {row: result for part in parts for row, result in part.items()}
 
 
 def wait() -> None:
-    """Until all ranks are here: what the first one wrote can then be read."""
+    """Wait for all ranks; files written by the first can be read afterwards."""
     if world() > 1:
         import torch.distributed as distributed
 
@@ -65,7 +65,7 @@ def wait() -> None:
 
 
 def _group() -> Any:
-    """The processes as a group that passes Python objects, which needs the CPU's backend."""
+    """A process group for passing Python objects, which needs the CPU backend."""
     import torch.distributed as distributed
 
     if not distributed.is_initialized():

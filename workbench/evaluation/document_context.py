@@ -1,6 +1,6 @@
-"""What stands before a sentence in its document, as a run reads it: which runs read it, the texts, and other texts.
+"""Document context of sentences: which runs read it, its texts, and substitutes from other documents.
 
-Knows test sets and runs, no model: how far a run reads is handed in (`Translator.context`).
+Knows test sets and runs, no model: how far a run reads is an argument (`Translator.context`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from core_models.translator import Translator
 
 CAPSULES = "query_capsules"
-# What reads the sentences before, and the sides on which it attends to their words, unless its options say one.
+# Mechanisms that read the sentences before, and the sides on which they attend to words unless an option names one.
 READERS = {
     CAPSULES: (),
     "document_encoder": ("encoder", "decoder"),
@@ -33,8 +33,11 @@ Lines = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class ContextSentences:
-    """The sentences before one, entry k the one k + 1 before it (None: there is none), and their translations, where
-    these are read too. after: how many entries, the last ones, are of the sentences after it, the next one first."""
+    """The context of a sentence: entry k is the sentence k + 1 before it, None if there is none.
+
+    outputs: their translations, if these are read too. after: number of entries, at the end, of sentences after it,
+    the next one first.
+    """
 
     sources: Lines
     outputs: Lines | None = None
@@ -42,54 +45,56 @@ class ContextSentences:
 
     @property
     def entries(self) -> list[int]:
-        """The places of all entries as they stand in the document."""
+        """The indices of all entries in document order."""
         first = len(self.sources) - self.after
         return [*reversed(range(first)), *range(first, len(self.sources))]
 
     def distance(self, entry: int) -> int:
-        """How many sentences before the sentence an entry stands; negative after it."""
+        """The distance of an entry in sentences: positive before the sentence, negative after it."""
         first = len(self.sources) - self.after
         return entry + 1 if entry < first else first - 1 - entry
 
     @property
     def there(self) -> int:
-        """How many sentences there are."""
+        """The number of sentences that exist."""
         return len(self.in_order)
 
     @property
     def in_order(self) -> list[str]:
-        """The sentences that there are, as they stand in the document."""
+        """The existing sentences in document order."""
         return [text for entry in self.entries if (text := self.sources[entry]) is not None]
 
 
 def context_mechanisms(run: Run) -> dict[str, dict[str, Any]]:
-    """The options of what reads the sentences before in a run, by its kind."""
+    """The options of a run's mechanisms that read context, by mechanism name."""
     return {kind: options for kind, options in run.mechanism_options.items() if kind in READERS}
 
 
 def context_aware_runs(runs: Sequence[Run]) -> list[Run]:
-    """The runs that read the sentences before."""
+    """The runs that read document context."""
     return [run for run in runs if context_mechanisms(run)]
 
 
 def context_window(run: Run) -> tuple[int, int]:
-    """How many sentences before one a run reads at most, and how many after; none where it reads no context."""
+    """The maximal numbers of sentences before and after one that a run reads; 0 without context."""
     from core_models.mechanisms.document_context import ContextOptions
     from core_models.settings import parse
     from core_models.system_catalogue import MECHANISMS
 
-    found = [parse(MECHANISMS[kind].Options, options, where=kind) for kind, options in context_mechanisms(run).items()]
-    uses = [one.use() for one in found if isinstance(one, ContextOptions)]
+    mechanism_options = [
+        parse(MECHANISMS[kind].Options, options, where=kind) for kind, options in context_mechanisms(run).items()
+    ]
+    uses = [mechanism.use() for mechanism in mechanism_options if isinstance(mechanism, ContextOptions)]
     return max((use.sentences for use in uses), default=0), max((use.after for use in uses), default=0)
 
 
 def reads_after(run: Run) -> bool:
-    """Does a run read the sentences after one too? As `context_window` says, without loading torch."""
+    """Return True if a run also reads sentences after one, as `context_window` says, but without importing torch."""
     return any(options.get("memory") == "offline" for options in context_mechanisms(run).values())
 
 
 def attending(run: Run) -> list[tuple[str, str]]:
-    """The kinds and sides of what attends to the words of the sentences before."""
+    """Mechanism and side of each attention to the words of context sentences."""
     return [
         (kind, side)
         for kind, options in context_mechanisms(run).items()
@@ -99,33 +104,35 @@ def attending(run: Run) -> list[tuple[str, str]]:
 
 
 def of_translations(kind: str, side: str) -> bool:
-    """Does what attends on a side look at translations of the sentences before, not at the sentences?"""
+    """Return True if a mechanism's attention on a side reads translations of context sentences, not their sources."""
     return side == "decoder" and kind != "document_encoder"
 
 
 def reads_translations(run: Run) -> bool:
-    """Does a run read its own translations of the sentences before too?"""
+    """Return True if a run also reads its own translations of the sentences before."""
     return any(of_translations(kind, side) for kind, side in attending(run))
 
 
 def routing_context(runs: Sequence[Run]) -> list[Run]:
-    """The runs that route the words of the sentences before to capsules; raises RunError where none does."""
-    found = [run for run in runs if CAPSULES in context_mechanisms(run)]
-    if not found:
+    """The runs that route words of context sentences to capsules; raises RunError if there is none."""
+    routing_runs = [run for run in runs if CAPSULES in context_mechanisms(run)]
+    if not routing_runs:
         raise RunError(f"{runs[0].name} routes no context to capsules; choose a run of qcn or qcn-reg")
-    return found
+    return routing_runs
 
 
 def context_rows(test: TestSet, sentence: int, reach: int, after: int = 0) -> tuple[int | None, ...]:
-    """The rows of the `reach` sentences before one in its document, the nearest first, then of the `after` sentences
-    after it; None where there is none."""
+    """The rows of the `reach` sentences before one in its document, nearest first, then of the `after` next ones.
+
+    Missing sentences are None.
+    """
 
     def along(step: int, most: int) -> list[int | None]:
-        documents, row, found = test.documents or [], sentence + step, list[int | None]()
-        while len(found) < most and 0 <= row < len(documents) and documents[row] == documents[sentence]:
-            found.append(row)
+        documents, row, rows = test.documents or [], sentence + step, list[int | None]()
+        while len(rows) < most and 0 <= row < len(documents) and documents[row] == documents[sentence]:
+            rows.append(row)
             row += step
-        return [*found, *[None] * (most - len(found))]
+        return [*rows, *[None] * (most - len(rows))]
 
     return (*along(-1, reach), *along(1, after))
 
@@ -133,95 +140,100 @@ def context_rows(test: TestSet, sentence: int, reach: int, after: int = 0) -> tu
 def before(
     test: TestSet, sentence: int, reach: int, outputs: Sequence[str] | None = None, after: int = 0
 ) -> ContextSentences:
-    """What stands before a sentence and, if that is read, after it; outputs: the translations of all lines, where these
-    are read."""
+    """The context of a sentence: sentences before it and, with `after`, those after it.
+
+    outputs: the translations of all lines, if the run reads these.
+    """
     rows = context_rows(test, sentence, reach, after)
     return ContextSentences(_lines(test.sources, rows), None if outputs is None else _lines(outputs, rows), after)
 
 
 def typed_context(text: str, reach: int) -> ContextSentences:
-    """The last lines of a text that a run of this reach reads, the nearest first; of a run that reads none all of them,
-    which it will refuse."""
+    """The last `reach` lines of a typed text as context, nearest first.
+
+    With a reach of 0 all lines are kept, so that the run refuses them.
+    """
     lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
     return ContextSentences(tuple(reversed(lines))[: reach or None])
 
 
 def of_another_document(
-    test: TestSet, sentence: int, own: ContextSentences, outputs: Sequence[str] | None = None
+    test: TestSet, sentence: int, context: ContextSentences, outputs: Sequence[str] | None = None
 ) -> ContextSentences | None:
-    """As many sentences as stand before one, from the next document that has them (the first comes after the last);
-    None where there is no such document."""
-    documents, reach = test.documents, len(own.sources) - own.after
-    if documents is None or not own.there:
+    """A context of the same size from the next document that has one, cyclically; None if there is no such document."""
+    documents, reach = test.documents, len(context.sources) - context.after
+    if documents is None or not context.there:
         return None
     for step in range(1, len(documents)):
         row = (sentence + step) % len(documents)
         if documents[row] == documents[sentence]:
             continue
-        other = before(test, row, reach, outputs, own.after)
-        if other.there == own.there:
+        other = before(test, row, reach, outputs, context.after)
+        if other.there == context.there:
             return other
     return None
 
 
 def as_arguments(*before: ContextSentences | None) -> dict[str, Any]:
-    """Contexts of sentences as a translator takes them; nothing of a run that reads none."""
-    known = [one for one in before if one is not None]
-    if not known:
+    """Contexts of sentences as a translator's arguments; empty for a run that reads none."""
+    contexts = [context for context in before if context is not None]
+    if not contexts:
         return {}
-    outputs = [list(one.outputs) for one in known if one.outputs is not None]
-    return {"contexts": [list(one.sources) for one in known], "context_outputs": outputs or None}
+    outputs = [list(context.outputs) for context in contexts if context.outputs is not None]
+    return {"contexts": [list(context.sources) for context in contexts], "context_outputs": outputs or None}
 
 
 def read_before(use: ContextUse, test: TestSet, sentence: int, outputs: Sequence[str]) -> ContextSentences | None:
-    """What is read before a sentence of a test set, so that it stands in its document; outputs: the translations of all
-    lines. None of a system that reads single sentences."""
+    """The context of a sentence of a test set in its document; None for a system that reads single sentences.
+
+    outputs: the translations of all lines.
+    """
     if not use.sentences:
         return None
     return before(test, sentence, use.sentences, outputs if use.outputs else None, use.after)
 
 
 def context_arguments(use: ContextUse, test: TestSet, rows: Sequence[int], outputs: Sequence[str]) -> dict[str, Any]:
-    """What a translator takes beside some sentences of a test set: `read_before` of each."""
+    """The context arguments of a translator for some sentences of a test set: `read_before` of each."""
     return as_arguments(*(read_before(use, test, row, outputs) for row in rows))
 
 
 def own_outputs(translator: Translator, contexts: Sequence[Sequence[str | None]]) -> list[list[str | None]]:
-    """The translations of the sentences before, entry by entry: what a system itself makes of each list of them, as a
-    document of its own."""
-    written = [[text for text in reversed(lines) if text is not None] for lines in contexts]
-    documents = [str(number) for number, lines in enumerate(written) for _ in lines]
-    flat = [text for lines in written for text in lines]
+    """The system's own translations of context sentences, entry by entry; each list is translated as one document."""
+    sentences = [[text for text in reversed(lines) if text is not None] for lines in contexts]
+    documents = [str(number) for number, lines in enumerate(sentences) for _ in lines]
+    flat = [text for lines in sentences for text in lines]
     made = iter(translator.translate(flat, documents, n_best=1)) if flat else iter(())
-    found: list[list[str | None]] = []
-    for lines, own in zip(contexts, written, strict=True):
-        outputs = [next(made).text for _ in own][::-1]
-        found.append([*outputs, *[None] * (len(lines) - len(own))])
-    return found
+    outputs_by_entry: list[list[str | None]] = []
+    for lines, texts in zip(contexts, sentences, strict=True):
+        outputs = [next(made).text for _ in texts][::-1]
+        outputs_by_entry.append([*outputs, *[None] * (len(lines) - len(texts))])
+    return outputs_by_entry
 
 
 def context_texts(run: Run, test: TestSet, outputs: Sequence[str]) -> list[Any]:
-    """All that may stand before the sentences of a test set, for the digest of a measurement; nothing of a run that
-    reads none of it."""
+    """All possible context of a test set's sentences, for the digest of a measurement; empty if the run reads none."""
     return [test.documents, test.sources, outputs] if context_mechanisms(run) else []
 
 
 def strip_context_pieces(pieces: Sequence[str]) -> list[str]:
-    """The pieces of a sentence itself, </s> last, of what an encoder reads: all, unless sentences before are joined."""
-    ends = [place for place, piece in enumerate(pieces[:-1]) if piece == END]
+    """The pieces of the sentence itself, </s> last, from an encoder's input with or without joined context."""
+    ends = [position for position, piece in enumerate(pieces[:-1]) if piece == END]
     return list(pieces[ends[-1] + 1 :] if ends else pieces)
 
 
 def strip_context(trace: Trace, pieces: int) -> Trace:
-    """A trace of the last `pieces` of the source alone: without the sentences before that are joined to one, so that
-    what summed to one over the source may sum to less."""
+    """A trace restricted to the last `pieces` of the source, i.e. without joined context sentences.
 
-    def own(array: TraceArray) -> TraceArray:
+    Weights that summed to one over the whole source may then sum to less.
+    """
+
+    def without_context(array: TraceArray) -> TraceArray:
         axis = array.axes.index(SOURCE)
         length = array.values.shape[axis]
         return replace(array, values=array.values.take(range(length - pieces, length), axis))
 
-    return {name: own(array) if SOURCE in array.axes else array for name, array in trace.items()}
+    return {name: without_context(array) if SOURCE in array.axes else array for name, array in trace.items()}
 
 
 def _lines(lines: Sequence[str], rows: Sequence[int | None]) -> Lines:

@@ -1,7 +1,7 @@
-"""Translations forced through a run, each sentence in its document, with traces; every measure of them goes this way.
+"""Forced decoding of translations by a run, each sentence in its document, with traces.
 
-A run is opened once and stays open a while, two at most; one that was trained further is opened anew. Knows test sets
-and runs; torch comes with the first forced sentence.
+All measures of forced translations use this module. At most two runs stay loaded; a run that was trained further is
+loaded again. Knows test sets and runs; torch is imported with the first forced sentence.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ AT_ONCE = 16  # sentences whose arrays are held
 
 
 class Opened(NamedTuple):
-    """A loaded model and the lock that lets one pass at a time into it."""
+    """A loaded model and the lock that serializes passes through it."""
 
     translator: Translator
     lock: threading.Lock
 
 
 def stamp(run: Run) -> tuple[float, int]:
-    """Changes whenever the weights do. Raises RunError where there are none."""
+    """Time and size of the weights file, which change with the weights. Raises RunError without weights."""
     run.require_model()
     if not run.trained:
         raise RunError(f"{run.name} has no weights yet; train it: workbench resume {run.typed}")
-    found = run.weights.stat()
-    return found.st_mtime, found.st_size
+    status = run.weights.stat()
+    return status.st_mtime, status.st_size
 
 
 @lru_cache(maxsize=2)
 def opened(reference: str, stamp: tuple[float, int]) -> Opened:
-    """The model of `Run.reference`, as long as its `stamp` is the same. Raises what loading does."""
+    """The loaded model of `Run.reference`, cached while its `stamp` is the same. Raises the errors of loading."""
     import core_models
 
     return Opened(core_models.load(reference), threading.Lock())
@@ -60,8 +60,10 @@ def opened(reference: str, stamp: tuple[float, int]) -> Opened:
 
 @dataclass(frozen=True)
 class Target:
-    """A translation to be forced: its text, or its pieces as the search wrote them. before: what stands before the
-    sentence."""
+    """A translation to be forced: its text, or its pieces as the search wrote them.
+
+    before: the sentences before it that the run reads.
+    """
 
     row: int
     source: str
@@ -72,8 +74,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Forced:
-    """A forced pass: pieces of both sides as they were read, </s> among them; the arrays of the trace; of a text its
-    log P (nats), NaN of pieces."""
+    """A forced pass: pieces of both sides as they were read, with </s>, and the arrays of the trace.
+
+    log_prob: log P of a forced text in nats; NaN for forced pieces.
+    """
 
     target: Target
     source_tokens: list[str]
@@ -83,7 +87,7 @@ class Forced:
 
     @property
     def own(self) -> Forced:
-        """Without the sentences before, where these are joined to the source."""
+        """The pass without the context sentences that are joined to the source."""
         source_tokens = strip_context_pieces(self.source_tokens)
         return replace(self, source_tokens=source_tokens, trace=strip_context(self.trace, len(source_tokens)))
 
@@ -91,38 +95,38 @@ class Forced:
 def force(
     model: Opened, targets: Sequence[Target], names: Sequence[str] = (), at_once: int = AT_ONCE
 ) -> Iterator[Forced]:
-    """Force texts, or pieces, so many at once, and record arrays by name or pattern."""
+    """Force texts or pieces in batches of `at_once` and record arrays by name or pattern."""
     translator = model.translator
     for begin in range(0, len(targets), at_once):
-        some = targets[begin : begin + at_once]
-        sources, context = [one.source for one in some], as_arguments(*(one.before for one in some))
+        batch = targets[begin : begin + at_once]
+        sources, context = [target.source for target in batch], as_arguments(*(target.before for target in batch))
         with model.lock:
-            if some[0].pieces:
-                pieces = [list(one.pieces) for one in some]
+            if batch[0].pieces:
+                pieces = [list(target.pieces) for target in batch]
                 traces = translator.trace(sources, pieces, names, **context)
-                passes = [(own, trace, float("nan")) for own, trace in zip(pieces, traces, strict=True)]
+                passes = [(tokens, trace, float("nan")) for tokens, trace in zip(pieces, traces, strict=True)]
             else:
-                scored = translator.score(sources, [one.text for one in some], trace=names, **context)
-                passes = [(one.tokens, one.trace or {}, one.log_prob) for one in scored]
-        for target, one in zip(some, passes, strict=True):
-            yield Forced(target, source_tokens(translator, target), *one)
+                scored = translator.score(sources, [target.text for target in batch], trace=names, **context)
+                passes = [(score.tokens, score.trace or {}, score.log_prob) for score in scored]
+        for target, (tokens, trace, log_prob) in zip(batch, passes, strict=True):
+            yield Forced(target, source_tokens(translator, target), tokens, trace, log_prob)
 
 
 def source_tokens(translator: Translator, target: Target) -> list[str]:
-    """What the encoder reads, </s> last: the sentences before too, where they are joined to the source."""
+    """The pieces that the encoder reads, </s> last, with context sentences that are joined to the source."""
     from core_models.text.documents import joined
 
     vocabulary, use = translator.source_vocabulary, translator.context
     (ids,) = vocabulary.encode([target.source])
     if target.before is not None and use.joined:
-        there = [text for text in target.before.sources if text is not None]
-        ids = joined(ids, [use.fitted(one, "the sentence") for one in vocabulary.encode(there)])
+        context_texts = [text for text in target.before.sources if text is not None]
+        ids = joined(ids, [use.fitted(context_ids, "the sentence") for context_ids in vocabulary.encode(context_texts)])
     return [*vocabulary.pieces(ids), END]
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What is forced of a test set: translations of one of TARGETS; `run` has the test set, and made the own ones."""
+    """Translations of a test set to be forced, of one of TARGETS; `run` has the test set and made its own outputs."""
 
     run: Run
     test: str
@@ -134,22 +138,22 @@ class Targets:
 
     @property
     def pieces(self) -> dict[int, tuple[str, ...]]:
-        """What is forced of each sentence, by its row."""
-        return {one.row: one.pieces for one in self.sentences}
+        """The forced pieces of each sentence, by its row."""
+        return {target.row: target.pieces for target in self.sentences}
 
     @property
     def outputs(self) -> list[str]:
-        """The translations of all lines, where those before a sentence are read: of the kind that is forced."""
+        """The translations of all lines, of the forced kind, for runs that read translations before a sentence."""
         return references_of(self.run, self.test) if self.kind == "reference" else self._translations.hypotheses
 
     def in_documents(self, translator: Translator) -> list[Target]:
-        """Each with what a system reads before it."""
+        """Each target with the context that a system reads before it."""
         use, test_set, outputs = translator.context, self._translations.test_set, self.outputs
-        return [replace(one, before=read_before(use, test_set, one.row, outputs)) for one in self.sentences]
+        return [replace(target, before=read_before(use, test_set, target.row, outputs)) for target in self.sentences]
 
     def inputs(self, run: Run) -> dict[str, str]:
-        """What a measurement of them by a run is computed from, for its `ResultCache`."""
-        texts = [[one.row, one.source, one.text, one.pieces] for one in self.sentences]
+        """The inputs of a measurement of them by a run, for its `ResultCache`."""
+        texts = [[target.row, target.source, target.text, target.pieces] for target in self.sentences]
         texts += context_texts(run, self._translations.test_set, self.outputs)
         return {"model": provenance.digests(run, "")["model"], "target": self.kind, "texts": digest(texts)}
 
@@ -159,16 +163,18 @@ class Targets:
 
 
 def references_of(run: Run, test: str) -> list[str]:
-    """The references of a test set; raises RunError where it has none."""
-    found = run.translations(test).test_set.references
-    if found is None:
+    """The references of a test set; raises RunError if it has none."""
+    references = run.translations(test).test_set.references
+    if references is None:
         raise RunError(f"the test set {test!r} has no references that could be forced; take the runs' own translations")
-    return found
+    return references
 
 
 def targets_of(run: Run, test: str, kind: str, sentences: int | None) -> Targets:
-    """The first so many sentences (None: all) with one of TARGETS; those that are empty are left out. Raises RunError,
-    also where none is left."""
+    """Targets of the first `sentences` sentences (None: all), without empty ones.
+
+    kind: one of TARGETS. Raises RunError, also if no target is left.
+    """
     if kind not in TARGETS:
         raise RunError(f"target {kind!r}: choose {' or '.join(TARGETS)}")
     run.require_model()
@@ -176,17 +182,25 @@ def targets_of(run: Run, test: str, kind: str, sentences: int | None) -> Targets
     sources = enumerate(translations.test_set.sources[:sentences])
     if kind == "reference":
         texts = references_of(run, test)[:sentences]
-        found = [Target(row, source, text) for (row, source), text in zip(sources, texts, strict=True) if text.strip()]
+        targets = [
+            Target(row, source, text) for (row, source), text in zip(sources, texts, strict=True) if text.strip()
+        ]
     else:
         pieces = [tuple(detail["tokens"]) for detail in translations.details[:sentences]]
-        found = [Target(row, source, "", own) for (row, source), own in zip(sources, pieces, strict=True) if own]
-    if not found:
+        targets = [
+            Target(row, source, "", target_pieces)
+            for (row, source), target_pieces in zip(sources, pieces, strict=True)
+            if target_pieces
+        ]
+    if not targets:
         raise RunError(f"{run.name}: there is nothing of {test!r} that could be forced; translate it again")
-    return Targets(run, test, kind, tuple(found))
+    return Targets(run, test, kind, tuple(targets))
 
 
 def force_in_documents(run: Run, targets: Targets, names: Sequence[str], at_once: int = AT_ONCE) -> Iterator[Forced]:
-    """Force targets through a run, each in its document; traces are of the sentence's own source. Raises what opening
-    a run does."""
+    """Force targets through a run, each in its document; traces cover the sentence's own source only.
+
+    Raises the errors of opening a run.
+    """
     model = opened(run.reference, stamp(run))
-    return (one.own for one in force(model, targets.in_documents(model.translator), names, at_once))
+    return (forced.own for forced in force(model, targets.in_documents(model.translator), names, at_once))

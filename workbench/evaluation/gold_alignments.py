@@ -1,4 +1,4 @@
-"""What the controlled corpus knows of its test sets: which words belong together. Knows truth records and texts."""
+"""Gold word alignments of the controlled corpus's test sets. Knows truth records and texts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def has_truth(run: Run, test: str) -> bool:
-    """Does the test set say itself which words of the reference belong to which source words?"""
+    """Return True if the test set has true links between words of sources and references."""
     truth = run.translations(test).truth or []
     return bool(truth) and all("alignment" in record for record in truth)
 
 
 @dataclass(frozen=True)
 class Truth:
-    """The true links of a reference and the source words that have none; words are what blanks part."""
+    """The true links of a reference and the source words without a link; words are split at blanks."""
 
     source_words: int
     target_words: int
@@ -28,7 +28,7 @@ class Truth:
     without: frozenset[int]
 
     def fits(self, source_words: int, target_words: int) -> bool:
-        """Are these as many words as the truth counts?"""
+        """Return True if these numbers of words are those of the truth."""
         return (source_words, target_words) == (self.source_words, self.target_words)
 
 
@@ -36,8 +36,10 @@ def truths(run: Run, test: str) -> list[Truth]:
     """The truth of every sentence of the controlled corpus; raises RunError for other test sets."""
     if not has_truth(run, test):
         raise RunError(f"the test set {test!r} has no truth, which only the controlled corpus knows")
-    found = run.translations(test)
-    texts = zip(found.test_set.sources, found.test_set.references or [], found.truth or [], strict=True)
+    translations = run.translations(test)
+    texts = zip(
+        translations.test_set.sources, translations.test_set.references or [], translations.truth or [], strict=True
+    )
     return [truth_of(source, reference, record) for source, reference, record in texts]
 
 

@@ -1,6 +1,6 @@
-"""What happens inside a run at one sentence, live: a translation is forced once more and its arrays are kept a while.
+"""Traces of single sentences on demand: a translation is forced again and its arrays are cached for a while.
 
-Knows runs and the translator, no figure and no Streamlit; torch comes with the first look.
+Knows runs and the translator, no figure and no Streamlit; torch is imported with the first trace.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from workbench.store.translations import Translations
 
 TARGETS = {"own": "Own output", "reference": "Reference", "typed": "Typed text"}
-MOST_TOKENS = 400  # of source and of target: what a forced pass over one sentence is asked for
+MOST_TOKENS = 400  # of source and of target, at most, in a forced pass over one sentence
 ARRAYS = (
     "*.self_attention",
     "decoder.cross_attention",
@@ -45,10 +45,10 @@ ARRAYS = (
 
 @dataclass(frozen=True, eq=False)
 class SentenceTrace:
-    """One forced pass: pieces of both sides (</s> included where it was written) and the arrays of the trace.
+    """One forced pass: pieces of both sides (with </s> if it was written) and the arrays of the trace.
 
-    `best` are the most probable words, `lens_best` those of each layer. before: what stands before the sentence, of a
-    run that reads it; where that is joined to the sentence, the source begins with it.
+    `best` are the most probable words, `lens_best` those of each layer. before: the context, for a run that reads it;
+    if it is joined to the sentence, the source begins with it.
     """
 
     run: Run
@@ -62,7 +62,7 @@ class SentenceTrace:
     context_outputs: tuple[str, ...] = ()
 
     def array(self, name: str) -> np.ndarray:
-        """An array of the trace; raises RunError where the system has none of that name."""
+        """An array of the trace; raises RunError if the system has none of that name."""
         if name not in self.trace:
             raise RunError(
                 f"{self.run.name}: a system of the backbone {self.run.config.model.backbone} has no {name}; choose "
@@ -74,24 +74,24 @@ class SentenceTrace:
 def trace_sentence(run: Run, test: str, sentence: int, target: str = "own", text: str = "") -> SentenceTrace:
     """Force the own output of a sentence (piece by piece, as the search found it), its reference or a typed text.
 
-    target: one of TARGETS; text: what was typed. Raises RunError for what is not there.
+    target: one of TARGETS; text: the typed text. Raises RunError for a missing sentence or target.
     """
     translations = run.translations(test)
     if not 0 <= sentence < len(translations):
         raise RunError(f"{test} has sentences 0 to {len(translations) - 1}, not {sentence}")
     source = translations.test_set.sources[sentence]
     if target == "own":
-        own = tuple(translations.details[sentence]["tokens"])
-        if not own:
+        tokens = tuple(translations.details[sentence]["tokens"])
+        if not tokens:
             raise RunError(
                 f"{run.name}: the translation of this sentence is empty; choose the reference or type a text"
             )
-        return _looked(run, Target(sentence, source, "", own, standing_before(run, translations, sentence)))
+        return _cached_trace(run, Target(sentence, source, "", tokens, standing_before(run, translations, sentence)))
     if target == "typed":
         if not text.strip():
             raise RunError("no text was typed; type a translation, or choose the own output or the reference")
         typed = " ".join(text.split())
-        return _looked(run, Target(sentence, source, typed, (), standing_before(run, translations, sentence)))
+        return _cached_trace(run, Target(sentence, source, typed, (), standing_before(run, translations, sentence)))
     if target != "reference":
         from core_models.settings import nearest
 
@@ -100,18 +100,18 @@ def trace_sentence(run: Run, test: str, sentence: int, target: str = "own", text
     if references is None:
         raise RunError(f"{run.name}: the test set {test!r} has no references; choose the own output or type a text")
     before = standing_before(run, translations, sentence, references)
-    return _looked(run, Target(sentence, source, references[sentence], (), before))
+    return _cached_trace(run, Target(sentence, source, references[sentence], (), before))
 
 
 def standing_before(
     run: Run, translations: Translations, sentence: int, outputs: Sequence[str] | None = None
 ) -> ContextSentences | None:
-    """What a run reads before a sentence of a test set; its own translations of that, unless other ones are given."""
+    """The context that a run reads before a sentence of a test set, with its own translations by default."""
     use = opened(run.reference, stamp(run)).translator.context
     return read_before(use, translations.test_set, sentence, translations.hypotheses if outputs is None else outputs)
 
 
-def _looked(run: Run, target: Target) -> SentenceTrace:
+def _cached_trace(run: Run, target: Target) -> SentenceTrace:
     return _forced(run.reference, stamp(run), run, target)
 
 
@@ -120,13 +120,13 @@ def _forced(reference: str, stamp: tuple[float, int], run: Run, target: Target) 
     model = opened(reference, stamp)
     _check_length(run, "source", len(source_tokens(model.translator, target)) - 1)
     _check_length(run, "translation", len(target.pieces))
-    (found,) = force(model, [target], ARRAYS)
-    trace, name = found.trace, model.translator.target_vocabulary.pieces
+    (forced,) = force(model, [target], ARRAYS)
+    trace, name = forced.trace, model.translator.target_vocabulary.pieces
     lens = trace["lens.best"].values if "lens.best" in trace else ()
     return SentenceTrace(
         run,
-        tuple(found.source_tokens),
-        tuple(found.tokens),
+        tuple(forced.source_tokens),
+        tuple(forced.tokens),
         trace,
         tuple(name(trace["best"].values)),
         tuple(tuple(name(row)) for row in lens),
@@ -150,10 +150,10 @@ def _check_length(run: Run, side: str, tokens: int) -> None:
 
 
 def layers_and_heads(runs: Sequence[Run], attention: str) -> tuple[int, int]:
-    """The layers and heads of an attention, by the name of its array, that all runs have that have it; else none."""
+    """The numbers of layers and heads of an attention array that all runs with this array have; 0 without any."""
     from core_models.system_builder import BACKBONES
 
     models = [run.config.model for run in runs]
     maps = [BACKBONES[model.backbone].attention_maps(model) for model in models]
-    found = [one[attention] for one in maps if attention in one]
-    return min((layers for layers, _ in found), default=0), min((heads for _, heads in found), default=0)
+    sizes = [sizes_by_name[attention] for sizes_by_name in maps if attention in sizes_by_name]
+    return min((layers for layers, _ in sizes), default=0), min((heads for _, heads in sizes), default=0)

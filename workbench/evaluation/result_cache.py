@@ -1,11 +1,11 @@
-"""Results that take long to compute, kept beside a run: one file an entry, JSON or arrays.
+"""On-disk cache of expensive results beside a run: one file per entry, JSON or arrays.
 
-    RESULTS/adequacy/TEST.json          named, of a test set: whoever knows its name finds it
-    RESULTS/scores/routing-DIGEST.npz   as many as were asked for, each named by the digest of what it was computed from
+    RESULTS/adequacy/TEST.json          named by its test set
+    RESULTS/scores/routing-DIGEST.npz   named by the digest of its inputs, any number of entries
 
-Every entry says the version of its form and what it was computed from. It counts only as long as both are the same, and
-as it can be read, whole and possible; else it is computed again. Where runs are for reading only nothing is kept. Knows
-files and digests, not what a result means.
+Every entry holds the version of its format and its inputs. It is valid while both are the same and the file can be
+read and parsed; otherwise the result is computed again. Nothing is written to read-only runs. Knows files and digests,
+not what a result means.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _NOT_THERE_OR_DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeE
 
 @dataclass(frozen=True)
 class ResultCache(Generic[Result]):
-    """The results of one kind.
+    """The cached results of one kind.
 
     Args:
-        files: where they lie in a run's results, {} for the name of an entry: NAME.json, or NAME.npz for arrays
-        dump: a result as the JSON object, or the arrays by their names, that is written
-        parse: the result of what was written; raises ValueError, KeyError or TypeError for what `dump` never makes
-        version: raise it when the form or the meaning of the results changes
+        files: path in a run's results, with {} for the name of an entry: NAME.json, or NAME.npz for arrays
+        dump: converts a result to the JSON object, or the named arrays, to be written
+        parse: inverse of `dump`; raises ValueError, KeyError or TypeError for content that `dump` never writes
+        version: to be increased when the format or the meaning of the results changes
     """
 
     files: str
@@ -45,10 +45,10 @@ class ResultCache(Generic[Result]):
     version: int = 1
 
     def cached(self, run: Run, inputs: Inputs, compute: Callable[[], Result], name: str = "") -> Result:
-        """The result that was kept, else computed and kept now.
+        """The cached result, else computed and saved.
 
-        inputs: as they were before anything was computed: weights may change meanwhile. name: of the entry; without one
-        it is named by its inputs.
+        inputs: taken before the computation, since weights may change meanwhile. name: of the entry; by default the
+        digest of its inputs.
         """
         result = self.load(run, inputs, name)
         if result is None:
@@ -57,7 +57,7 @@ class ResultCache(Generic[Result]):
         return result
 
     def load(self, run: Run, inputs: Inputs, name: str = "") -> Result | None:
-        """The result that was kept; None where there is none of these inputs."""
+        """The cached result; None if there is none for these inputs."""
         try:
             content = _read(self.path(run, name or self._digest(inputs)))
             same = (content.get("version", 1), content["of"]) == (self.version, inputs)
@@ -66,18 +66,18 @@ class ResultCache(Generic[Result]):
             return None
 
     def save(self, run: Run, inputs: Inputs, result: Result, name: str = "") -> None:
-        """Keep a result, if anything can be written there."""
+        """Save a result if the folder can be written."""
         with contextlib.suppress(OSError):
             self.write(run, inputs, result, name)
 
     def write(self, run: Run, inputs: Inputs, result: Result, name: str = "") -> Path:
-        """Keep a result, whole or not at all; returns its file. Raises OSError."""
+        """Save a result atomically and return its file. Raises OSError."""
         path = self.path(run, name or self._digest(inputs))
         _write(path, {"version": self.version, "of": inputs}, self.dump(result))
         return path
 
     def path(self, run: Run, name: str) -> Path:
-        """The file of an entry, there or not."""
+        """The file of an entry, which need not exist."""
         return run.results / self.files.format(name)
 
     def _digest(self, inputs: Inputs) -> str:
@@ -85,20 +85,24 @@ class ResultCache(Generic[Result]):
 
 
 def digest(value: Any) -> str:
-    """24 signs that tell JSON values apart, such as texts."""
+    """A digest of 24 characters of a JSON value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:24]
 
 
 def of_translations(run: Run, test: str) -> dict[str, str]:
-    """The inputs of what is said of a run's translations: their texts."""
+    """The inputs of a result about a run's translations: a digest of their texts."""
     from analyses import text_checks
 
-    found = run.translations(test)
-    return {"texts": text_checks.digest(found.test_set.sources, *found.test_set.all_references, found.hypotheses)}
+    translations = run.translations(test)
+    return {
+        "texts": text_checks.digest(
+            translations.test_set.sources, *translations.test_set.all_references, translations.hypotheses
+        )
+    }
 
 
 def of_forced_references(run: Run, test: str) -> dict[str, str]:
-    """The inputs of what is said of forced references: weights and texts, and the documents if the run reads these."""
+    """The inputs of a result about forced references: weights, texts, and documents if the run reads them."""
     from analyses import text_checks
 
     test_set = run.translations(test).test_set

@@ -1,6 +1,6 @@
-"""What is there, in tables: the runs with how far they are, and the health of this machine. Never imports torch.
+"""Tables of runs with their progress and scores. Never imports torch.
 
-The pages Start and Runs show these; what a run holds is asked of `runs`, scores of `evaluation`.
+The pages Start and Runs show these; contents of runs come from `runs`, scores from `evaluation`.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_COUNTED = 100  # runs whose BLEU is counted for a table, if they have not too many segments
-MOST_SEGMENTS = 10_000  # whose BLEU is counted for a table: about two seconds; more only where somebody asks for it
+MOST_SEGMENTS = 10_000  # whose BLEU is counted for a table: about two seconds; more only on request
 
 
 def runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
-    """A row a run: run, system, data, step, of (steps or epochs planned), state, dev_loss, tests, bleu, problem.
+    """A row per run: run, system, data, step, of (steps or epochs planned), state, dev_loss, tests, bleu, problem.
 
-    bleu: of `test`, where it is known or counted in a moment; see `unscored`. A broken run has its problem and no more.
+    bleu: of `test`, if cached or quick to count; see `unscored`. The row of a broken run has its problem only.
     """
     import pandas as pd
 
-    able = [run for run in runs if not run.problem]
-    standing = {run.name: _standing(run, test) for run in able}
-    counted = _counted([run for run in able if standing[run.name].unscored], test)
+    usable_runs = [run for run in runs if not run.problem]
+    statuses = {run.name: _status_of(run, test) for run in usable_runs}
+    counted = _counted([run for run in usable_runs if statuses[run.name].unscored], test)
     rows = [
         {"run": run.name, "state": "broken", "problem": run.problem}
         if run.problem
-        else {"bleu": counted.get(run.name, standing[run.name].bleu), **standing[run.name].row}
+        else {"bleu": counted.get(run.name, statuses[run.name].bleu), **statuses[run.name].row}
         for run in runs
     ]
     columns = ["run", "system", "data", "step", "of", "state", "dev_loss", "tests", "bleu", "problem"]
@@ -46,38 +46,38 @@ def runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
 
 
 def unscored(runs: Sequence[Run], test: str) -> list[Run]:
-    """The runs that have translated the test set, towards references, and whose BLEU was not counted yet."""
-    return [run for run in runs if not run.problem and _standing(run, test).unscored]
+    """The runs with a translation of the test set and references, whose BLEU is not counted yet."""
+    return [run for run in runs if not run.problem and _status_of(run, test).unscored]
 
 
 @dataclass(frozen=True)
-class _Standing:
-    """How far a run is: its row of the table; BLEU of a test set, if it is known; could it be counted, if it is not?"""
+class _RunStatus:
+    """A run's row of the table, its cached BLEU, and `unscored`: BLEU could be counted but is not yet."""
 
     row: dict[str, object]
     bleu: float | None
     unscored: bool
 
 
-_KEPT: KeptByFiles[_Standing] = KeptByFiles(MOST_RUNS)
+_STATUSES: KeptByFiles[_RunStatus] = KeptByFiles(MOST_RUNS)
 _COUNTED: KeptByFiles[float | None] = KeptByFiles(MOST_COUNTED)
 
 
-def _standing(run: Run, test: str) -> _Standing:
+def _status_of(run: Run, test: str) -> _RunStatus:
     score = bleu_cache.SCORES.path(run, test)
     files: list[str | Path] = [*run.decisive_files(), run.log, score, *bleu_cache.texts(run, test)]
-    return _KEPT.get((run.reference, run.name, test), files, lambda: _stand(run, test))
+    return _STATUSES.get((run.reference, run.name, test), files, lambda: _read_status(run, test))
 
 
-def _stand(run: Run, test: str) -> _Standing:
+def _read_status(run: Run, test: str) -> _RunStatus:
     tests = run.tests()
     bleu = bleu_cache.known(run, test) if test in tests else None
     referenced = test in tests and (run.translations_folder(test) / "references.txt").is_file()
-    return _Standing(_row_or_problem(run, tests), bleu, referenced and bleu is None)
+    return _RunStatus(_row_or_problem(run, tests), bleu, referenced and bleu is None)
 
 
 def _row_or_problem(run: Run, tests: Sequence[str]) -> dict[str, object]:
-    """A run with a file that cannot be read has its problem, and stops no other."""
+    """The row of a run, or its problem if one of its files cannot be read, so that it stops no other run."""
     try:
         return _row(run, tests)
     except OSError as error:
@@ -103,7 +103,7 @@ def _row(run: Run, tests: Sequence[str]) -> dict[str, object]:
 
 
 def _counted(runs: Sequence[Run], test: str) -> dict[str, float]:
-    """BLEU by run, where counting all of it takes a moment; of what cannot be counted there is none."""
+    """BLEU by run if counting all of them is quick, without runs that cannot be scored."""
     if len(runs) > MOST_COUNTED:
         return {}
     opened = []
@@ -112,16 +112,16 @@ def _counted(runs: Sequence[Run], test: str) -> dict[str, float]:
             opened.append((run, run.translations(test)))
     if sum(len(translations) for _, translations in opened) > MOST_SEGMENTS:
         return {}
-    found = {}
+    scores = {}
     for run, translations in opened:
         key, files = (run.reference, test), bleu_cache.texts(run, test)
         bleu = _COUNTED.get(key, files, partial(_bleu, run, translations))
         if bleu is not None:
-            found[run.name] = bleu
-    return found
+            scores[run.name] = bleu
+    return scores
 
 
 def _bleu(run: Run, translations: Translations) -> float | None:
-    with contextlib.suppress(RunError):  # texts that do not fit together: the table has an empty cell
+    with contextlib.suppress(RunError):  # texts that do not match: an empty cell
         return scoring.statistics(run, translations, "bleu").total
     return None

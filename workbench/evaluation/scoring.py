@@ -18,44 +18,46 @@ if TYPE_CHECKING:
     from analyses.significance import Comparison
 
 METRICS = ("bleu", "chrf", "ter")
-# As figures and tables print them; METEOR with its variant, since it is no other METEOR.
+# As figures and tables print them; METEOR with its variant, since its variants are not comparable.
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "ter": "TER", meteor.NAME: meteor.label()}
 
 
 @dataclass(frozen=True)
 class Counting:
-    """How scores are counted: a preset of `analyses.scores`; against one reference, from 1, or 0 for all together."""
+    """Settings of scoring: a preset of `analyses.scores`; one reference, counted from 1, or 0 for all together."""
 
     preset: str = "default"
     reference: int = 0
 
 
 def references(runs: Mapping[str, Translations], which: int = 0) -> list[list[str]]:
-    """The references that all of them translated towards, or one of them (from 1); raises RunError where they or the
-    sources differ or lack it."""
+    """The common references of all runs, or only number `which` (from 1).
+
+    Raises RunError if references or sources differ, or this reference is missing.
+    """
     first_name, first = next(iter(runs.items()))
     if first.test_set.references is None:
         raise RunError(f"{first_name}: the test set {first.test} has no references; scores need them")
     check_alike(runs)
-    found = first.test_set.all_references
-    if not 0 <= which <= len(found):
-        raise RunError(f"{first.test} has {len(found)} references, from 1; there is no reference {which}")
-    return [found[which - 1]] if which else found
+    all_references = first.test_set.all_references
+    if not 0 <= which <= len(all_references):
+        raise RunError(f"{first.test} has {len(all_references)} references, from 1; there is no reference {which}")
+    return [all_references[which - 1]] if which else all_references
 
 
 def check_alike(runs: Mapping[str, Translations]) -> None:
-    """Raises RunError where runs were tested on different versions of a test set."""
+    """Raise RunError if runs were tested on different versions of a test set."""
     first_name, first = next(iter(runs.items()))
     for name, translations in runs.items():
-        own, other = translations.test_set, first.test_set
-        if (own.sources, own.all_references) != (other.sources, other.all_references):
+        test_set, first_test_set = translations.test_set, first.test_set
+        if (test_set.sources, test_set.all_references) != (first_test_set.sources, first_test_set.all_references):
             raise RunError(
                 f"{name} and {first_name} were tested on different versions of {first.test}; translate again"
             )
 
 
 def statistics(run: Run, translations: Translations, metric: str, counting: Counting = Counting()) -> Statistics:
-    """Segment statistics of a metric, from the run's cache where the same translations were scored before."""
+    """Segment statistics of a metric, from the run's cache if the same translations were scored before."""
     return statistics_of_all([run], {run.name: translations}, metric, counting=counting)[run.name]
 
 
@@ -66,7 +68,7 @@ def statistics_of_all(
     processes: int = 1,
     counting: Counting = Counting(),
 ) -> dict[str, Statistics]:
-    """`statistics` of every run; those not yet in a run's cache are extracted together, in so many processes."""
+    """`statistics` of every run; those not yet cached are extracted together in this number of processes."""
     from analyses.scores import preset
     from analyses.statistics_cache import cached_extract_all
 
@@ -75,21 +77,23 @@ def statistics_of_all(
     folders = {run.name: run.statistics for run in runs}
     hypotheses = {name: translations.hypotheses for name, translations in opened.items()}
     towards, options = references(opened, counting.reference), preset(counting.preset).options(metric)
-    found = cached_extract_all(folders, hypotheses, towards, metric, processes, **options)
+    extracted = cached_extract_all(folders, hypotheses, towards, metric, processes, **options)
     for run, stamp in zip(counted, stamps, strict=True):
-        bleu_cache.keep(run, opened[run.name].test, stamp, found[run.name].total)
-    return found
+        bleu_cache.keep(run, opened[run.name].test, stamp, extracted[run.name].total)
+    return extracted
 
 
-def by_seed(runs: Sequence[Run], found: Mapping[str, Statistics]) -> dict[str, dict[int, Statistics]]:
-    """What was found of each run by its name, by the run's system and the seed it was trained with; raises RunError
-    where two runs of a system have the same seed."""
+def by_seed(runs: Sequence[Run], values: Mapping[str, Statistics]) -> dict[str, dict[int, Statistics]]:
+    """Regroup statistics by run name to system -> training seed -> statistics.
+
+    Raises RunError if two runs of a system have the same seed.
+    """
     systems: dict[str, dict[int, Statistics]] = {}
     for run in runs:
-        own, seed = systems.setdefault(run.system, {}), run.config.training.seed
-        if seed in own:
+        seeds, seed = systems.setdefault(run.system, {}), run.config.training.seed
+        if seed in seeds:
             raise RunError(f"{run.name} is not the only run of {run.system} with seed {seed}; leave one out")
-        own[seed] = found[run.name]
+        seeds[seed] = values[run.name]
     return systems
 
 
@@ -112,16 +116,16 @@ def score_table(
         extracted = statistics_of_all(runs, opened, metric, processes, counting)
         intervals = bootstrap_intervals(extracted, samples)
         for run in runs:
-            found, interval = extracted[run.name], intervals[run.name]
+            segment_statistics, interval = extracted[run.name], intervals[run.name]
             rows.append(
                 {
                     "system": run.name,
-                    "metric": found.metric,
+                    "metric": segment_statistics.metric,
                     "score": interval.score,
                     "low": interval.low,
                     "high": interval.high,
-                    "signature": found.signature,
-                    "n": len(found),
+                    "signature": segment_statistics.signature,
+                    "n": len(segment_statistics),
                 }
             )
     return pd.DataFrame(rows)
@@ -131,16 +135,16 @@ def score_table(
 TESTS = ("bootstrap", "randomization", "sign", "bootstrap-sacrebleu")
 
 
-def _tested(base: Statistics, others: Mapping[str, Statistics], method: str) -> dict[str, Comparison]:
+def _tested(base: Statistics, systems: Mapping[str, Statistics], method: str) -> dict[str, Comparison]:
     """Each system against the baseline by one of TESTS; the bootstrap draws its resamples once for all."""
     from analyses import significance
 
     if method == "randomization":
-        return {name: significance.approximate_randomization(base, own) for name, own in others.items()}
+        return {name: significance.approximate_randomization(base, system) for name, system in systems.items()}
     if method == "sign":
-        return {name: significance.sign_test(base, own) for name, own in others.items()}
+        return {name: significance.sign_test(base, system) for name, system in systems.items()}
     rule: significance.Rule = "sacrebleu" if method == "bootstrap-sacrebleu" else "interval"
-    return significance.paired_bootstraps(base, others, rule=rule)
+    return significance.paired_bootstraps(base, systems, rule=rule)
 
 
 def comparison_table(
@@ -163,9 +167,9 @@ def comparison_table(
     for metric in metrics:
         extracted = statistics_of_all(runs, opened, metric, counting=counting)
         base = extracted[baseline]
-        others = {run.name: extracted[run.name] for run in runs if run.name != baseline}
-        found = _tested(base, others, method)
-        adjusted = significance.holm([comparison.p_value for comparison in found.values()])
+        systems = {run.name: extracted[run.name] for run in runs if run.name != baseline}
+        comparisons = _tested(base, systems, method)
+        adjusted = significance.holm([comparison.p_value for comparison in comparisons.values()])
         rows += [
             {
                 "system": name,
@@ -179,6 +183,6 @@ def comparison_table(
                 "p_holm": float(p),
                 "method": comparison.method,
             }
-            for (name, comparison), p in zip(found.items(), adjusted, strict=True)
+            for (name, comparison), p in zip(comparisons.items(), adjusted, strict=True)
         ]
     return pd.DataFrame(rows)

@@ -1,4 +1,4 @@
-"""Translate, trace and score test sets with runs, and put the results beside them. Torch is imported when needed."""
+"""Translation and tracing of test sets by runs; results are written into the runs. Imports torch lazily."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Step = Callable[[int, int], None]  # (sentences done, sentences in all)
 
 
 def prepared_of(run: Run) -> Any:
-    """The prepared data that a run was trained on; raises RunError where the folder has gone."""
+    """The prepared data that a run was trained on; raises RunError if the folder is missing."""
     from core_models.text.parallel import TextError
     from core_models.text.prepared import Prepared
 
@@ -37,7 +37,7 @@ def prepared_of(run: Run) -> Any:
 
 
 def test_set(run: Run, name: str) -> tuple[TestSet, Path | None]:
-    """A test set by name from the run's prepared data, and the file of its truth, if there is one."""
+    """A test set by name from the run's prepared data, and its file of truth records, if there is one."""
     prepared = prepared_of(run)
     text = prepared.test(name)
     return TestSet(name, text.sources, text.targets, text.documents), prepared.truth(name)
@@ -53,11 +53,11 @@ def translate_test(
     step: Step | None = None,
     **search: Any,
 ) -> Translations:
-    """Translate a test set with a run and write the result beside it. `search` changes the run's search settings.
+    """Translate a test set with a run and write the result into it. `search` changes the run's search settings.
 
-    Under `torchrun` the ranks share the batches; the files are those of one process with as many threads.
+    Under `torchrun` the ranks share the batches; the files are the same as from one process with as many threads.
     """
-    made_by = run.made_by  # before they are read: training may go on meanwhile
+    made_by = run.made_by  # before the weights are read: training may go on meanwhile
     if translator is None:
         translator = _loaded(run, device)
     search = SearchConfig.by_current_names(search)
@@ -68,17 +68,17 @@ def translate_test(
         )
     refuse_foreign(run.translations_folder(test.name), "translate", foreign_to_translations)  # before any work is done
     began = time.perf_counter()
-    found = translate_lines(translator, test.sources, test.documents, step, record=trees, **search)
-    if found is not None:
+    translations = translate_lines(translator, test.sources, test.documents, step, record=trees, **search)
+    if translations is not None:
         changes = {key: value for key, value in search.items() if value is not None}
         settings = {**translator.search.model_dump(), **changes}
-        write_translations(run, test, found, settings, time.perf_counter() - began, truth, made_by)
+        write_translations(run, test, translations, settings, time.perf_counter() - began, truth, made_by)
     wait()
     return Translations(run.translations_folder(test.name), run.typed)  # also where training has gone on
 
 
 def _loaded(run: Run, device: str) -> Translator:
-    """The model of a run; RunError where it was translated elsewhere."""
+    """Load the model of a run; raises RunError for an outside run."""
     import core_models
 
     run.require_model()
@@ -96,9 +96,9 @@ def translate_lines(
     context_outputs: Texts | None = None,
     **search: Any,
 ) -> list[Translation] | None:
-    """Translate sentences, shared over the ranks where there are several: then None on all but the first.
+    """Translate sentences, shared over the ranks if there are several; returns None on all ranks but the first.
 
-    step: is told how far this rank has come with its share. contexts, context_outputs: instead of documents, as in
+    step: called with this rank's progress. contexts, context_outputs: instead of documents, as in
     `Translator.translate`.
     """
     if contexts is None:
@@ -115,8 +115,8 @@ def translate_lines(
             **search,
         )
 
-    found = over_ranks(translator.batches(sources, documents, **search), translate, step)
-    return None if found is None else [found[row] for row in range(len(sources))]
+    translated = over_ranks(translator.batches(sources, documents, **search), translate, step)
+    return None if translated is None else [translated[row] for row in range(len(sources))]
 
 
 def trace_test(
@@ -128,8 +128,10 @@ def trace_test(
     translator: Translator | None = None,
     step: Step | None = None,
 ) -> Path:
-    """Force a run's own translations of a test set, piece by piece as the search found them, and write the traces of
-    some sentences (None: all), whole or not at all."""
+    """Force a run's own translations of a test set, piece by piece as the search found them, and write the traces.
+
+    sentences: the rows to be traced (None: all). The folder is written atomically.
+    """
     from core_models.traces import write_traces
 
     if translator is None:
@@ -144,20 +146,20 @@ def trace_test(
     sources = [test.sources[row] for row in rows]
     tokens = [translations.details[row]["tokens"] for row in rows]
 
-    def force(places: list[int]) -> list[Trace]:
+    def force(indices: list[int]) -> list[Trace]:
         return translator.trace(
-            [sources[place] for place in places],
-            [tokens[place] for place in places],
+            [sources[index] for index in indices],
+            [tokens[index] for index in indices],
             names,
-            **context_arguments(translator.context, test, [rows[place] for place in places], written),
+            **context_arguments(translator.context, test, [rows[index] for index in indices], written),
         )
 
-    found = over_ranks(translator.batches(sources), force, step)
-    if found is not None:
-        if not any(found.values()):
+    traces = over_ranks(translator.batches(sources), force, step)
+    if traces is not None:
+        if not any(traces.values()):
             raise RunError(f"{run.name} has no trace of the name {', '.join(names)}; '*' stands for all that it has")
         with atomic_replace_folder(folder, "trace", _foreign_to_traces) as unfinished:
-            write_traces(unfinished, {rows[place]: trace for place, trace in found.items()})
+            write_traces(unfinished, {rows[index]: trace for index, trace in traces.items()})
             write_token_digests(unfinished, dict(zip(rows, tokens, strict=True)))
     wait()
     return folder

@@ -1,4 +1,4 @@
-"""How often words stand in the text that a run was trained on; counted once while the process lives."""
+"""Word frequencies in the training text of a run; counted once per process."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ COUNTED = {"test": "the test set", "training": "the training text of the baselin
 
 
 def of_training(run: Run, side: str, tokenize: str = "13a", lowercase: bool = False) -> Mapping[str, int]:
-    """The frequencies of the source or target words of a run's training text. Raises RunError where it has gone."""
+    """The frequencies of source or target words in a run's training text. Raises RunError if the text is missing."""
     return _counted(prepared_of(run).folder, side, tokenize, lowercase)
 
 
 def unseen_of(run: Run, side: str, lines: Sequence[str]) -> float:
-    """The share of the words of source or target lines that a run's training text does not have, case counting.
+    """The share of words in source or target lines that are not in a run's training text, case-sensitive.
 
-    Raises RunError where that text has gone.
+    Raises RunError if that text is missing.
     """
     from analyses.tokenization import tokenised
     from analyses.words import unseen
