@@ -30,11 +30,11 @@ def preview(figure: Figure, view: View = "paper", width: str | float | None = No
 
 def previews(figure: Figure, width: str | float | None = None, dpi: float = 150.0) -> dict[View, bytes]:
     """Every preview of a figure, in the order of `VIEWS`; it is drawn twice."""
-    coloured = _painted(figure, False, width, dpi)
+    colored = _painted(figure, False, width, dpi)
     return {
-        "paper": _png(coloured),
+        "paper": _png(colored),
         "grey": _png(_painted(figure, True, width, dpi)),
-        "deuteranopia": _png(deuteranopia(coloured)),
+        "deuteranopia": _png(deuteranopia(colored)),
     }
 
 
@@ -55,8 +55,8 @@ def _png(pixels: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-def deuteranopia(colours: np.ndarray) -> np.ndarray:
+def deuteranopia(colors: np.ndarray) -> np.ndarray:
     """Colours [..., 3] in sRGB 0..1 as seen without the receptors for green."""
-    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+    linear = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
     seen = np.clip(linear @ _DEUTERANOPIA.T, 0.0, 1.0)
     return np.where(seen <= 0.0031308, seen * 12.92, 1.055 * seen ** (1 / 2.4) - 0.055)

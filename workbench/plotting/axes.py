@@ -1,7 +1,7 @@
-"""Axes that name things: tokens and categories at integer positions, and texts that no renderer may interpret.
+"""Axes of tokens and categories at integer positions, and texts that no renderer may interpret.
 
-Plotly reads labels as HTML (`</s>` vanishes) and `$…$` as TeX; Matplotlib reads `$…$` as mathematics. Here is the one
-place that knows how each is told to draw a text as typed.
+Plotly reads labels as HTML (`</s>` vanishes) and `$…$` as TeX; Matplotlib reads `$…$` as mathematics. This module
+makes both draw a text as typed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_LABELS = 40
-PLACE_SHARED = 0.5  # of the room of a place that series take side by side
+PLACE_SHARED = 0.5  # of the width of a position, shared by series side by side
 _LINE_BREAK = "<br>"
 
 
@@ -30,12 +30,12 @@ def token_text(token: str) -> str:
 
 
 def label_every(count: int) -> int:
-    """Label each nth of `count` tokens, so that at most 40 labels stand on an axis."""
+    """The n at which every nth of `count` tokens gets a label, for at most 40 labels on an axis."""
     return max(1, -(-count // MOST_LABELS))
 
 
 def token_axis(tokens: Sequence[str], label: str = "", reversed: bool = False, first: int = 0) -> Axis:
-    """An axis of tokens at positions first, first + 1, …: repeated tokens keep a place each.
+    """An axis of tokens at positions first, first + 1, …: repeated tokens have a position each.
 
     A y axis that reads downwards from its first token is `reversed`.
     """
@@ -59,9 +59,9 @@ def matrix_table(
     y: str = "y",
     value: str = "value",
 ) -> pd.DataFrame:
-    """A matrix[rows, columns] as a tidy table: y, x, value, with the tokens beside their positions where given.
+    """A matrix[rows, columns] as a tidy table: y, x, value, with tokens beside their positions if given.
 
-    Raises ValueError where the tokens are not as many as the rows or columns.
+    Raises ValueError if the numbers of tokens and rows or columns differ.
     """
     import pandas as pd
 
@@ -78,7 +78,7 @@ def matrix_table(
 
 
 def side_by_side(names: Sequence[str]) -> dict[str, float]:
-    """How far from the middle of a place of a category axis each series stands, where all are to stand apart there."""
+    """The offset of each series from the middle of a category position, for series drawn side by side."""
     return {name: PLACE_SHARED * ((number + 0.5) / len(names) - 0.5) for number, name in enumerate(names)}
 
 
@@ -88,12 +88,12 @@ def plotly_text(text: str) -> str:
 
 
 def ems(text: str) -> float:
-    """How wide a text is at most, in sizes of its font: Latin letters a little more than half, wide scripts a whole."""
+    """An upper estimate of a text's width in ems: a little more than 0.5 per Latin letter, 1 in wide scripts."""
     return sum(1.0 if unicodedata.east_asian_width(character) in "WF" else 0.6 for character in text)
 
 
 def cut_to(text: str, room: float) -> str:
-    """A text that is at most `room` ems wide, … for what was left out; three characters stay whatever the room."""
+    """The text cut to at most `room` ems, with … for the rest; at least three characters stay."""
     if ems(text) <= room:
         return text
     most = len(text) - 1
@@ -103,7 +103,7 @@ def cut_to(text: str, room: float) -> str:
 
 
 def plotly_lines(text: str, room: float) -> str:
-    """A text as Plotly draws it, on as many lines as it needs where `room` ems are free; longer words break."""
+    """The text for Plotly, broken into lines of at most `room` ems; longer words are broken too."""
     if ems(text) <= room:
         return plotly_text(text)
     most = int(room * len(text) / ems(text))
@@ -111,7 +111,7 @@ def plotly_lines(text: str, room: float) -> str:
 
 
 def lines(drawn: str) -> int:
-    """On how many lines Plotly draws a text of `plotly_lines`; none for an empty one."""
+    """The number of lines of a text of `plotly_lines`; 0 for an empty one."""
     return drawn.count(_LINE_BREAK) + 1 if drawn else 0
 
 

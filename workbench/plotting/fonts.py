@@ -1,4 +1,4 @@
-"""Which installed fonts draw which characters: the family list for Matplotlib, and the characters none of them has."""
+"""Coverage of installed fonts: the family list for Matplotlib, and characters without a glyph."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PACKAGES = (
 
 
 class MissingGlyphs(ValueError):
-    """Characters that no installed font draws: exporting them would print empty boxes."""
+    """Raised for characters that no installed font draws: they would be exported as empty boxes."""
 
     def __init__(self, characters: list[str]) -> None:
         self.characters = characters
@@ -67,7 +67,7 @@ def _package(character: str) -> str:
 def _families(paths: frozenset[str]) -> tuple[str, ...]:
     from matplotlib.font_manager import fontManager
 
-    # Matplotlib's list of fonts is kept on disk: it does not know a font installed since.
+    # Matplotlib's list of fonts is cached on disk and lacks fonts installed since.
     for path in paths - {entry.fname for entry in fontManager.ttflist}:
         try:
             fontManager.addfont(path)
@@ -78,7 +78,7 @@ def _families(paths: frozenset[str]) -> tuple[str, ...]:
 
 
 def families() -> tuple[str, ...]:
-    """Installed families in the order in which Matplotlib asks them for a glyph."""
+    """Installed families in Matplotlib's order of fallback."""
     from matplotlib.font_manager import findSystemFonts
 
     return _families(frozenset(findSystemFonts()))
@@ -93,8 +93,8 @@ def _characters(family: str) -> frozenset[int]:
 
 def missing_glyphs(figure: Figure) -> list[str]:
     """The characters of a figure's texts that no installed family draws, sorted; line breaks need no glyph."""
-    wanted = {character for text in figure.texts() for character in text if not character.isspace()}
-    known: set[int] = set()
+    characters = {character for text in figure.texts() for character in text if not character.isspace()}
+    drawable: set[int] = set()
     for family in families():
-        known |= _characters(family)
-    return sorted(character for character in wanted if ord(character) not in known)
+        drawable |= _characters(family)
+    return sorted(character for character in characters if ord(character) not in drawable)

@@ -1,8 +1,8 @@
-"""What a figure is: panels of marks, each a tidy table with named columns. Two renderers draw it, none is known here.
+"""Grammar of figures: panels of marks, each a tidy table with named columns. Independent of the two renderers.
 
-Positions are numbers. Tokens and categories stand at integer positions with texts beside them (`axes.token_axis`),
-since a repeated token on a category axis would swallow a column. Colours are those of white paper; a renderer that
-draws on a dark page translates them. Nothing here computes a measure.
+Positions are numbers. Tokens and categories have integer positions with texts beside them (`axes.token_axis`), since a
+repeated token on a category axis would share its column. Colors are those of white paper; a renderer translates them
+for a dark page. Nothing here computes a measure.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ Dash = Literal["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "no
 Marker = Literal[
     "circle", "square", "triangle-up", "triangle-down", "diamond", "cross", "x", "pentagon", "hexagon", "star", "none"
 ]
-ColourRole = Literal["probability", "signed", "relative"]
+ColorRole = Literal["probability", "signed", "relative"]
 Align = Literal["centre", "right", "left", "above", "below"]
 
 
-# Of a label on an axis; the whole text stands on hover and in the table.
+# Of a label on an axis; the whole text is in the hover text and in the table.
 MOST_CHARACTERS = {"tokens": 24, "category": 48, "number": 48}
 
 
 def cut(text: str, most: int) -> str:
-    """A text of at most so many characters; … stands for what was left out."""
+    """The text cut to at most `most` characters, with … for the rest."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 @dataclass(frozen=True)
 class SeriesStyle:
-    """Colour, dash and marker of one series: always together, so that no meaning hangs on colour alone.
+    """Color, dash and marker of one series: always together, so that no meaning depends on color alone.
 
-    `width` (line) and `size` (marker diameter) are points at final size on paper; a hollow marker is a printed value.
+    `width` (line) and `size` (marker diameter) are points at final size on paper; a hollow marker is a published value.
     """
 
-    colour: str = "#000000"
+    color: str = "#000000"
     dash: Dash = "solid"
     marker: Marker = "circle"
     hollow: bool = False
@@ -53,7 +53,7 @@ class SeriesStyle:
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis. `positions` with `texts` name places on it; `every` labels each nth of them (hover shows all).
+    """One axis. `positions` have `texts`; `every` labels each nth of them (hover shows all).
 
     `range` is (low, high) in data units, also on a log axis; `reversed` puts the low end at the top or the right.
     """
@@ -75,18 +75,18 @@ class Axis:
             )
 
     def labelled(self) -> tuple[tuple[float, ...], tuple[str, ...]]:
-        """The positions that carry a label, and the labels, long ones cut."""
+        """The labelled positions, and the labels, long ones cut."""
         most = MOST_CHARACTERS[self.kind]
         return self.positions[:: self.every], tuple(cut(text, most) for text in self.texts[:: self.every])
 
     def text_at(self, position: float) -> str | None:
-        """The text at a position, None where the axis names none."""
+        """The text at a position, None if it has none."""
         return dict(zip(self.positions, self.texts, strict=True)).get(position)
 
 
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """A table and the names of the columns that are drawn. Subclasses say how."""
+    """A table and the names of its drawn columns. Subclasses define the drawing."""
 
     kind: ClassVar[str] = "mark"
     column_fields: ClassVar[tuple[str, ...]] = ("x", "y")
@@ -122,7 +122,7 @@ class Mark:
 
 @dataclass(frozen=True, eq=False)
 class Line(Mark):
-    """A line through the rows in their order, broken at missing y, with a band where `low` and `high` name columns."""
+    """A line through the rows in their order, broken at missing y, with a band if `low` and `high` name columns."""
 
     kind: ClassVar[str] = "line"
     column_fields: ClassVar[tuple[str, ...]] = ("x", "y", "low", "high")
@@ -133,7 +133,7 @@ class Line(Mark):
 
 @dataclass(frozen=True, eq=False)
 class Bars(Mark):
-    """Bars centred at x from `base` (0) to y; `width` in units of x. Horizontal bars swap the two: y is the place."""
+    """Bars centered at x from `base` (0) to y; `width` in units of x. Horizontal bars swap x and y."""
 
     kind: ClassVar[str] = "bars"
     column_fields: ClassVar[tuple[str, ...]] = ("x", "y", "base")
@@ -156,7 +156,7 @@ class Points(Mark):
 
 @dataclass(frozen=True, eq=False)
 class Segments(Mark):
-    """Straight pieces from (x, y) to (x_end, y_end), such as the edges of a tree; one style for all of them."""
+    """Straight segments from (x, y) to (x_end, y_end), such as the edges of a tree; one style for all of them."""
 
     kind: ClassVar[str] = "segments"
     column_fields: ClassVar[tuple[str, ...]] = ("x", "y", "x_end", "y_end")
@@ -166,10 +166,10 @@ class Segments(Mark):
 
 @dataclass(frozen=True, eq=False)
 class Labels(Mark):
-    """Texts at points, drawn as typed; `align` is the side of the point on which the text stands.
+    """Texts at points, drawn as typed; `align` is the side of the point on which the text is drawn.
 
-    A text that stands on a cell of a heat map (role "probability", limits 0 to 1) names the column of the cell's value
-    as `ground`: it is then black or white, whichever reads better there.
+    For texts on cells of a heat map (role "probability", limits 0 to 1), `ground` is the column of the cells' values:
+    the text is then black or white, whichever contrasts more.
     """
 
     kind: ClassVar[str] = "labels"
@@ -186,21 +186,21 @@ class Labels(Mark):
 class Heat(Mark):
     """Cells at integer positions x (columns) and y (rows), one row of the table for each cell.
 
-    `limits` are fixed, never taken from the data: two pictures beside each other compare. Role "probability" shades
+    `limits` are fixed, never taken from the data, so that two heat maps can be compared. Role "probability" shades
     0..1, "signed" is white at 0, "relative" is a ratio (to the uniform value) shaded by its logarithm, white at 1.
     """
 
     kind: ClassVar[str] = "heat"
     column_fields: ClassVar[tuple[str, ...]] = ("x", "y", "value")
     value: str = "value"
-    role: ColourRole = "probability"
+    role: ColorRole = "probability"
     limits: tuple[float, float] = (0.0, 1.0)
     label: str = ""
 
     def cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values [rows, columns] (missing cells NaN), integer column positions, integer row positions.
 
-        Raises ValueError where two rows of the table claim the same cell.
+        Raises ValueError if two rows of the table are for the same cell.
         """
         columns, rows = self.values(self.x).astype(int), self.values(self.y).astype(int)
         if self.table.duplicated([self.x, self.y]).any():
@@ -223,12 +223,12 @@ class Rule(Mark):
 
     @property
     def position(self) -> float:
-        """Where it stands, in data units."""
+        """Its position in data units."""
         return float(self.table[self.x].iloc[0])
 
 
 def rule(value: float, horizontal: bool = True, series: str = "", style: SeriesStyle | None = None) -> Rule:
-    """A reference line at `value`; horizontal unless told."""
+    """A reference line at `value`, horizontal by default."""
     import pandas as pd
 
     style = style or SeriesStyle("#777777", "dot", "none", width=0.75)
@@ -240,8 +240,8 @@ def rule(value: float, horizontal: bool = True, series: str = "", style: SeriesS
 class Panel:
     """Marks on one pair of axes, drawn in order. `height` is inches of plotting area on paper; the screen scales it.
 
-    Panels with the same `linked` zoom together along x, where not all panels of the figure share it; paper shows
-    nothing of this.
+    Panels with the same `linked` zoom together along x, if not all panels of the figure share it; this has no effect
+    on paper.
     """
 
     marks: tuple[Mark, ...]
@@ -257,7 +257,7 @@ class Figure:
     """A table plus a specification. Panels fill `columns` from left to right, then downwards.
 
     `caption` says what is drawn and by which rules, `summary` is one sentence for readers who cannot see it,
-    `provenance` names runs, signatures and seeds and travels in the metadata of every exported file.
+    `provenance` has runs, signatures and seeds and is stored in the metadata of every exported file.
     """
 
     name: str
@@ -280,14 +280,20 @@ class Figure:
         for number, panel in enumerate(self.panels, 1):
             for mark in panel.marks:
                 rows = mark.rows()
-                whole = {name: "Int64" for name in rows if pd.api.types.is_integer_dtype(rows[name])}
-                rows = rows.astype(whole).rename(columns={n: f"{n}_" for n in ("panel", "mark", "series") if n in rows})
-                place = {"panel": panel.title or panel.y.label or str(number), "mark": mark.kind, "series": mark.series}
-                pieces.append(rows.assign(**place)[[*place, *rows.columns]])
+                integer_columns = {name: "Int64" for name in rows if pd.api.types.is_integer_dtype(rows[name])}
+                rows = rows.astype(integer_columns).rename(
+                    columns={n: f"{n}_" for n in ("panel", "mark", "series") if n in rows}
+                )
+                labels = {
+                    "panel": panel.title or panel.y.label or str(number),
+                    "mark": mark.kind,
+                    "series": mark.series,
+                }
+                pieces.append(rows.assign(**labels)[[*labels, *rows.columns]])
         return pd.concat(pieces, ignore_index=True) if pieces else pd.DataFrame()
 
     def legend(self) -> list[Mark]:
-        """The first mark of every series the legend names, in drawing order; none where there is but one series."""
+        """The first mark of every series in the legend, in drawing order; empty if there is only one series."""
         series = [m for panel in self.panels for m in panel.marks if m.series and not isinstance(m, Heat | Labels)]
         named: dict[str, Mark] = {}
         for mark in series:
@@ -296,7 +302,7 @@ class Figure:
         return list(named.values()) if len({mark.series for mark in series}) > 1 else []
 
     def texts(self) -> Iterator[str]:
-        """Every text that stands on paper (the title does not: the caption takes its place)."""
+        """Every text printed on paper, i.e. all but the title, which the caption replaces."""
         yield from (mark.series for mark in self.legend())
         for panel in self.panels:
             yield panel.title

@@ -1,6 +1,6 @@
-"""How each mark of a figure looks on paper: drawn on Matplotlib's axes, and as a key of a legend.
+"""Marks of a figure drawn on Matplotlib's axes, and their legend handles.
 
-Sizes are points at the final size. Knows a mark and the axes it stands on, no layout.
+Sizes are points at the final size. Knows a mark and its axes, no layout.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from workbench.plotting import theme
 from workbench.plotting.grammar import Bars, Heat, Labels, Line, Mark, Points, Rule, Segments, SeriesStyle
 
-CELLS = "cells"  # the identity of a heat map's cells, by which a colour bar finds them
+CELLS = "cells"  # the id of a heat map's cells, by which a color bar finds them
 _DASHES = {
     "solid": "-",
     "dash": (0, (4, 2)),
@@ -45,72 +45,72 @@ _MOST_MARKERS = 12
 
 
 def draw(mark: Mark, axes: Axes, grey: bool) -> None:
-    """Draw a mark; `grey` as a grey printer shows it."""
+    """Draw a mark; `grey`: as on a grey printer."""
     _DRAW[type(mark)](mark, axes, grey)
 
 
 def legend_handle(mark: Mark, grey: bool) -> Line2D | Patch:
-    """What stands beside the name of a series."""
-    colour = _colour(mark.style, grey)
+    """The legend handle of a series."""
+    color = _color(mark.style, grey)
     if isinstance(mark, Bars):
-        face = "none" if mark.style.hollow else colour
-        return Patch(facecolor=face, edgecolor=colour, alpha=mark.style.opacity)
+        face = "none" if mark.style.hollow else color
+        return Patch(facecolor=face, edgecolor=color, alpha=mark.style.opacity)
     markers = {} if isinstance(mark, Segments | Rule) else _marker_options(mark.style, grey)
     line = "none" if isinstance(mark, Points) else _DASHES[mark.style.dash]
-    return Line2D([], [], color=colour, linestyle=line, linewidth=mark.style.width, alpha=mark.style.opacity, **markers)
+    return Line2D([], [], color=color, linestyle=line, linewidth=mark.style.width, alpha=mark.style.opacity, **markers)
 
 
-def _colour(style: SeriesStyle, grey: bool) -> str:
-    return theme.as_grey(style.colour) if grey else style.colour
+def _color(style: SeriesStyle, grey: bool) -> str:
+    return theme.as_grey(style.color) if grey else style.color
 
 
 def _marker_options(style: SeriesStyle, grey: bool) -> dict:
-    colour = _colour(style, grey)
+    color = _color(style, grey)
     return {
         "marker": _MARKERS[style.marker],
         "markersize": style.size,
-        "markerfacecolor": "white" if style.hollow else colour,
-        "markeredgecolor": colour,
+        "markerfacecolor": "white" if style.hollow else color,
+        "markeredgecolor": color,
         "markeredgewidth": 0.8 if style.hollow else 0.0,
     }
 
 
 def _draw_line(mark: Line, axes: Axes, grey: bool) -> None:
     x, y = mark.values(mark.x), mark.values(mark.y)
-    colour = _colour(mark.style, grey)
+    color = _color(mark.style, grey)
     if mark.low is not None and mark.high is not None:
         low, high = mark.values(mark.low), mark.values(mark.high)
-        axes.fill_between(x, low, high, color=colour, alpha=mark.band_opacity, linewidth=0)
+        axes.fill_between(x, low, high, color=color, alpha=mark.band_opacity, linewidth=0)
     axes.plot(
-        x, y, color=colour, linestyle=_DASHES[mark.style.dash], linewidth=mark.style.width, alpha=mark.style.opacity,
+        x, y, color=color, linestyle=_DASHES[mark.style.dash], linewidth=mark.style.width, alpha=mark.style.opacity,
         markevery=max(1, len(x) // _MOST_MARKERS), **_marker_options(mark.style, grey),
     )  # fmt: skip
 
 
 def _draw_bars(mark: Bars, axes: Axes, grey: bool) -> None:
-    place, end = (mark.y, mark.x) if mark.horizontal else (mark.x, mark.y)
+    position_column, end_column = (mark.y, mark.x) if mark.horizontal else (mark.x, mark.y)
     base = mark.values(mark.base) if mark.base else np.zeros(len(mark.table))
-    colour = _colour(mark.style, grey)
-    face = "none" if mark.style.hollow else colour
-    look: dict[str, Any] = {"edgecolor": colour, "facecolor": face, "linewidth": 0.5, "alpha": mark.style.opacity}
+    color = _color(mark.style, grey)
+    face = "none" if mark.style.hollow else color
+    look: dict[str, Any] = {"edgecolor": color, "facecolor": face, "linewidth": 0.5, "alpha": mark.style.opacity}
     if mark.horizontal:
-        axes.barh(mark.values(place), mark.values(end) - base, mark.width, left=base, **look)
+        axes.barh(mark.values(position_column), mark.values(end_column) - base, mark.width, left=base, **look)
     else:
-        axes.bar(mark.values(place), mark.values(end) - base, mark.width, bottom=base, **look)
+        axes.bar(mark.values(position_column), mark.values(end_column) - base, mark.width, bottom=base, **look)
 
 
 def _draw_points(mark: Points, axes: Axes, grey: bool) -> None:
     x, y = mark.values(mark.x), mark.values(mark.y)
-    colour = _colour(mark.style, grey)
+    color = _color(mark.style, grey)
     if mark.low is not None and mark.high is not None:
-        # Around the middle of the interval: a resampled one need not hold the value itself.
+        # Around the middle of the interval: a resampled interval need not contain the value.
         low, high = mark.values(mark.low), mark.values(mark.high)
-        at = {"x": x, "y": y, mark.error_axis: (low + high) / 2, f"{mark.error_axis}err": np.abs(high - low) / 2}
-        axes.errorbar(**at, fmt="none", ecolor=colour, elinewidth=0.8, capsize=1.5)
+        centers = {"x": x, "y": y, mark.error_axis: (low + high) / 2, f"{mark.error_axis}err": np.abs(high - low) / 2}
+        axes.errorbar(**centers, fmt="none", ecolor=color, elinewidth=0.8, capsize=1.5)
     diameter = mark.values(mark.size) if mark.size else np.full(len(x), mark.style.size)
     axes.scatter(
-        x, y, s=diameter**2, marker=_MARKERS[mark.style.marker], alpha=mark.style.opacity, edgecolors=colour,
-        facecolors="none" if mark.style.hollow else colour, linewidths=0.8 if mark.style.hollow else 0.0, zorder=3,
+        x, y, s=diameter**2, marker=_MARKERS[mark.style.marker], alpha=mark.style.opacity, edgecolors=color,
+        facecolors="none" if mark.style.hollow else color, linewidths=0.8 if mark.style.hollow else 0.0, zorder=3,
     )  # fmt: skip
 
 
@@ -118,32 +118,32 @@ def _draw_segments(mark: Segments, axes: Axes, grey: bool) -> None:
     gap = np.full(len(mark.table), np.nan)
     x = np.stack([mark.values(mark.x), mark.values(mark.x_end), gap], axis=1).ravel()
     y = np.stack([mark.values(mark.y), mark.values(mark.y_end), gap], axis=1).ravel()
-    axes.plot(x, y, color=_colour(mark.style, grey), linestyle=_DASHES[mark.style.dash], linewidth=mark.style.width,
+    axes.plot(x, y, color=_color(mark.style, grey), linestyle=_DASHES[mark.style.dash], linewidth=mark.style.width,
               alpha=mark.style.opacity, solid_capstyle="round", zorder=1.5)  # fmt: skip
 
 
 def _draw_labels(mark: Labels, axes: Axes, grey: bool) -> None:
     across, up, horizontal, vertical = _PLACES[mark.align]
     texts = mark.table[mark.text].astype(str)
-    plain = [_colour(mark.style, grey)] * len(texts)
-    colours = plain if mark.ground is None else theme.ink(mark.values(mark.ground), paper=True, grey=grey)
-    for x, y, text, colour in zip(mark.values(mark.x), mark.values(mark.y), texts, colours, strict=True):
+    plain = [_color(mark.style, grey)] * len(texts)
+    colors = plain if mark.ground is None else theme.ink(mark.values(mark.ground), paper=True, grey=grey)
+    for x, y, text, color in zip(mark.values(mark.x), mark.values(mark.y), texts, colors, strict=True):
         axes.annotate(
             text, (x, y), (across * mark.offset_points, up * mark.offset_points), textcoords="offset points",
-            ha=horizontal, va=vertical, fontsize=mark.font_points, color=colour,
+            ha=horizontal, va=vertical, fontsize=mark.font_points, color=color,
             fontweight="bold" if mark.bold else "normal", alpha=mark.style.opacity, zorder=4, annotation_clip=True,
         )  # fmt: skip
 
 
 def _draw_rule(mark: Rule, axes: Axes, grey: bool) -> None:
     draw = axes.axhline if mark.horizontal else axes.axvline
-    draw(mark.position, color=_colour(mark.style, grey), linestyle=_DASHES[mark.style.dash],
+    draw(mark.position, color=_color(mark.style, grey), linestyle=_DASHES[mark.style.dash],
          linewidth=mark.style.width, alpha=mark.style.opacity, zorder=1)  # fmt: skip
 
 
 def _draw_heat(mark: Heat, axes: Axes, grey: bool) -> None:
     matrix, across, down = mark.cells()
-    scale = theme.colour_scale(mark.role, mark.limits, paper=True, grey=grey)
+    scale = theme.color_scale(mark.role, mark.limits, paper=True, grey=grey)
     drawn = axes.pcolormesh(
         np.append(across, across[-1] + 1) - 0.5, np.append(down, down[-1] + 1) - 0.5,
         np.ma.masked_invalid(theme.shades(mark)),

@@ -1,7 +1,7 @@
-"""Draws a figure for paper with Matplotlib: vector cells, embedded fonts, no title (the caption is the paper's).
+"""Matplotlib renderer of figures for paper: vector cells, embedded fonts, no title (the paper has a caption).
 
-Uses the Agg canvas and no pyplot, so nothing stays open. Text settings are Matplotlib's global ones for the time of a
-drawing only, behind a lock; `paper_settings` gives them to whoever saves the figure.
+Uses the Agg canvas and no pyplot, so nothing stays open. Matplotlib's global text settings are changed during a
+drawing only, behind a lock; use `paper_settings` for saving the figure too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOCK = threading.RLock()
 
 @contextmanager
 def paper_settings() -> Iterator[None]:
-    """Matplotlib's settings for paper: Type 42 fonts, SVG text as text, no mathematics in texts, fall-back families."""
+    """Matplotlib's settings for paper: Type 42 fonts, SVG text as text, no mathematics in texts, fallback families."""
     chosen = {
         "font.family": list(families()),
         "font.size": theme.TEXT_POINTS,
@@ -63,9 +63,9 @@ def paper_settings() -> Iterator[None]:
 
 
 def to_matplotlib(figure: Figure, width: str | float | None = None, grey: bool = False) -> Canvas:
-    """The figure at its final size; `width` is a name of `theme.PAPER_WIDTHS` or inches, its own width unless told.
+    """The figure at its final size; `width` is a name of `theme.PAPER_WIDTHS` or inches, default the figure's own.
 
-    `grey` shows what a grey printer leaves; negative cells of a signed map then carry a minus sign.
+    `grey` draws it as on a grey printer; negative cells of a signed map then have a minus sign.
     """
     inches = theme.PAPER_WIDTHS.get(str(width or figure.width)) or _inches(width)
     rows = math.ceil(len(figure.panels) / figure.columns)
@@ -78,20 +78,20 @@ def to_matplotlib(figure: Figure, width: str | float | None = None, grey: bool =
             rows, figure.columns, squeeze=False, sharex="col" if figure.shared_x else False,
             sharey="row" if figure.shared_y else False, gridspec_kw={"height_ratios": heights},
         )  # fmt: skip
-        places = list(grid.ravel())
-        for panel, axes in zip(figure.panels, places, strict=False):
+        all_axes = list(grid.ravel())
+        for panel, axes in zip(figure.panels, all_axes, strict=False):
             _draw_panel(panel, axes, grey)
-        for axes in places[len(figure.panels) :]:
+        for axes in all_axes[len(figure.panels) :]:
             axes.remove()
-        _hide_shared_labels(figure, places)
-        _draw_colour_bars(figure, canvas, places, grey)
+        _hide_shared_labels(figure, all_axes)
+        _draw_color_bars(figure, canvas, all_axes, grey)
         _draw_legend(figure, canvas, grey)
         canvas.align_ylabels()
         layout.execute(canvas)
-        for panel, axes in zip(figure.panels, places, strict=False):
+        for panel, axes in zip(figure.panels, all_axes, strict=False):
             _fit_ticks(panel, axes)
-        _fit_height(canvas, layout, places, heights, figure.columns)
-        canvas.set_layout_engine("none")  # the places are found: saving need not look for them again
+        _fit_height(canvas, layout, all_axes, heights, figure.columns)
+        canvas.set_layout_engine("none")  # the layout is done: saving need not repeat it
     return canvas
 
 
@@ -102,12 +102,12 @@ def _inches(width: str | float | None) -> float:
 
 
 def _fit_height(
-    canvas: Canvas, layout: ConstrainedLayoutEngine, places: list[Axes], heights: list[float], columns: int
+    canvas: Canvas, layout: ConstrainedLayoutEngine, all_axes: list[Axes], heights: list[float], columns: int
 ) -> None:
-    """Gives the plotting areas the heights they asked for: labels and legend come on top of them."""
+    """Give the plotting areas their requested heights, with labels and legend in addition."""
     layout.execute(canvas)
     wide, high = canvas.get_size_inches()
-    drawn = sum(places[row * columns].get_position().height for row in range(len(heights))) * high
+    drawn = sum(all_axes[row * columns].get_position().height for row in range(len(heights))) * high
     canvas.set_size_inches(wide, max(high + sum(heights) - drawn, 0.5))
     layout.execute(canvas)
 
@@ -124,75 +124,78 @@ def _draw_panel(panel: Panel, axes: Axes, grey: bool) -> None:
 
 
 def _set_axis(axis: Axis, axes: Axes, which: Literal["x", "y"], most: int) -> None:
-    own = axes.xaxis if which == "x" else axes.yaxis
+    paper_axis = axes.xaxis if which == "x" else axes.yaxis
     set_limits = axes.set_xlim if which == "x" else axes.set_ylim
     if axis.log:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-        own.set_major_locator(LogLocator(numticks=6))
-        own.set_minor_locator(NullLocator())
-        own.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        paper_axis.set_major_locator(LogLocator(numticks=6))
+        paper_axis.set_minor_locator(NullLocator())
+        paper_axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     if axis.positions:
         positions, texts = axis.labelled()
-        own.set_ticks(positions, labels=texts)
-        own.set_minor_locator(NullLocator())
+        paper_axis.set_ticks(positions, labels=texts)
+        paper_axis.set_minor_locator(NullLocator())
     elif not axis.log:
-        own.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+        paper_axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
     if axis.range is not None:
         set_limits(*axis.range)
-    if axis.reversed and not own.get_inverted():
-        own.set_inverted(True)
+    if axis.reversed and not paper_axis.get_inverted():
+        paper_axis.set_inverted(True)
     if axis.label:
-        own.set_label_text(axis.label, fontsize=theme.TEXT_POINTS)
+        paper_axis.set_label_text(axis.label, fontsize=theme.TEXT_POINTS)
     axes.tick_params(axis=which, labelsize=theme.TICK_POINTS)
     if not axis.visible:
-        own.set_visible(False)
+        paper_axis.set_visible(False)
         for side in ("bottom", "top") if which == "x" else ("left", "right"):
             axes.spines[side].set_visible(False)
 
 
 def _fit_ticks(panel: Panel, axes: Axes) -> None:
-    """Turns or thins the texts of an axis where they would run into each other at this size."""
+    """Rotate or thin the texts of an axis if they would overlap at this size."""
     box = axes.get_window_extent()
     points = 72.0 / axes.figure.dpi
-    for axis, own, length in ((panel.x, axes.xaxis, box.width * points), (panel.y, axes.yaxis, box.height * points)):
+    for axis, paper_axis, length in (
+        (panel.x, axes.xaxis, box.width * points),
+        (panel.y, axes.yaxis, box.height * points),
+    ):
         positions, texts = axis.labelled()
-        if len(positions) < 2 or not own.get_visible() or not own.get_ticklabels():
+        if len(positions) < 2 or not paper_axis.get_visible() or not paper_axis.get_ticklabels():
             continue
-        on_paper = own.get_transform().transform  # an axis may be logarithmic
-        low, high = sorted(on_paper(own.get_view_interval()))
+        on_paper = paper_axis.get_transform().transform  # an axis may be logarithmic
+        low, high = sorted(on_paper(paper_axis.get_view_interval()))
         room = length * np.diff(np.sort(on_paper(np.array(positions)))).min() / (high - low)
         line = theme.TICK_POINTS * 1.2
-        if own is axes.xaxis:
-            widest = max(label.get_window_extent().width * points for label in own.get_ticklabels())
+        if paper_axis is axes.xaxis:
+            widest = max(label.get_window_extent().width * points for label in paper_axis.get_ticklabels())
             if widest + 3 <= room:
                 continue
             steep = room < line * 1.5
-            for label in own.get_ticklabels():
+            for label in paper_axis.get_ticklabels():
                 vertical = "center" if steep else "top"
                 label.set(rotation=90 if steep else 45, rotation_mode="anchor", ha="right", va=vertical)
         if room < line:
             every = math.ceil(line / room)
-            own.set_ticks(positions[::every], labels=texts[::every])
+            paper_axis.set_ticks(positions[::every], labels=texts[::every])
 
 
-def _hide_shared_labels(figure: Figure, places: list[Axes]) -> None:
+def _hide_shared_labels(figure: Figure, all_axes: list[Axes]) -> None:
     last_row = len(figure.panels) - figure.columns
-    for number, axes in enumerate(places[: len(figure.panels)]):
+    for number, axes in enumerate(all_axes[: len(figure.panels)]):
         if figure.shared_x and number < last_row:
             axes.set_xlabel("")
         if figure.shared_y and number % figure.columns:
             axes.set_ylabel("")
 
 
-def _draw_colour_bars(figure: Figure, canvas: Canvas, places: list[Axes], grey: bool) -> None:
-    """One thin bar for the panels of each scale, drawn as cells: Matplotlib would put a bitmap into the PDF."""
+def _draw_color_bars(figure: Figure, canvas: Canvas, all_axes: list[Axes], grey: bool) -> None:
+    """Draw one thin bar of cells for the panels of each scale; Matplotlib's own would put a bitmap into the PDF."""
     shared: dict[tuple, list[Axes]] = {}
-    for panel, axes in zip(figure.panels, places, strict=False):
+    for panel, axes in zip(figure.panels, all_axes, strict=False):
         for mark in panel.marks:
             if isinstance(mark, Heat):
                 shared.setdefault((mark.role, mark.limits, mark.label), []).append(axes)
     for (role, limits, label), owners in shared.items():
-        scale = theme.colour_scale(role, limits, paper=True, grey=grey)
+        scale = theme.color_scale(role, limits, paper=True, grey=grey)
         cells = next(item for item in owners[0].collections if item.get_gid() == CELLS)
         bar = canvas.colorbar(cells, ax=owners, aspect=30, fraction=0.04, pad=0.015, ticks=scale.ticks)
         if bar.solids is not None:

@@ -1,7 +1,7 @@
-"""How each mark of a figure looks on the screen, as traces of Plotly with what they say under the mouse.
+"""Marks of a figure as traces of Plotly with hover texts.
 
-Arrays go as typed arrays, never as lists. Texts pass through `plotly_text`, since Plotly reads HTML and TeX in them.
-Knows a panel and whether its page is dark, nothing of where the panel stands.
+Arrays are passed as typed arrays, never as lists. Texts pass through `plotly_text`, since Plotly reads HTML and TeX in
+them. Knows a panel and whether its page is dark, not the position of the panel.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from workbench.plotting.grammar import Bars, Heat, Labels, Line, Mark, Panel, Po
 _PIXELS_PER_POINT = 1.9  # marks are given in points at final size on paper; the screen shows them larger
 _MOST_MARKERS = 12
 _MOST_HOVER_TEXTS = 6_000
-_HOVER_CHARACTERS = 80  # on a line; Plotly breaks none by itself
+_HOVER_CHARACTERS = 80  # per line; Plotly does not break lines
 _PLACES = {"centre": "middle center", "right": "middle right", "left": "middle left", "above": "top center",
            "below": "bottom center"}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Screen:
-    """What marks need to know of the page: dark or light, and the pixels of a point of the words in a panel."""
+    """Properties of the page that marks need: dark or light, and the pixels of a point of the words in a panel."""
 
     dark: bool
     words: float
 
 
-def traces(mark: Mark, panel: Panel, screen: Screen, colour_axis: str = "") -> list:
-    """The traces of a mark; colour_axis: the name of the one that colours a heat map."""
+def traces(mark: Mark, panel: Panel, screen: Screen, color_axis: str = "") -> list:
+    """The traces of a mark; color_axis: the name of a heat map's color axis."""
     if isinstance(mark, Heat):
-        return [_heat(mark, panel, colour_axis)]
+        return [_heat(mark, panel, color_axis)]
     if isinstance(mark, Labels):
         return _labels(mark, screen)
     return _MAKE[type(mark)](mark, panel, screen.dark)
@@ -51,7 +51,7 @@ def _number(value: object) -> str:
 
 
 def _broken(text: str) -> str:
-    """A text on as many lines as it needs."""
+    """The text, broken into lines."""
     starts = range(0, max(1, len(text)), _HOVER_CHARACTERS)
     return "<br>".join(plotly_text(text[start : start + _HOVER_CHARACTERS]) for start in starts)
 
@@ -64,36 +64,36 @@ def _hover(mark: Mark, panel: Panel) -> dict:
     table = mark.rows()
     lines = []
     for row in table.to_dict("records"):
-        said = [plotly_text(mark.series)] if mark.series else []
+        texts = [plotly_text(mark.series)] if mark.series else []
         for column, value in row.items():
             axis = axes.get(str(column))
-            named = axis.text_at(float(value)) if axis is not None and axis.positions else None
+            value_text = axis.text_at(float(value)) if axis is not None and axis.positions else None
             label = axis.label if axis is not None and axis.label else str(column).replace("_", " ")
-            shown = f"{_broken(named)} ({_number(value)})" if named is not None else _number(value)
-            said.append(f"{plotly_text(label)}: {shown}")
-        lines.append("<br>".join(said))
+            shown = f"{_broken(value_text)} ({_number(value)})" if value_text is not None else _number(value)
+            texts.append(f"{plotly_text(label)}: {shown}")
+        lines.append("<br>".join(texts))
     return {"hovertext": lines, "hoverinfo": "text"}
 
 
-def _colour(style: SeriesStyle, dark: bool) -> str:
-    return theme.on_page(style.colour, dark)
+def _color(style: SeriesStyle, dark: bool) -> str:
+    return theme.on_page(style.color, dark)
 
 
 def _line_options(style: SeriesStyle, dark: bool) -> dict:
-    return {"color": _colour(style, dark), "dash": style.dash, "width": max(1.0, style.width * _PIXELS_PER_POINT)}
+    return {"color": _color(style, dark), "dash": style.dash, "width": max(1.0, style.width * _PIXELS_PER_POINT)}
 
 
 def _marker_options(style: SeriesStyle, dark: bool) -> dict:
     symbol = style.marker + ("-open" if style.hollow else "")
-    line = {"width": 1.5 if style.hollow else 0, "color": _colour(style, dark)}
-    return {"color": _colour(style, dark), "symbol": symbol, "size": style.size * _PIXELS_PER_POINT, "opacity": 1,
+    line = {"width": 1.5 if style.hollow else 0, "color": _color(style, dark)}
+    return {"color": _color(style, dark), "symbol": symbol, "size": style.size * _PIXELS_PER_POINT, "opacity": 1,
             "line": line}  # fmt: skip
 
 
 def _line(mark: Line, panel: Panel, dark: bool) -> list[go.Scatter]:
     x, y = mark.values(mark.x), mark.values(mark.y)
-    wanted = ("lines", mark.style.dash != "none"), ("markers", mark.style.marker != "none")
-    modes = [name for name, on in wanted if on]
+    modes_wanted = ("lines", mark.style.dash != "none"), ("markers", mark.style.marker != "none")
+    modes = [name for name, on in modes_wanted if on]
     style = {} if mark.style.dash == "none" else {"line": _line_options(mark.style, dark)}
     if mark.style.marker != "none":
         style["marker"] = {**_marker_options(mark.style, dark), "maxdisplayed": _MOST_MARKERS if len(x) > 30 else 0}
@@ -108,9 +108,9 @@ def _line(mark: Line, panel: Panel, dark: bool) -> list[go.Scatter]:
 
 
 def _band(mark: Line, x: np.ndarray, dark: bool) -> list[go.Scatter]:
-    """The edges of a band; a missing value parts it, which Plotly's fill would bridge."""
+    """The edges of a band, split at missing values, which Plotly's fill would bridge."""
     low, high = mark.values(str(mark.low)), mark.values(str(mark.high))
-    red, green, blue = (int(_colour(mark.style, dark)[place : place + 2], 16) for place in (1, 3, 5))
+    red, green, blue = (int(_color(mark.style, dark)[start : start + 2], 16) for start in (1, 3, 5))
     fill = f"rgba({red},{green},{blue},{mark.band_opacity})"
     traces = []
     for piece in np.ma.clump_unmasked(np.ma.masked_invalid(low + high)):
@@ -126,12 +126,12 @@ def _band(mark: Line, x: np.ndarray, dark: bool) -> list[go.Scatter]:
 def _bars(mark: Bars, panel: Panel, dark: bool) -> list[go.Bar]:
     x, y = mark.values(mark.x), mark.values(mark.y)
     base = mark.values(mark.base) if mark.base else np.zeros(len(mark.table))
-    colour = _colour(mark.style, dark)
-    inner = "rgba(0,0,0,0)" if mark.style.hollow else colour
+    color = _color(mark.style, dark)
+    inner = "rgba(0,0,0,0)" if mark.style.hollow else color
     lengths = {"x": x - base, "y": y, "orientation": "h"} if mark.horizontal else {"x": x, "y": y - base}
     return [
         go.Bar(**lengths, base=base, width=mark.width, name=plotly_text(mark.series), legendgroup=mark.series,
-               opacity=mark.style.opacity, marker={"color": inner, "line": {"color": colour, "width": 1}},
+               opacity=mark.style.opacity, marker={"color": inner, "line": {"color": color, "width": 1}},
                **_hover(mark, panel))
     ]  # fmt: skip
 
@@ -145,7 +145,7 @@ def _points(mark: Points, panel: Panel, dark: bool) -> list[go.Scatter]:
     if mark.low is not None and mark.high is not None:
         along = x if mark.error_axis == "x" else y
         ends = {"array": mark.values(mark.high) - along, "arrayminus": along - mark.values(mark.low)}
-        look = {"color": _colour(mark.style, dark), "thickness": 1.4, "width": 3}
+        look = {"color": _color(mark.style, dark), "thickness": 1.4, "width": 3}
         error[f"error_{mark.error_axis}"] = {**ends, **look, "type": "data", "symmetric": False}
     return [
         go.Scatter(x=x, y=y, mode="markers", marker=marker, name=plotly_text(mark.series), legendgroup=mark.series,
@@ -166,9 +166,9 @@ def _segments(mark: Segments, panel: Panel, dark: bool) -> list[go.Scatter]:
 def _labels(mark: Labels, screen: Screen) -> list[go.Scatter]:
     texts = [plotly_text(text) for text in mark.table[mark.text].astype(str)]
     size = mark.font_points * screen.words
-    plain = _colour(mark.style, screen.dark)
-    colour = plain if mark.ground is None else theme.ink(mark.values(mark.ground), paper=False)
-    font = {"size": size, "color": colour, "weight": "bold" if mark.bold else "normal"}
+    plain = _color(mark.style, screen.dark)
+    color = plain if mark.ground is None else theme.ink(mark.values(mark.ground), paper=False)
+    font = {"size": size, "color": color, "weight": "bold" if mark.bold else "normal"}
     # Plotly keeps a text off its marker by the marker's size: an invisible one makes the gap.
     gap = {"size": 2.0 * mark.offset_points * _PIXELS_PER_POINT, "opacity": 0}
     return [
@@ -179,7 +179,7 @@ def _labels(mark: Labels, screen: Screen) -> list[go.Scatter]:
 
 
 def _rule(mark: Rule, panel: Panel, dark: bool) -> list[go.Scatter]:
-    # A trace, not a shape: it stands in the legend and in the table of the other traces.
+    # A trace, not a shape, so that it is in the legend and in the table of the other traces.
     across = panel.x if mark.horizontal else panel.y
     low, high = across.range or _extent(panel, horizontal=mark.horizontal)
     along, still = np.array([low, high]), np.full(2, mark.position)
@@ -192,11 +192,11 @@ def _rule(mark: Rule, panel: Panel, dark: bool) -> list[go.Scatter]:
 
 def _extent(panel: Panel, horizontal: bool) -> tuple[float, float]:
     values = [m.values(m.x if horizontal else m.y) for m in panel.marks if not isinstance(m, Rule)]
-    found = np.concatenate([v[np.isfinite(v)] for v in values]) if values else np.zeros(0)
-    return (float(found.min()), float(found.max())) if len(found) else (0.0, 1.0)
+    finite = np.concatenate([v[np.isfinite(v)] for v in values]) if values else np.zeros(0)
+    return (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
 
 
-def _heat(mark: Heat, panel: Panel, colour_axis: str) -> go.Heatmap:
+def _heat(mark: Heat, panel: Panel, color_axis: str) -> go.Heatmap:
     matrix, across, down = mark.cells()
     hover = _hover(mark, panel)
     if "hovertext" in hover:
@@ -210,7 +210,7 @@ def _heat(mark: Heat, panel: Panel, colour_axis: str) -> go.Heatmap:
             "hovertemplate": "%{x}<br>%{y}<br>%{customdata:.3f}<extra></extra>",
         }
     return go.Heatmap(
-        x=across.astype(float), y=down.astype(float), z=theme.shades(mark).astype(np.float32), coloraxis=colour_axis,
+        x=across.astype(float), y=down.astype(float), z=theme.shades(mark).astype(np.float32), coloraxis=color_axis,
         name=plotly_text(mark.label), hoverongaps=False, showlegend=False, **hover,
     )  # fmt: skip
 

@@ -1,6 +1,6 @@
-"""Draws a figure for the screen with Plotly: hover, zoom that survives a slider, light and dark.
+"""Plotly renderer of figures for the screen: hover, zoom that survives a slider, light and dark.
 
-Where everything stands is worked out in `screen_layout`, what the marks look like in `plotly_marks`.
+`screen_layout` computes the layout, `plotly_marks` makes the traces of marks.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ from workbench.plotting.plotly_marks import Screen, traces
 from workbench.plotting.screen_layout import FONT, Layout
 
 _FAMILY = "Inter, Helvetica, Arial, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'WenQuanYi Micro Hei'"
-_SLANTS = [0, -30, -90]  # of labels that would touch; leftwards, since there is room beside the first panel only
+_SLANTS = [
+    0,
+    -30,
+    -90,
+]  # angles of labels that would touch; leftwards, since there is room left of the first panel only
 
 
-def to_plotly(figure: Figure, dark: bool = False, width: int = screen_layout.USUAL_WIDTH) -> go.Figure:
-    """The figure as a Plotly figure, fixed in height; `dark` for a dark page.
+def to_plotly(figure: Figure, dark: bool = False, width: int = screen_layout.DEFAULT_WIDTH) -> go.Figure:
+    """The figure as a Plotly figure of fixed height; `dark` for a dark page.
 
-    It stretches with its page, and is laid out for one of `width` pixels: on a narrower one texts may touch.
+    It stretches with its page and is laid out for a page of `width` pixels: on a narrower page texts may touch.
     """
     layout = screen_layout.lay_out(figure, width)
     figure, columns = layout.figure, layout.figure.columns
@@ -39,20 +43,20 @@ def to_plotly(figure: Figure, dark: bool = False, width: int = screen_layout.USU
         if any(panel.title for panel in figure.panels) else None,
     )  # fmt: skip
     _set_layout(drawn, layout, dark)
-    bars = _colour_axes(drawn, layout)
+    bars = _color_axes(drawn, layout)
     legend = figure.legend()
     screen = Screen(dark, layout.words)
-    named: set[str] = set()
+    named_series: set[str] = set()
     for number, panel in enumerate(figure.panels):
-        place = {"row": number // columns + 1, "col": number % columns + 1}
+        cell = {"row": number // columns + 1, "col": number % columns + 1}
         for mark in panel.marks:
-            colour_axis = bars[screen_layout.bar_key(mark)] if isinstance(mark, Heat) else ""
-            for trace in traces(mark, panel, screen, colour_axis):
-                show = mark in legend and mark.series not in named and trace.showlegend is not False
+            color_axis = bars[screen_layout.bar_key(mark)] if isinstance(mark, Heat) else ""
+            for trace in traces(mark, panel, screen, color_axis):
+                show = mark in legend and mark.series not in named_series and trace.showlegend is not False
                 if show:
                     trace.name = screen_layout.series_lines(mark.series, across)
-                    named.add(mark.series)
-                drawn.add_trace(trace.update(showlegend=show), **place)
+                    named_series.add(mark.series)
+                drawn.add_trace(trace.update(showlegend=show), **cell)
         _set_axes(drawn, layout, number, dark)
     _link(drawn, figure)
     return drawn
@@ -65,7 +69,7 @@ def _set_layout(drawn: go.Figure, layout: Layout, dark: bool) -> None:
         title={"text": title, "font": {"size": screen_layout.TITLE_FONT}, "x": 0, "xref": "paper", "y": 1,
                "yref": "container", "yanchor": "top", "pad": {"t": layout.title}},
         height=layout.height, uirevision=layout.figure.name, autosize=True, hovermode="closest", bargap=0,
-        barmode="overlay",  # where their table says: bars at one place would be put side by side
+        barmode="overlay",  # at the positions of the table: Plotly would put bars at the same position side by side
         margin={"l": layout.left, "r": layout.right, "t": layout.top, "b": layout.bottom, "autoexpand": False},
         font={"family": _FAMILY, "size": FONT, "color": page.text},
         paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
@@ -85,29 +89,29 @@ def _set_axes(drawn: go.Figure, layout: Layout, number: int, dark: bool) -> None
         "" if figure.shared_y and column else panel.y.label,
     )
     x = screen_layout.ticks(panel.x, layout.panel)
-    positions, texts = screen_layout.ticks(panel.y, height, beside=True)
+    positions, texts = screen_layout.ticks(panel.y, height, vertical=True)
     y = positions, tuple(cut_to(text, screen_layout.text_room(layout.width)) for text in texts)
-    place = {"row": row + 1, "col": column + 1}
-    slants = {"autotickangles": _SLANTS, "ticklabeloverflow": "allow"}  # else the last one vanishes where it is long
-    drawn.update_xaxes(_axis(panel.x, plotly_lines(labels[0], layout.panel / FONT), x, dark), **slants, **place)
-    drawn.update_yaxes(_axis(panel.y, plotly_lines(labels[1], height / FONT), y, dark), **place)
+    cell = {"row": row + 1, "col": column + 1}
+    slants = {"autotickangles": _SLANTS, "ticklabeloverflow": "allow"}  # else a long last label vanishes
+    drawn.update_xaxes(_axis(panel.x, plotly_lines(labels[0], layout.panel / FONT), x, dark), **slants, **cell)
+    drawn.update_yaxes(_axis(panel.y, plotly_lines(labels[1], height / FONT), y, dark), **cell)
 
 
 def _link(drawn: go.Figure, figure: Figure) -> None:
-    """Lets the x axis of each linked panel follow that of the first one."""
+    """Let the x axis of each linked panel follow that of the first one."""
     first: dict[str, str] = {}
     for number, panel in enumerate(figure.panels):
         if panel.linked and not figure.shared_x:
-            own = drawn.get_subplot(number // figure.columns + 1, number % figure.columns + 1)
-            name = own.yaxis.anchor  # of the x axis: x, x2, …
+            subplot = drawn.get_subplot(number // figure.columns + 1, number % figure.columns + 1)
+            name = subplot.yaxis.anchor  # of the x axis: x, x2, …
             if first.setdefault(panel.linked, name) != name:
-                own.xaxis.matches = first[panel.linked]
+                subplot.xaxis.matches = first[panel.linked]
 
 
 def _axis(axis: Axis, title: str, ticks: tuple[tuple[float, ...], tuple[str, ...]], dark: bool) -> dict:
     page = theme.DARK if dark else theme.LIGHT
     gridded = axis.kind == "number" and not axis.positions
-    made: dict = {
+    options: dict = {
         "title": {"text": title, "standoff": 6},
         "showgrid": gridded, "gridcolor": page.grid, "zeroline": False, "showline": True, "linecolor": page.text,
         "ticks": "outside", "ticklen": 3, "automargin": False, "visible": axis.visible,
@@ -115,21 +119,21 @@ def _axis(axis: Axis, title: str, ticks: tuple[tuple[float, ...], tuple[str, ...
     }  # fmt: skip
     if axis.positions:
         positions, texts = ticks
-        made |= {"tickmode": "array", "tickvals": np.array(positions), "ticktext": [plotly_text(t) for t in texts]}
+        options |= {"tickmode": "array", "tickvals": np.array(positions), "ticktext": [plotly_text(t) for t in texts]}
     if axis.range is not None:
         low, high = (math.log10(end) for end in axis.range) if axis.log else axis.range
-        made["range"] = [high, low] if axis.reversed else [low, high]
+        options["range"] = [high, low] if axis.reversed else [low, high]
     elif axis.reversed:
-        made["autorange"] = "reversed"
-    return made
+        options["autorange"] = "reversed"
+    return options
 
 
-def _colour_axes(drawn: go.Figure, layout: Layout) -> dict[screen_layout.BarKey, str]:
-    """One colour axis with a thin bar for each scale, beside the panels that share it."""
+def _color_axes(drawn: go.Figure, layout: Layout) -> dict[screen_layout.BarKey, str]:
+    """Add one color axis with a thin bar for each scale, beside the panels that share it."""
     names: dict[screen_layout.BarKey, str] = {}
     for key, (slot, first, last) in layout.bars.items():
         role, limits, label = key
-        scale = theme.colour_scale(role, limits, paper=False)
+        scale = theme.color_scale(role, limits, paper=False)
         low, high = (drawn.get_subplot(row + 1, 1).yaxis.domain[end] for row, end in ((last, 0), (first, 1)))
         names[key] = "coloraxis" + (str(len(names) + 1) if names else "")
         bar = {"thickness": screen_layout.BAR, "thicknessmode": "pixels", "outlinewidth": 0,

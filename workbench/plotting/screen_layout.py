@@ -1,6 +1,6 @@
-"""Where the parts of a figure lie on a screen of some width: columns that fit, margins, rows of the legend, word sizes.
+"""Layout of a figure on a screen of a given width: columns that fit, margins, rows of the legend, word sizes.
 
-All in pixels. No browser is here to measure texts, so their widths are upper estimates (`axes.ems`). Knows no Plotly.
+All in pixels. No browser measures the texts, so their widths are upper estimates (`axes.ems`). Knows no Plotly.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 
 from workbench.plotting import theme
 from workbench.plotting.axes import cut_to, ems, lines, plotly_lines
-from workbench.plotting.grammar import Axis, Bars, ColourRole, Figure, Heat, Labels, Line, Panel, Points, Segments
+from workbench.plotting.grammar import Axis, Bars, ColorRole, Figure, Heat, Labels, Line, Panel, Points, Segments
 
-USUAL_WIDTH = 760  # of a page beside the sidebar on a small laptop
+DEFAULT_WIDTH = 760  # of a page beside the sidebar on a small laptop
 FONT, TITLE_FONT = 12, 14
 BAR, BAR_ROOM = 12, 68  # the colour bar; the bar with its labels
 TITLE_PAD = 6
@@ -31,16 +31,16 @@ _LEGEND_KEY, _LEGEND_ROW = LEGEND_LINE + 15, 29  # a key with what parts it from
 _MOST_SLANTED = 150
 _WORDS_LEAST, _WORDS_MOST = 1.5, 1.75  # pixels for a point of a word in a panel
 
-BarKey = tuple[ColourRole, tuple[float, float], str]
+BarKey = tuple[ColorRole, tuple[float, float], str]
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
     """A figure with as many columns as fit, and the pixels of its parts.
 
-    title: above the last line of the title; between, gap: what parts two columns, two rows; panel: the width of one;
+    title: above the last line of the title; between, gap: distance of two columns, two rows; panel: the width of one;
     heights: of the rows; words: pixels for a point of the words in a panel; bars: slot, first and last row of each
-    colour bar.
+    color bar.
     """
 
     figure: Figure
@@ -59,7 +59,7 @@ class Layout:
 
     @property
     def legend(self) -> int:
-        """Where the legend begins below the upper edge."""
+        """The distance of the legend from the upper edge."""
         return self.title + 20
 
     @property
@@ -72,87 +72,90 @@ class Layout:
 
 
 def bar_key(heat: Heat) -> BarKey:
-    """What two heat maps share where they share a colour bar."""
+    """The key of a heat map's color bar: maps with the same key share one."""
     return heat.role, heat.limits, heat.label
 
 
 def least_width(figure: Figure) -> int:
-    """The width below which texts of the figure would stand on each other, however it is laid out."""
+    """The width below which texts of the figure would overlap in any layout."""
     figure = replace(figure, columns=1)
-    beside = _right(figure) + math.ceil(_room_wanted(figure))
-    width = beside + _left(figure, USUAL_WIDTH // 2)
-    while (wider := beside + _left(figure, width)) > width:  # a wider page shows more of the texts beside a panel
+    fixed_width = _right(figure) + math.ceil(_least_panel_width(figure))
+    width = fixed_width + _left(figure, DEFAULT_WIDTH // 2)
+    while (wider := fixed_width + _left(figure, width)) > width:  # a wider page shows more of the texts beside a panel
         width = wider
     return width
 
 
 def lay_out(figure: Figure, width: int) -> Layout:
-    """The layout for a screen of `width` pixels, or of `least_width` where that is more."""
+    """The layout for a screen of `width` pixels, or of `least_width` if that is more."""
     width = max(width, least_width(figure))
     figure = replace(figure, columns=_columns_that_fit(figure, width))
-    left, right, panel = _left(figure, width), _right(figure), _panel_width(figure, figure.columns, width)
-    titled = max((lines(plotly_lines(one.title, panel / FONT)) for one in figure.panels), default=0)
-    bottom = max((_below(one, panel) for one in figure.panels), default=_FLAT_LABELS)
+    left, right, panel_width = _left(figure, width), _right(figure), _panel_width(figure, figure.columns, width)
+    titled = max((lines(plotly_lines(panel.title, panel_width / FONT)) for panel in figure.panels), default=0)
+    bottom = max((_below(panel, panel_width) for panel in figure.panels), default=_FLAT_LABELS)
     heights = tuple(theme.SCREEN_PIXELS_PER_INCH * max(panel.height for panel in row) for row in _rows(figure))
-    more = _TITLE_LINE * max(0, lines(title_lines(figure, width)) - 1)
+    title_lines_height = _TITLE_LINE * max(0, lines(title_lines(figure, width)) - 1)
     return Layout(
         figure=figure,
         width=width,
         left=left,
         right=right,
-        title=TITLE_PAD + more,
-        top=_TITLE + more + (_PANEL_TITLE + _LINE * (titled - 1) if titled else 0) + legend_height(figure, width),
+        title=TITLE_PAD + title_lines_height,
+        top=_TITLE
+        + title_lines_height
+        + (_PANEL_TITLE + _LINE * (titled - 1) if titled else 0)
+        + legend_height(figure, width),
         bottom=bottom,
         between=_between(figure, width),
         gap=(22 if figure.shared_x else max(58, bottom)) + (3 + _LINE * titled if titled else 0),
-        panel=panel,
+        panel=panel_width,
         heights=heights,
-        words=_words(figure, panel),
+        words=_words(figure, panel_width),
         bars=_bars(figure),
     )
 
 
 def title_lines(figure: Figure, width: int) -> str:
-    """The title on as many lines as it needs beside what stands left of the panels."""
+    """The title, broken into lines that fit."""
     return plotly_lines(figure.title, (width - _left(figure, width) - _EDGE) / TITLE_FONT)
 
 
 def series_lines(series: str, room: float) -> str:
-    """The name of a series beside its key in a legend as wide as `room`."""
+    """The name of a series, broken into lines that fit beside its key in a legend as wide as `room`."""
     return plotly_lines(series, (room - _LEGEND_KEY) / FONT)
 
 
 def legend_height(figure: Figure, width: int) -> int:
-    """What the legend takes above the panels: one name after the other, in a row what fits, as Plotly sets them."""
+    """The height of the legend above the panels, with names in rows as Plotly sets them."""
     room = width - _left(figure, width) - _right(figure)
     rows: list[list[str]] = []
-    taken = math.inf
+    used = math.inf
     for name in (series_lines(mark.series, room) for mark in figure.legend()):
-        wide = FONT * max(ems(line) for line in name.split("<br>")) + _LEGEND_KEY
-        if taken + wide > room:
+        name_width = FONT * max(ems(line) for line in name.split("<br>")) + _LEGEND_KEY
+        if used + name_width > room:
             rows.append([])
-            taken = 0.0
+            used = 0.0
         rows[-1].append(name)
-        taken += wide
+        used += name_width
     return sum(_LEGEND_ROW + _LINE * (max(map(lines, row)) - 1) for row in rows)
 
 
-def ticks(axis: Axis, room: float, beside: bool = False) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """The labelled positions of an axis `room` pixels long, and their texts: every nth where they would touch.
+def ticks(axis: Axis, room: float, vertical: bool = False) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """The labelled positions of an axis `room` pixels long, and their texts: every nth if they would touch.
 
-    beside: a vertical axis, whose texts lie flat.
+    vertical: a y axis, whose texts lie flat.
     """
     positions, texts = axis.labelled()
     if len(positions) < 2:
         return positions, texts
     flat = FONT * max(map(ems, texts)) + 6
-    needed = _NARROWEST_LABEL if beside else min(_NARROWEST_LABEL, flat)
+    needed = _NARROWEST_LABEL if vertical else min(_NARROWEST_LABEL, flat)
     every = math.ceil(needed / _spacing(axis, positions, room) - 1e-6)
     return positions[:: max(1, every)], texts[:: max(1, every)]
 
 
 def text_room(width: int) -> float:
-    """How wide the texts of a vertical axis may be, in ems: two fifths of a narrow page."""
+    """The maximal width of the texts of a vertical axis in ems: two fifths of a narrow page."""
     return 0.4 * width / FONT
 
 
@@ -162,8 +165,8 @@ def _rows(figure: Figure) -> list[tuple[Panel, ...]]:
 
 
 def _columns_that_fit(figure: Figure, width: int) -> int:
-    wanted = max(_NARROWEST_PANEL, _room_wanted(figure))
-    fitting = (n for n in range(figure.columns, 1, -1) if _panel_width(figure, n, width) >= wanted)
+    least = max(_NARROWEST_PANEL, _least_panel_width(figure))
+    fitting = (n for n in range(figure.columns, 1, -1) if _panel_width(figure, n, width) >= least)
     return next(fitting, 1)
 
 
@@ -174,29 +177,32 @@ def _panel_width(figure: Figure, columns: int, width: int) -> float:
 
 
 def _between(figure: Figure, width: int) -> int:
-    """What stands beside the panels that are not in the first column."""
+    """The space left of panels that are not in the first column."""
     later = [panel for number, panel in enumerate(figure.panels) if number % figure.columns]
     return _BETWEEN if figure.shared_y else _widest(later, width)
 
 
 def _left(figure: Figure, width: int) -> int:
-    """What stands beside the panels of the first column."""
+    """The space left of the panels of the first column."""
     return _widest(figure.panels[:: figure.columns], width)
 
 
 def _widest(panels: Sequence[Panel], width: int) -> int:
-    return max((_beside(panel, width) for panel in panels if panel.y.visible), default=_EDGE)
+    return max((_label_width(panel, width) for panel in panels if panel.y.visible), default=_EDGE)
 
 
-def _beside(panel: Panel, width: int) -> int:
+def _label_width(panel: Panel, width: int) -> int:
     texts = [cut_to(text, text_room(width)) for text in panel.y.labelled()[1]] or _numbers_of(panel)
     title = lines(plotly_lines(panel.y.label, panel.height * theme.SCREEN_PIXELS_PER_INCH / FONT))
     return 10 + _LINE * title + max(_NUMBERS, int(FONT * max(map(ems, texts), default=0.0)) + 4)
 
 
 def _numbers_of(panel: Panel) -> list[str]:
-    """The numbers at the ends of a linear y axis, with as many digits as Plotly's ticks have: 1, 2 or 5 of some power
-    of ten apart, nine at most. None of an axis that reaches to tens of thousands, which Plotly shortens."""
+    """The numbers at the ends of a linear y axis, with as many digits as Plotly's ticks have.
+
+    Plotly sets at most nine ticks at steps of 1, 2 or 5 times a power of ten. Empty for an axis that reaches tens of
+    thousands, whose numbers Plotly shortens.
+    """
     low, high = panel.y.range or _span(panel)
     if panel.y.log or not 0 < high - low < math.inf or max(-low, high) >= 1e4:
         return []
@@ -210,11 +216,11 @@ def _numbers_of(panel: Panel) -> list[str]:
 def _span(panel: Panel) -> tuple[float, float]:
     """The least and the largest y of the marks that need an axis."""
     marks = [mark for mark in panel.marks if isinstance(mark, Line | Bars | Points | Segments)]
-    found = [mark.values(mark.y) for mark in marks]
+    arrays = [mark.values(mark.y) for mark in marks]
     banded = [m for m in marks if isinstance(m, Line) or (isinstance(m, Points) and m.error_axis == "y")]
-    found += [mark.values(name) for mark in banded for name in (mark.low, mark.high) if name is not None]
-    found += [np.zeros(1)] * any(isinstance(mark, Bars) for mark in marks)
-    values = np.concatenate([*found, np.empty(0)])
+    arrays += [mark.values(name) for mark in banded for name in (mark.low, mark.high) if name is not None]
+    arrays += [np.zeros(1)] * any(isinstance(mark, Bars) for mark in marks)
+    values = np.concatenate([*arrays, np.empty(0)])
     values = values[np.isfinite(values)]
     return (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
 
@@ -230,9 +236,9 @@ def _bars(figure: Figure) -> dict[BarKey, tuple[int, int, int]]:
         for heat in (mark for panel in row for mark in panel.marks if isinstance(mark, Heat)):
             rows.setdefault(bar_key(heat), []).append(number)
     placed: dict[BarKey, tuple[int, int, int]] = {}
-    for key, own in rows.items():
-        taken = {slot for slot, first, last in placed.values() if first <= max(own) and min(own) <= last}
-        placed[key] = next(slot for slot in count() if slot not in taken), min(own), max(own)
+    for key, panel_rows in rows.items():
+        used = {slot for slot, first, last in placed.values() if first <= max(panel_rows) and min(panel_rows) <= last}
+        placed[key] = next(slot for slot in count() if slot not in used), min(panel_rows), max(panel_rows)
     return placed
 
 
@@ -244,8 +250,10 @@ def _spacing(axis: Axis, positions: tuple[float, ...], room: float) -> float:
 
 
 def _below(panel: Panel, room: float) -> int:
-    """Room for the labels below a panel, that Plotly slants by 30° or 90° where they would touch; fixed for a figure,
-    so that it does not jump while a slider moves."""
+    """The room for the labels below a panel, which Plotly slants by 30° or 90° if they would touch.
+
+    It is fixed for a figure, so that the figure does not jump while a slider moves.
+    """
     positions, texts = ticks(panel.x, room)
     title = _LINE * max(0, lines(plotly_lines(panel.x.label, room / FONT)) - 1)
     longest = FONT * max(map(ems, texts), default=0.0)
@@ -256,36 +264,36 @@ def _below(panel: Panel, room: float) -> int:
     return _FLAT_LABELS + title + min(_MOST_SLANTED, int(longest / 2))
 
 
-def _room_wanted(figure: Figure) -> float:
-    """How wide a panel must be for its labels, the words in it and a legend's name to stand apart."""
+def _least_panel_width(figure: Figure) -> float:
+    """The least width of a panel at which its labels and words do not overlap."""
     labels = [len(panel.x.labelled()[0]) * _NARROWEST_LABEL for panel in figure.panels if panel.x.visible]
-    words = [_points_wanted(panel) * _WORDS_LEAST for panel in figure.panels]
+    words = [_least_panel_points(panel) * _WORDS_LEAST for panel in figure.panels]
     return max([_NARROWEST_PANEL, *labels, *words])
 
 
-def _words(figure: Figure, panel: float) -> float:
-    wanted = max((_points_wanted(one) for one in figure.panels), default=0.0)
-    return min(_WORDS_MOST, max(_WORDS_LEAST, panel / wanted)) if wanted else _WORDS_MOST
+def _words(figure: Figure, panel_width: float) -> float:
+    points = max((_least_panel_points(panel) for panel in figure.panels), default=0.0)
+    return min(_WORDS_MOST, max(_WORDS_LEAST, panel_width / points)) if points else _WORDS_MOST
 
 
-def _points_wanted(panel: Panel) -> float:
-    """How many points wide a panel must be for its words to stand apart at their size on paper."""
+def _least_panel_points(panel: Panel) -> float:
+    """The least width of a panel in points at which its words do not overlap at their size on paper."""
     if panel.x.range is None or panel.x.log:
         return 0.0
     low, high = panel.x.range
     lanes: dict[float, list[tuple[float, float, float]]] = {}
     for x, y, before, after in _extents(panel):
         lanes.setdefault(y, []).append((x, before, after))
-    wanted = [after / (high - x) for lane in lanes.values() for x, before, after in lane if not before and x < high]
+    points = [after / (high - x) for lane in lanes.values() for x, before, after in lane if not before and x < high]
     for lane in lanes.values():
         for (x, _, after), (next_x, before, _) in pairwise(sorted(lane)):
             if next_x - x >= 0.5:  # nearer ones are marks of several series at one place
-                wanted.append((after + before) / (next_x - x))
-    return max(wanted, default=0.0) * (high - low)
+                points.append((after + before) / (next_x - x))
+    return max(points, default=0.0) * (high - low)
 
 
 def _extents(panel: Panel) -> Iterator[tuple[float, float, float, float]]:
-    """Place of every word in data units, and how far it reaches to the left and right of it in points."""
+    """Position of every word in data units, and its extent to the left and right in points."""
     for mark in panel.marks:
         if isinstance(mark, Labels):
             texts = mark.table[mark.text].astype(str)

@@ -1,7 +1,7 @@
-"""How figures look: roles, systems, colour scales, sizes on paper. One look for all figures; it knows no data.
+"""Theme of all figures: styles of roles and systems, color scales, sizes on paper. Knows no data.
 
-Blue (PAST) and orange (FUTURE) stay more than 75 apart (CIE76) without green and 24 apart in lightness, so they survive
-a grey printer (held by a test); every series carries a dash and a marker besides.
+Blue (PAST) and orange (FUTURE) differ by more than 75 (CIE76) for readers without green receptors and by 24 in
+lightness, so they survive a grey printer (tested); every series also has a dash and a marker.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from workbench.plotting.grammar import ColourRole, Dash, Heat, Marker, SeriesStyle
+from workbench.plotting.grammar import ColorRole, Dash, Heat, Marker, SeriesStyle
 
 BLACK = "#000000"
 NEUTRAL = "#777777"
@@ -42,7 +42,7 @@ BASELINE = SeriesStyle(BLACK, "dash", "circle")
 MODEL_1 = SeriesStyle(PAST, "solid", "square")
 MODEL_2 = SeriesStyle(FUTURE, "dashdot", "triangle-up", size=4.5)
 PRINTED = SeriesStyle(NEUTRAL, "none", "circle", hollow=True, size=4.5)
-BOUND = SeriesStyle(NEUTRAL, "none", "diamond", size=5.0)  # what a simple rule reaches, that is no system
+BOUND = SeriesStyle(NEUTRAL, "none", "diamond", size=5.0)  # the score of a simple rule that is no system
 
 _FIXED = {
     "baseline": BASELINE,
@@ -74,37 +74,37 @@ _LINES: tuple[tuple[Dash, Marker], ...] = (*((dash, marker) for _, dash, marker 
 
 
 def style_of(name: str) -> SeriesStyle:
-    """The style of a system or run by its name alone: fixed for those of the catalogue, else from its letters."""
+    """The style of a system or run by its name alone: fixed for systems of the catalogue, else a hash of the name."""
     if name in _FIXED:
         return _FIXED[name]
     return _in_cycle(2 + SYSTEMS.index(name) if name in SYSTEMS else zlib.crc32(name.encode()))
 
 
-def _in_cycle(place: int) -> SeriesStyle:
-    colour, dash, marker = _CYCLE[place % len(_CYCLE)]
-    return SeriesStyle(colour, dash, marker)
+def _in_cycle(position: int) -> SeriesStyle:
+    color, dash, marker = _CYCLE[position % len(_CYCLE)]
+    return SeriesStyle(color, dash, marker)
 
 
-def run_styles(names: Sequence[str], given: Mapping[str, SeriesStyle] | None = None) -> dict[str, SeriesStyle]:
-    """A style for every run; the last part of its name alone decides its colour, whatever else is drawn.
+def run_styles(names: Sequence[str], fixed: Mapping[str, SeriesStyle] | None = None) -> dict[str, SeriesStyle]:
+    """A style for every run; the last part of its name alone decides its color, whatever else is drawn.
 
-    Where runs share a colour or a dash and marker, one keeps its own (a system of the catalogue before others, then by
-    name), the others take a dash and marker that nobody has, while there are any; `given` styles stay.
+    If runs share a color or a dash and marker, one keeps its own (a system of the catalogue before others, then by
+    name); the others take a free dash and marker while there are any. `fixed` styles stay.
     """
-    chosen = {name: style for name, style in (given or {}).items() if name in names}
-    own = {name: style_of(name.rpartition("/")[2]) for name in names}
+    chosen = {name: style for name, style in (fixed or {}).items() if name in names}
+    default_styles = {name: style_of(name.rpartition("/")[2]) for name in names}
     waiting = sorted(set(names) - set(chosen), key=lambda name: (not _is_known(name), name))
     taken = {_line(style) for style in chosen.values()}
-    colours = {style.colour for style in chosen.values()}
+    colors = {style.color for style in chosen.values()}
     for name in list(waiting):
-        if own[name].colour not in colours and _line(own[name]) not in taken:
-            chosen[name] = own[name]
+        if default_styles[name].color not in colors and _line(default_styles[name]) not in taken:
+            chosen[name] = default_styles[name]
             waiting.remove(name)
-            taken.add(_line(own[name]))
-            colours.add(own[name].colour)
+            taken.add(_line(default_styles[name]))
+            colors.add(default_styles[name].color)
     for name in waiting:
-        dash, marker = next((line for line in _LINES if line not in taken), _line(own[name]))
-        chosen[name] = replace(own[name], dash=dash, marker=marker)
+        dash, marker = next((line for line in _LINES if line not in taken), _line(default_styles[name]))
+        chosen[name] = replace(default_styles[name], dash=dash, marker=marker)
         taken.add((dash, marker))
     return {name: chosen[name] for name in names}
 
@@ -117,29 +117,29 @@ def _line(style: SeriesStyle) -> tuple[Dash, Marker]:
     return style.dash, style.marker
 
 
-def styles(names: Sequence[str], given: dict[str, SeriesStyle] | None = None) -> dict[str, SeriesStyle]:
-    """A style for every name, no two the same while the cycle lasts; `given` styles (kept with a run) stay."""
-    chosen = {name: style for name, style in (given or {}).items() if name in names}
-    taken = {style.colour for style in chosen.values()}
+def styles(names: Sequence[str], fixed: dict[str, SeriesStyle] | None = None) -> dict[str, SeriesStyle]:
+    """A style for every name, no two the same while the cycle lasts; `fixed` styles (of runs) stay."""
+    chosen = {name: style for name, style in (fixed or {}).items() if name in names}
+    taken = {style.color for style in chosen.values()}
     for name in names:
-        if name in _FIXED and name not in chosen and _FIXED[name].colour not in taken:
+        if name in _FIXED and name not in chosen and _FIXED[name].color not in taken:
             chosen[name] = _FIXED[name]
-            taken.add(_FIXED[name].colour)
-    free = [index for index, (colour, _, _) in enumerate(_CYCLE) if colour not in taken] or list(range(len(_CYCLE)))
+            taken.add(_FIXED[name].color)
+    free = [index for index, (color, _, _) in enumerate(_CYCLE) if color not in taken] or list(range(len(_CYCLE)))
     waiting = [name for name in dict.fromkeys(names) if name not in chosen]
-    for place, name in enumerate(waiting):
-        chosen[name] = _in_cycle(free[place % len(free)])
+    for position, name in enumerate(waiting):
+        chosen[name] = _in_cycle(free[position % len(free)])
     return {name: chosen[name] for name in names}
 
 
 def pale(style: SeriesStyle, opacity: float = 0.3) -> SeriesStyle:
-    """The same series in the background."""
+    """The style of the same series in the background."""
     return replace(style, opacity=opacity)
 
 
 @dataclass(frozen=True)
 class Page:
-    """The ground a figure is drawn on."""
+    """The colors of the page under a figure."""
 
     text: str
     grid: str
@@ -151,27 +151,27 @@ DARK = Page("#E8E8E8", "#3A3A3A", "#0E1117")
 _ON_DARK = {PAST: "#4BA6E0", "#7A4F00": "#C89B4A", "#5D3A9B": "#A98BE0"}
 
 
-def on_page(colour: str, dark: bool) -> str:
-    """A colour of white paper as it reads on the page at hand: on a dark one greys turn round, deep colours lighten."""
+def on_page(color: str, dark: bool) -> str:
+    """A color of white paper adapted to the page: on a dark page greys are inverted and deep colors lightened."""
     if not dark:
-        return colour
-    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+        return color
+    red, green, blue = (int(color[start : start + 2], 16) for start in (1, 3, 5))
     if red == green == blue:
         level = round(242 - 0.65 * red)
         return f"#{level:02X}{level:02X}{level:02X}"
-    return _ON_DARK.get(colour.upper(), colour)
+    return _ON_DARK.get(color.upper(), color)
 
 
-def as_grey(colour: str) -> str:
-    """What a grey printer makes of a colour (Rec. 709 luma)."""
-    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+def as_grey(color: str) -> str:
+    """The grey that a grey printer prints for a color (Rec. 709 luma)."""
+    red, green, blue = (int(color[start : start + 2], 16) for start in (1, 3, 5))
     level = round(0.2126 * red + 0.7152 * green + 0.0722 * blue)
     return f"#{level:02X}{level:02X}{level:02X}"
 
 
 @dataclass(frozen=True)
-class ColourScale:
-    """How values become shades: `low` and `high` in shaded units (log2 for ratios), ticks of the colour bar."""
+class ColorScale:
+    """A map from values to shades: `low` and `high` in shaded units (log2 for ratios), ticks of the color bar."""
 
     map_name: str
     low: float
@@ -184,18 +184,20 @@ class ColourScale:
         from matplotlib import colormaps
         from matplotlib.colors import to_hex
 
-        return [[float(place), to_hex(colormaps[self.map_name](place))] for place in np.linspace(0.0, 1.0, count)]
+        return [
+            [float(position), to_hex(colormaps[self.map_name](position))] for position in np.linspace(0.0, 1.0, count)
+        ]
 
 
-_MAPS: dict[ColourRole, tuple[str, str]] = {  # screen, paper (darker = more)
+_MAPS: dict[ColorRole, tuple[str, str]] = {  # screen, paper (darker = more)
     "probability": ("cividis", "Greys"),
     "signed": ("RdBu", "RdBu"),
     "relative": ("PuOr", "PuOr"),
 }
 
 
-def colour_scale(role: ColourRole, limits: tuple[float, float], paper: bool, grey: bool = False) -> ColourScale:
-    """The scale of a role between fixed limits. Signed and relative scales are white at 0 and at 1 whatever the limits.
+def color_scale(role: ColorRole, limits: tuple[float, float], paper: bool, grey: bool = False) -> ColorScale:
+    """The scale of a role between fixed limits; a signed scale is white at 0, a relative one at 1, for all limits.
 
     Raises ValueError for empty limits and for a ratio whose limits are not positive.
     """
@@ -211,27 +213,27 @@ def colour_scale(role: ColourRole, limits: tuple[float, float], paper: bool, gre
         step = max(1, math.ceil(reach / 4))
         powers = [power for power in range(-math.floor(reach), math.floor(reach) + 1) if power % step == 0]
         texts = tuple(f"×{2**p}" if p >= 0 else f"×1/{2**-p}" for p in powers)
-        return ColourScale(name, -reach, reach, tuple(float(p) for p in powers), texts)
+        return ColorScale(name, -reach, reach, tuple(float(p) for p in powers), texts)
     if role == "signed":
         reach = max(abs(low), abs(high))
         low, high = -reach, reach
     ticks = tuple(float(tick) for tick in np.linspace(low, high, 3))
-    return ColourScale(name, low, high, ticks, tuple(f"{tick:.3g}".replace("-", "−") for tick in ticks))
+    return ColorScale(name, low, high, ticks, tuple(f"{tick:.3g}".replace("-", "−") for tick in ticks))
 
 
 def shades(heat: Heat) -> np.ndarray:
     """The cells [rows, columns] in shaded units, clipped into the limits; missing cells stay NaN."""
     matrix, _, _ = heat.cells()
-    scale = colour_scale(heat.role, heat.limits, paper=True)
+    scale = color_scale(heat.role, heat.limits, paper=True)
     if heat.role == "relative":
         matrix = np.log2(np.maximum(matrix, 2.0 ** (scale.low - 1)))
     return np.clip(matrix, scale.low, scale.high)
 
 
 def ink(values: np.ndarray, paper: bool, grey: bool = False) -> list[str]:
-    """Black or white for texts on cells of these probabilities: what stands out more from each cell's shade."""
+    """Black or white for texts on cells of these probabilities, whichever contrasts more with the cell's shade."""
     from matplotlib import colormaps
 
-    scale = colour_scale("probability", (0.0, 1.0), paper, grey)
+    scale = color_scale("probability", (0.0, 1.0), paper, grey)
     shades = colormaps[scale.map_name](np.clip(np.nan_to_num(values), 0.0, 1.0))[:, :3]
     return [BLACK if luma > 0.5 else "#FFFFFF" for luma in shades @ np.array([0.2126, 0.7152, 0.0722])]

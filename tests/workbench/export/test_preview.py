@@ -15,9 +15,9 @@ from workbench.plotting import theme
 from workbench.plotting.grammar import Figure, Line, Panel
 
 
-def lab(colour: np.ndarray) -> np.ndarray:
+def lab(color: np.ndarray) -> np.ndarray:
     """CIE L*a*b* under D65 (CIE 15:2004), from sRGB."""
-    linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+    linear = np.where(color <= 0.04045, color / 12.92, ((color + 0.055) / 1.055) ** 2.4)
     to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
     xyz = to_xyz @ linear / np.array([0.9505, 1.0, 1.089])
     curve = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
@@ -39,7 +39,7 @@ def test_greys_look_the_same_without_green():
 
 
 def test_past_and_future_stay_apart_without_green_and_without_colour():
-    past, future = (np.array(to_rgb(colour)) for colour in (theme.PAST, theme.FUTURE))
+    past, future = (np.array(to_rgb(color)) for color in (theme.PAST, theme.FUTURE))
     assert np.linalg.norm(lab(deuteranopia(past)) - lab(deuteranopia(future))) > 75
     assert abs(lab(past)[0] - lab(future)[0]) > 24
     assert lab(past)[0] == pytest.approx(46, abs=1)

@@ -186,9 +186,9 @@ def test_texts_are_cut_and_broken_to_the_room_they_have():
     assert [lines(plotly_lines(text, 4.8)) for text in ("", "kept", "kept by both")] == [0, 1, 2]
 
 
-def _luminance(colour: str) -> float:
+def _luminance(color: str) -> float:
     """Relative luminance of sRGB (WCAG 2.2)."""
-    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    channels = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
     return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
@@ -196,7 +196,7 @@ def _luminance(colour: str) -> float:
 def test_every_colour_of_a_figure_reads_on_a_dark_page():
     named = {
         theme.NEUTRAL,
-        theme.PRINTED.colour,
+        theme.PRINTED.color,
         "#444444",
         "#A6A6A6",
         "#8A8A8A",
@@ -204,13 +204,13 @@ def test_every_colour_of_a_figure_reads_on_a_dark_page():
     }
     drawn = (
         named
-        | {style.colour for style in theme.styles([str(index) for index in range(9)]).values()}
-        | {theme.BASELINE.colour}
+        | {style.color for style in theme.styles([str(index) for index in range(9)]).values()}
+        | {theme.BASELINE.color}
     )
     ground = _luminance(theme.DARK.ground)
-    for colour in drawn:
-        contrast = (_luminance(theme.on_page(colour, dark=True)) + 0.05) / (ground + 0.05)
-        assert contrast >= 3.0, colour  # WCAG 1.4.11, graphics
+    for color in drawn:
+        contrast = (_luminance(theme.on_page(color, dark=True)) + 0.05) / (ground + 0.05)
+        assert contrast >= 3.0, color  # WCAG 1.4.11, graphics
     assert (_luminance(theme.DARK.text) + 0.05) / (ground + 0.05) >= 7.0
 
 

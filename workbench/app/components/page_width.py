@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from workbench.plotting.screen_layout import USUAL_WIDTH
+from workbench.plotting.screen_layout import DEFAULT_WIDTH
 
 # Few widths, so that moving the edge of a window does not run the page again and again.
-WIDTHS = [*range(280, USUAL_WIDTH, 40), USUAL_WIDTH, 960, 1200, 1600]
+WIDTHS = [*range(280, DEFAULT_WIDTH, 40), DEFAULT_WIDTH, 960, 1200, 1600]
 _KEY, _WIDTH = "_ruler", "_page_width"
 _COOKIE = "nmt_workbench_page_width"  # of the browser's session: it holds a number and goes to nobody but the app
 _MEASURE = """
@@ -60,7 +60,7 @@ def page_width() -> int:
 
 def remembered(cookie: str) -> int:
     """The width that a cookie says, the usual one where it says none of `WIDTHS`."""
-    return next((width for width in WIDTHS if str(width) == cookie), USUAL_WIDTH)
+    return next((width for width in WIDTHS if str(width) == cookie), DEFAULT_WIDTH)
 
 
 def _heard() -> None:

@@ -47,9 +47,9 @@ def test_a_run_looks_the_same_on_a_page_of_some_of_the_chosen_runs_and_by_its_co
     file = tmp_path / "scores.svg"
     cli.app(shlex.split(command)[1:-1] + [str(file)], standalone_mode=False)
     for name in ("pfrnn", "qcn"):
-        colours = {trace["marker"]["color"] for chart in (curves, scores) for trace in traces(chart, name)[:1]}
-        assert len(colours) == 1
-        assert colours.pop().lower() in file.read_text(encoding="utf-8")
+        colors = {trace["marker"]["color"] for chart in (curves, scores) for trace in traces(chart, name)[:1]}
+        assert len(colors) == 1
+        assert colors.pop().lower() in file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("method", list(scoring.TESTS))
