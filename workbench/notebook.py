@@ -150,7 +150,7 @@ def analyse(
     **options: Any,
 ) -> pd.DataFrame:
     """Any analysis that `workbench analyze list` names, with the options that its `--option` takes. Raises RunError."""
-    return table_registry.analyse(name, Request(tuple(runs), test, sentence, baseline, options))
+    return table_registry.analyze(name, Request(tuple(runs), test, sentence, baseline, options))
 
 
 def _matching(pattern: str) -> list[str]:

@@ -33,7 +33,7 @@ def analyze(
         return
     need_folder(out, "--out")
     request = Request(tuple(open_runs(run or [])), test, sentence, options=pairs(option, "--option"))
-    table = csv_text(table_registry.analyse(name, request))
+    table = csv_text(table_registry.analyze(name, request))
     if out is None:
         say(table, nl=False)
     else:

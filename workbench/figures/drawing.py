@@ -1,4 +1,4 @@
-"""Draws a figure by its name."""
+"""Drawing of figures by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def draw(name: str, request: Request) -> Figure:
-    """The figure of a name; raises RunError where there is none, or a run lacks what it needs."""
+    """Draw the figure of a name; raises RunError if the name is unknown or a run lacks the data."""
     spec = spec_of(name)
     if not request.runs and spec.needs_runs:
         raise RunError("no run is chosen; name at least one")
@@ -47,7 +47,7 @@ def _with_provenance(name: str, request: Request, figure: Figure) -> Figure:
 
 @contextmanager
 def failures_named(kind: str, name: str, package: str) -> Iterator[None]:
-    """Whatever another package's part raises becomes a RunError that names both; its own RunErrors stay as they are."""
+    """Turn exceptions of another package's code into RunErrors that name it; its RunErrors stay unchanged."""
     try:
         yield
     except RunError:

@@ -1,4 +1,4 @@
-"""Figures drawn again from what is stored of them: the runs found by name below a folder, the files by digest."""
+"""Redrawing of figures from recipes: runs are found by name below a folder, files by digest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A recipe, the request that it became where the runs are, and the figure."""
+    """A recipe, its request on this machine, and the figure."""
 
     recipe: Recipe
     request: Request
@@ -36,24 +36,26 @@ class Drawn:
 def request_of(
     recipe: Recipe, root: str | Path, models: Mapping[str, str] | None = None, files: Mapping[str, object] | None = None
 ) -> Request:
-    """The request of a recipe, its runs looked for below `root`; raises RunError where one is not there.
+    """The request of a recipe, with runs searched below `root`; raises RunError for a missing one.
 
-    models: digests of the models that the runs had, to choose by where two runs share a name. files: a path for each
-    option whose file only the name is known of; annotations below `root` are found without.
+    models: digests of the runs' models, to choose between runs of the same name. files: paths of files of which the
+    recipe has only the name, by option; annotations below `root` are found without.
     """
     runs = tuple(_find(name, Path(root), (models or {}).get(name)) for name in recipe.runs)
-    found = {option: _found(option, recipe, Path(root), files or {}) for option in recipe.files}
-    among = tuple(_known(name, Path(root), runs) for name in recipe.among)
-    return Request(runs, recipe.test, recipe.sentence, recipe.baseline, {**recipe.options, **found}, among)
+    file_options = {option: _file_path(option, recipe, Path(root), files or {}) for option in recipe.files}
+    palette_runs = tuple(_palette_run(name, Path(root), runs) for name in recipe.among)
+    return Request(
+        runs, recipe.test, recipe.sentence, recipe.baseline, {**recipe.options, **file_options}, palette_runs
+    )
 
 
 def check_files(recipes: Sequence[Recipe], files: Mapping[str, object]) -> None:
-    """Raises RunError for a file that none of the recipes asks for."""
-    wanted = sorted({option for recipe in recipes for option in recipe.files})
-    unknown = [option for option in files if option not in wanted]
+    """Raise RunError for a file that none of the recipes needs."""
+    known = sorted({option for recipe in recipes for option in recipe.files})
+    unknown = [option for option in files if option not in known]
     if unknown:
-        named = f"there is {', '.join(wanted)}" if wanted else "no file is named in it"
-        raise RunError(f"--file {unknown[0]}: what was drawn once takes files alone, by option; {named}")
+        hint = f"there is {', '.join(known)}" if known else "no file is named in it"
+        raise RunError(f"--file {unknown[0]}: what was drawn once takes files alone, by option; {hint}")
 
 
 def draw(
@@ -65,44 +67,44 @@ def draw(
 
 
 def on_paper(recipe: Recipe, figure: Figure) -> Figure:
-    """The figure as wide as its recipe says."""
+    """The figure with the width of its recipe."""
     return replace(figure, width=recipe.width) if recipe.width else figure
 
 
-def _found(option: str, recipe: Recipe, root: Path, files: Mapping[str, object]) -> str:
-    """The path of a file that a recipe knows by name: the one that is given, else an annotation with its digest."""
+def _file_path(option: str, recipe: Recipe, root: Path, files: Mapping[str, object]) -> str:
+    """The path of a file that a recipe names: the one in `files`, else an annotation with the same digest."""
     from workbench.store import segment_annotations
 
-    wanted = recipe.files[option]
+    file = recipe.files[option]
     if option in files:
         return str(files[option])
     for path in segment_annotations.files(root, recipe.test):
-        if path.name == wanted["file"] and digest_of(path) == wanted["sha256"]:
+        if path.name == file["file"] and digest_of(path) == file["sha256"]:
             return str(path)
-    raise RunError(f"{recipe.drawing} was drawn with the file {wanted['file']!r}; name it: --file {option}=FILE")
+    raise RunError(f"{recipe.drawing} was drawn with the file {file['file']!r}; name it: --file {option}=FILE")
 
 
 def _find(name: str, root: Path, model: str | None) -> Run:
-    """The run of a name below `root`, under this name. Commands know runs by the last part of their path."""
+    """The run of a name below `root`, under this name, which may be the last part of its path as in commands."""
     folder, step = split_reference(name)
     if (root / folder / CONFIG).is_file():
         return open_run(name, root)
-    alike = _ending_alike([run.name for run in list_runs(root) if not run.problem], folder.as_posix())
-    if not alike:
+    names = _ending_alike([run.name for run in list_runs(root) if not run.problem], folder.as_posix())
+    if not names:
         raise RunError(f"there is no run {name!r} below {root}; name the folder that holds it as the runs folder")
-    found = [open_run(f"{one}@{step}" if step else one, root) for one in alike]
-    if len(found) > 1 and model is not None:
-        found = [run for run in found if digests(run, "").get("model") == model] or found
-    if len(found) > 1:
+    matches = [open_run(f"{match}@{step}" if step else match, root) for match in names]
+    if len(matches) > 1 and model is not None:
+        matches = [run for run in matches if digests(run, "").get("model") == model] or matches
+    if len(matches) > 1:
         raise RunError(
-            f"{len(found)} runs below {root} could be {name!r}: {', '.join(run.name for run in found)}; name the "
+            f"{len(matches)} runs below {root} could be {name!r}: {', '.join(run.name for run in matches)}; name the "
             "folder of the right one as the runs folder"
         )
-    return replace(found[0], name=name)
+    return replace(matches[0], name=name)
 
 
-def _known(name: str, root: Path, runs: Sequence[Run]) -> Run:
-    """The run of a name that only decides how others look: one of those drawn, one below `root`, or gone by now."""
+def _palette_run(name: str, root: Path, runs: Sequence[Run]) -> Run:
+    """A run that only decides the styles of others: a drawn one, one below `root`, or a missing one by its name."""
     drawn = {run.name: run for run in runs}
     if name in drawn:
         return drawn[name]
@@ -113,5 +115,5 @@ def _known(name: str, root: Path, runs: Sequence[Run]) -> Run:
         return Run(root / folder, name, step=step)
 
 
-def _ending_alike(names: Sequence[str], wanted: str) -> list[str]:
-    return [name for name in names if name.endswith(f"/{wanted}") or wanted.endswith(f"/{name}")]
+def _ending_alike(names: Sequence[str], ending: str) -> list[str]:
+    return [name for name in names if name.endswith(f"/{ending}") or ending.endswith(f"/{name}")]

@@ -1,4 +1,4 @@
-"""What a drawn figure says about where it comes from."""
+"""Provenance of drawn figures."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 def provenance(name: str, request: Request, figure: Figure) -> dict[str, Any]:
-    """What a drawn figure says about where it comes from: recipe, digests of its runs, seed of resampling, commit."""
-    said: dict[str, Any] = {
+    """The provenance of a drawn figure: recipe, digests of its runs, seed of resampling, commit."""
+    origin: dict[str, Any] = {
         "recipe": portable(recipe_of(name, request)).model_dump(mode="json"),
         "digests": {run.name: digests_of(run, name, request) for run in request.runs},
     }
     if _resampled(figure):
         from analyses.significance import DEFAULT_SEED
 
-        said["resampling_seed"] = DEFAULT_SEED
-    return {**said, **({"commit": commit()} if commit() else {})}
+        origin["resampling_seed"] = DEFAULT_SEED
+    return {**origin, **({"commit": commit()} if commit() else {})}
 
 
 def digests_of(run: Run, name: str, request: Request) -> dict[str, str]:
-    """`digests` of a run for all test sets that a figure is of."""
+    """`digests` of a run for all test sets that a figure shows."""
     tests = spec_of(name).test_sets(request)
     further = {test: digests(run, test).get("translations") for test in tests if test != request.test}
     named = {f"translations of {test}": digest for test, digest in further.items() if digest}
@@ -36,5 +36,5 @@ def digests_of(run: Run, name: str, request: Request) -> dict[str, str]:
 
 
 def _resampled(figure: Figure) -> bool:
-    """Does it show intervals?"""
+    """Return True if it shows resampled intervals."""
     return any(getattr(mark, "low", None) for panel in figure.panels for mark in panel.marks)

@@ -1,4 +1,4 @@
-"""Figures by name: every function that draws one, ours and those of other packages, with what is known of it."""
+"""Registry of figures by name: the project's and those of other packages, with scope and options."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Files = Callable[[Request, Any], Iterable[Path]]
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A figure that can be drawn: its function (request, options) -> Figure, and what is known of it beforehand.
+    """A registered figure: its function (request, options) -> Figure, its scope and options.
 
-    options: the model of its options; None where a function of another package reads those of the request itself.
-    depends_on: the files that it reads beside the runs' translations, traces and weights.
+    options: the model of its options; None if a function of another package reads the request's options itself.
+    depends_on: the files that it reads in addition to the runs' translations, traces and weights.
     """
 
     name: str
@@ -40,29 +40,29 @@ class FigureSpec:
 
     @property
     def summary(self) -> str:
-        """What it shows, in a sentence."""
+        """One sentence on what it shows."""
         return " ".join((self.function.__doc__ or "").split("\n\n")[0].split())
 
-    def read(self, given: Mapping[str, Any]) -> FigureOptions:
-        """Its options; raises RunError."""
-        return read(self.options or FigureOptions, given if self.options else {}, self.name)
+    def read(self, options: Mapping[str, Any]) -> FigureOptions:
+        """Parse its options; raises RunError."""
+        return read(self.options or FigureOptions, options if self.options else {}, self.name)
 
-    def differing(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The options that are not as they are unless told; raises RunError."""
-        return differing(self.read(given)) if self.options else dict(given)
+    def differing(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options that differ from their defaults; raises RunError."""
+        return differing(self.read(options)) if self.options else dict(options)
 
     def draw(self, request: Request) -> Figure:
-        """The figure; raises RunError."""
+        """Draw the figure; raises RunError."""
         if self.options is None:
             return self.function(request)
         return self.function(replace(request, options={}), self.read(request.options))
 
     def test_sets(self, request: Request) -> tuple[str, ...]:
-        """The test sets that it is of; raises RunError."""
+        """The test sets that it shows; raises RunError."""
         return self.read(request.options).test_sets(request.test)
 
     def files(self, request: Request) -> list[Path]:
-        """The files that it reads beside what its runs wrote; raises RunError."""
+        """The files that it reads in addition to those of its runs; raises RunError."""
         return list(self.depends_on(request, self.read(request.options))) if self.depends_on else []
 
 
@@ -77,7 +77,7 @@ def figure(
     needs_runs: bool = True,
     depends_on: Files | None = None,
 ) -> Callable[[Drawing], Drawing]:
-    """Add a function to the figures; see `FigureSpec`."""
+    """Register a function as a figure; see `FigureSpec`."""
 
     def add(function: Drawing) -> Drawing:
         FIGURES[name] = FigureSpec(name, function, scope, options, needs_runs, depends_on)
@@ -87,7 +87,7 @@ def figure(
 
 
 def import_views(ending: str) -> None:
-    """Import the modules of `workbench.views` whose names end so: what they define joins its registry."""
+    """Import the modules of `workbench.views` whose names end with `ending`, so that they register their contents."""
     views = importlib.import_module("workbench.views")
     for module in pkgutil.walk_packages(views.__path__, f"{views.__name__}."):
         if module.name.endswith(ending):
@@ -103,9 +103,9 @@ def load() -> dict[str, FigureSpec]:
     model of `FigureOptions`, is called with these too.
     """
     import_views("figures")
-    found: dict[str, Any] = dict(FIGURES)
-    join("figures", found, function)
-    for name, drawn in found.items():
+    figures: dict[str, Any] = dict(FIGURES)
+    join("figures", figures, function)
+    for name, drawn in figures.items():
         if name not in FIGURES:
             scope: Scope = "sentence" if getattr(drawn, "of_a_sentence", False) else "test_set"
             FIGURES[name] = FigureSpec(name, drawn, scope, getattr(drawn, "options", None))
@@ -113,7 +113,7 @@ def load() -> dict[str, FigureSpec]:
 
 
 def spec_of(name: str) -> FigureSpec:
-    """What is known of the figure of a name; raises RunError where there is none."""
+    """The specification of a figure by name; raises RunError for an unknown name."""
     if name not in load():
         from core_models.settings import nearest
 
@@ -122,5 +122,5 @@ def spec_of(name: str) -> FigureSpec:
 
 
 def of_a_sentence(name: str) -> bool:
-    """Does the figure show one sentence, not a whole test set?"""
+    """Return True if the figure shows one sentence, not a whole test set."""
     return name in load() and load()[name].scope == "sentence"

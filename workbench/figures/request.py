@@ -1,4 +1,4 @@
-"""What is to be drawn: runs, test set, sentence and the options of a figure; and how runs are named and look in it."""
+"""Requests for figures: runs, test set, sentence and options; names and styles of the runs in a figure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be drawn. `sentence` counts from 0; `options` are the drawing's own.
+    """Runs, test set and options of a figure to be drawn. `sentence` counts from 0.
 
-    `among`: all runs that are chosen, where others than `runs`; a run looks the same in every figure of one choice.
+    `among`: all selected runs if they differ from `runs`; a run has the same style in every figure of one selection.
     """
 
     runs: tuple[Run, ...]
@@ -30,34 +30,36 @@ class Request:
 
     @property
     def base(self) -> str:
-        """The run that others are compared with: the one named, else the first."""
+        """The name of the run that others are compared with: the baseline, else the first run."""
         return self.baseline or self.runs[0].name
 
 
 def looks(runs: Sequence[Run]) -> dict[str, SeriesStyle]:
-    """The style of each of the runs that are chosen, by name: the colour by its own name alone, dash and marker by all
-    of them, not by their order."""
+    """The style of each selected run by name: its own name decides the color, all names the dash and marker.
+
+    The order of the runs has no effect.
+    """
     from workbench.plotting import theme
 
     return theme.run_styles([run.name for run in runs])
 
 
 def styles(request: Request) -> dict[str, SeriesStyle]:
-    """The style of each run of a request, by its short name; one that is not chosen keeps its colour too."""
+    """The style of each run of a request by its short name; a run outside of the selection keeps its color too."""
     from workbench.plotting import theme
 
     chosen = looks(request.among or request.runs)
-    found = theme.run_styles([*chosen, *(run.name for run in request.runs if run.name not in chosen)], chosen)
-    return {short: found[name] for name, short in short_names(request.runs).items()}
+    style_of_run = theme.run_styles([*chosen, *(run.name for run in request.runs if run.name not in chosen)], chosen)
+    return {short: style_of_run[name] for name, short in short_names(request.runs).items()}
 
 
 def of_the_first(figure: Figure, request: Request, count: int = 1) -> Figure:
-    """The figure of the first so many runs of a request; its caption says so where there are more."""
+    """The figure with a note in its caption if the request has more runs than the `count` that are drawn."""
     names = list(short_names(request.runs).values())
     if len(names) <= count:
         return figure
-    said = f"Drawn of {' and '.join(names[:count])} alone, not of {', '.join(names[count:])}."
-    return replace(figure, caption=f"{figure.caption} {said}".lstrip())
+    note = f"Drawn of {' and '.join(names[:count])} alone, not of {', '.join(names[count:])}."
+    return replace(figure, caption=f"{figure.caption} {note}".lstrip())
 
 
 def named(table: pd.DataFrame, request: Request, column: str = "system") -> pd.DataFrame:

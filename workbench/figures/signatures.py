@@ -18,9 +18,9 @@ def with_signatures(figure: Figure, signatures: dict[str, str]) -> Figure:
 
 
 def with_metric_signature(figure: Figure, request: Request, metric: str) -> Figure:
-    """The same for the one metric of a figure; lengths are no metric and have none."""
+    """The figure with the signature of its one metric; lengths have no signature."""
     if metric not in scoring.METRIC_NAMES:
         return figure
     run = request.runs[0]
-    found = scoring.statistics(run, run.translations(request.test), metric)
-    return with_signatures(figure, {scoring.METRIC_NAMES[metric]: found.signature})
+    segment_statistics = scoring.statistics(run, run.translations(request.test), metric)
+    return with_signatures(figure, {scoring.METRIC_NAMES[metric]: segment_statistics.signature})

@@ -1,7 +1,7 @@
-"""What a figure was asked for, as plain data that outlives the opened runs: collections and exported files keep it.
+"""Recipes: the request of a figure as plain data, kept in collections and exported files.
 
-Names runs, never their folders, which mean nothing on another machine; so it is with files that options name, once a
-recipe is to travel (`portable`). Knows no file format.
+A recipe names runs without their folders, which mean nothing on another machine; `portable` does the same with files
+that options name. Knows no file format.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from workbench.store.runs import Run
 
 
 class Recipe(Section):
-    """A drawing and its request, runs by name, the baseline first. `width` is that on paper, "" the figure's own.
-    `among`: the runs that were chosen, where others than those drawn; they decide how a run looks.
+    """A figure's name and its request, with runs by name, the baseline first.
 
-    A file that an option names stands in a portable one as {"file": its name, "sha256": a digest}.
+    width: on paper, "" for the figure's default. among: all selected runs if they differ from the drawn ones; they
+    decide the styles. A portable recipe stores a file that an option names as {"file": its name, "sha256": a digest}.
     """
 
     drawing: str
@@ -38,18 +38,21 @@ class Recipe(Section):
 
     @property
     def files(self) -> dict[str, dict[str, str]]:
-        """The files that were named, by option, as far as only their names are known here."""
+        """The files of a portable recipe, by option: name and digest."""
         return {option: value for option, value in self.options.items() if _is_name(value)}
 
     @property
     def key(self) -> str:
-        """Tells recipes apart, the same in every session."""
+        """A digest of the recipe, the same in every session."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
 
 
 def recipe_of(name: str, request: Request, width: Literal["", "column", "page"] = "") -> Recipe:
-    """The recipe of a request. Options that differ from the default become JSON types, so that a recipe read back from
-    a file is the same. Raises RunError for an option that the figure does not take."""
+    """The recipe of a request, with the options that differ from the defaults.
+
+    Their values become JSON types, so that a recipe read back from a file is the same. Raises RunError for an unknown
+    option.
+    """
     return Recipe(
         drawing=name,
         runs=tuple(run.name for run in request.runs),
@@ -63,14 +66,16 @@ def recipe_of(name: str, request: Request, width: Literal["", "column", "page"] 
 
 
 def portable(recipe: Recipe) -> Recipe:
-    """The recipe as it may travel: of every file that an option names its name and a digest, and no path."""
+    """The recipe without paths: every file that an option names is stored as its name and digest."""
     options = {option: _named(value) for option, value in recipe.options.items()}
     return recipe.model_copy(update={"options": options})
 
 
 def figure_command(name: str, request: Request, elsewhere: bool = False) -> str:
-    """The command line that draws the same figure, with what differs from the default. elsewhere: for readers on
-    another machine, files by name alone. Raises RunError for an option that the figure does not take."""
+    """The command line that draws the same figure, with the options that differ from the defaults.
+
+    elsewhere: for readers on another machine, with files by name alone. Raises RunError for an unknown option.
+    """
     words = ["workbench", "figure", name]
     for run in request.runs:
         words += ["--run", path_of(run)]
@@ -87,19 +92,19 @@ def figure_command(name: str, request: Request, elsewhere: bool = False) -> str:
 
 
 def path_of(run: Run) -> str:
-    """RUN or RUN@step for a command line: from the current folder where the run is below it."""
-    folder, here = run.folder.absolute(), Path.cwd()
-    near = folder.relative_to(here) if folder.is_relative_to(here) else run.folder
-    return f"{near}@{run.step}" if run.step else str(near)
+    """RUN or RUN@step for a command line, relative to the current folder if the run is below it."""
+    folder, current = run.folder.absolute(), Path.cwd()
+    path = folder.relative_to(current) if folder.is_relative_to(current) else run.folder
+    return f"{path}@{run.step}" if run.step else str(path)
 
 
 def _differing(name: str, request: Request) -> dict[str, Any]:
-    """The options of a request that differ from the figure's defaults; all, where no figure has the name by now."""
+    """The options of a request that differ from the figure's defaults; all options for an unknown figure."""
     return load()[name].differing(request.options) if name in load() else dict(request.options)
 
 
 def _named(value: Any) -> Any:
-    """The name and the digest of a file in place of its path; any other value as it is."""
+    """The name and digest of a file for its path; other values unchanged."""
     if not isinstance(value, str) or not (os.sep in value or Path(value).suffix) or not os.path.isfile(value):
         return value
     return {"file": Path(value).name, "sha256": digest_of(Path(value))}

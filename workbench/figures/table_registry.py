@@ -1,4 +1,4 @@
-"""Tables of analyses by name, ours and those of other packages."""
+"""Registry of analyses by name: the project's and those of other packages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ANALYSES: dict[str, Analysis] = {}
 def analysis(
     name: str, options: type[FigureOptions] = FigureOptions
 ) -> Callable[[Callable[[Request, Any], pd.DataFrame]], Callable[[Request, Any], pd.DataFrame]]:
-    """Add a function (request, options) -> table to the analyses, with the model of its options."""
+    """Register a function (request, options) -> table as an analysis, with the model of its options."""
 
     def add(function: Callable[[Request, Any], pd.DataFrame]) -> Callable[[Request, Any], pd.DataFrame]:
         def parsed(request: Request) -> pd.DataFrame:
@@ -37,15 +37,17 @@ def analysis(
 
 
 def analyses() -> dict[str, Analysis]:
-    """Every analysis by name: a function from a request to a tidy table, ours and those of other packages (entry points
-    of the group nmt_workbench.analyses)."""
+    """Every analysis by name, a function from a request to a tidy table.
+
+    Other packages add theirs as entry points of the group nmt_workbench.analyses.
+    """
     import_views("tables")
     join("analyses", ANALYSES, function)
     return ANALYSES
 
 
-def analyse(name: str, request: Request) -> pd.DataFrame:
-    """The table of an analysis; raises RunError where there is none of this name, or a run lacks what it needs."""
+def analyze(name: str, request: Request) -> pd.DataFrame:
+    """Compute the table of an analysis; raises RunError if the name is unknown or a run lacks the data."""
     if name not in analyses():
         from core_models.settings import nearest
 
@@ -56,10 +58,10 @@ def analyse(name: str, request: Request) -> pd.DataFrame:
         import pandas as pd
 
         with failures_named("analysis", name, package):
-            found = ANALYSES[name](request)
-            if not isinstance(found, pd.DataFrame):
-                raise TypeError(f"gives a {type(found).__name__}, not a DataFrame")
-            return found
+            table = ANALYSES[name](request)
+            if not isinstance(table, pd.DataFrame):
+                raise TypeError(f"gives a {type(table).__name__}, not a DataFrame")
+            return table
     try:
         return ANALYSES[name](request)
     except (TypeError, ValueError) as error:
