@@ -1,4 +1,4 @@
-"""The command line: thin commands, each calls one function. Heavy imports happen inside: --help is quick."""
+"""The command line: thin commands that call one function each. Heavy imports are lazy, so that --help is quick."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ ALLOCATING = {
 
 
 def _leave_group() -> None:
-    """Processes that worked together part in order: one that ends with its group open may be aborted by its threads."""
+    """Close the process group before exit: a process that ends with an open group may be aborted by its threads."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         distributed.destroy_process_group()
@@ -114,12 +114,12 @@ def main() -> None:
             safe_path.environment(**allocator_settings()),
         )
     warn_readably()
-    with contextlib.suppress(AttributeError):  # of a test, say, that is no file
+    with contextlib.suppress(AttributeError):  # a replaced stdout that is no file, e.g. in a test
         sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]  # names as the disk has them
     try:
-        app(prog_name="workbench")  # not of the module that it was started again as
+        app(prog_name="workbench")  # not the name of the module after a restart
     except SystemExit as end:
-        if end.code == 130:  # what typer makes of Ctrl-C
+        if end.code == 130:  # Typer's exit code for Ctrl-C
             say("\nstopped; nothing is half-written, and a run in training can be resumed", err=True)
         if not end.code:
             _leave_group()

@@ -1,4 +1,4 @@
-"""`python -m workbench.cli` is `workbench`."""
+"""Entry point of `python -m workbench.cli`, the same as `workbench`."""
 
 from workbench.cli import main
 

@@ -26,9 +26,9 @@ def data_train_aligner(
     if out.suffix != ".npz" or not out.parent.is_dir():
         refuse(f"--out {out}: name a .npz file in a folder that is there")
     text = read_parallel(source, target)
-    found = train_aligner(text.sources, text.targets or [], iterations)
-    found.save(out)
-    say(f"{out}: {len(found.source_words)} source and {len(found.target_words)} target words, {found.digest}")
+    aligner = train_aligner(text.sources, text.targets or [], iterations)
+    aligner.save(out)
+    say(f"{out}: {len(aligner.source_words)} source and {len(aligner.target_words)} target words, {aligner.digest}")
 
 
 @app.command()
@@ -48,6 +48,6 @@ def adequacy(
     from workbench.store.runs import open_runs
 
     opened = open_runs(runs)
-    found, origin = aligner_of(opened, test, aligner)
-    say(f"aligner {found.digest}, {origin}", err=True)
-    print_table(adequacy_table(opened, test, found, n_resamples, towards))
+    frozen, origin = aligner_of(opened, test, aligner)
+    say(f"aligner {frozen.digest}, {origin}", err=True)
+    print_table(adequacy_table(opened, test, frozen, n_resamples, towards))

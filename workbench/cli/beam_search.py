@@ -42,10 +42,10 @@ def beam_sweep(
         refuse(f"--sizes {sizes!r}: write numbers from 1 with commas between, such as 1,2,4,8")
     opened = open_runs(runs)
     for run in opened:
-        wanted, _ = test_set(run, test)
+        prepared_set, _ = test_set(run, test)
         with bar(f"beams of {run.name}") as show:
             path = measure(
-                run, wanted, [int(part) for part in parts], exact_max_words, exact_max_sentences, max_nodes,
+                run, prepared_set, [int(part) for part in parts], exact_max_words, exact_max_sentences, max_nodes,
                 length_penalty, device, step=lambda done, total: show(done, total, ""),
             )  # fmt: skip
         say(str(path), err=True)

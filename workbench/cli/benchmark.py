@@ -73,7 +73,7 @@ def benchmark_speed(
     kept beside the table: stopped, the same command goes on from there. Speeds hold for a quiet machine.
     """
     names = [_in_preset(name, preset) for name in systems or ["transformer", "future-cost-1", "future-cost-2"]]
-    precisions, each = precision or ["float32"], _lengths(lengths)
+    precisions, length_mixes = precision or ["float32"], _lengths(lengths)
     _check(names, precisions, preset, device)
     if peers is not None and lengths is not None:
         refuse("--lengths: other engines are measured on one mix of lengths; leave out --peers")
@@ -81,8 +81,8 @@ def benchmark_speed(
     if as_json:
         if peers is not None or csv is not None or rounds > 1:
             refuse("--json measures once, in this process, and prints; leave out --peers, --csv and --rounds")
-        for one, length, name in product(precisions, each, names):
-            _print_record(name, one, device, threads, steps, length)
+        for kind, length, name in product(precisions, length_mixes, names):
+            _print_record(name, kind, device, threads, steps, length)
         return
     from workbench.benchmark import rounds as in_rounds
     from workbench.benchmark import time_estimate
@@ -96,24 +96,24 @@ def benchmark_speed(
         "preset": preset,
         "machine": time_estimate.machine(device),
     }
-    found = Measurements(csv, settings)
+    measurements = Measurements(csv, settings)
     rate = time_estimate.probe(device, threads)
     engines = [
-        in_rounds.ours(name, one, device, threads, steps, time_estimate.seconds_of(name, steps, one, rate))
-        for one in precisions
+        in_rounds.ours(name, kind, device, threads, steps, time_estimate.seconds_of(name, steps, kind, rate))
+        for kind in precisions
         for name in names
     ]
     if peers is not None:
-        alike = time_estimate.seconds_of(_in_preset("transformer", preset), steps, "float32", rate)
-        engines += in_rounds.others(peers, threads, device, preset, alike)
-    planned = in_rounds.plan(each, rounds, engines)
-    _announce(planned, found)
-    for step in in_rounds.measured(planned, found):
+        peer_seconds = time_estimate.seconds_of(_in_preset("transformer", preset), steps, "float32", rate)
+        engines += in_rounds.others(peers, threads, device, preset, peer_seconds)
+    planned = in_rounds.plan(length_mixes, rounds, engines)
+    _announce(planned, measurements)
+    for step in in_rounds.measured(planned, measurements):
         if not step.kept:
-            say(_said(step), err=True)
+            say(_progress_line(step), err=True)
             if csv is not None:
-                write_atomic(csv, csv_text(_table(planned, found)))
-    table = _table(planned, found)
+                write_atomic(csv, csv_text(_table(planned, measurements)))
+    table = _table(planned, measurements)
     if csv is not None:
         write_atomic(csv, csv_text(table))
     if lengths is None:
@@ -122,23 +122,23 @@ def benchmark_speed(
         print_table(table[[name for name in _BY_LENGTH if name in table]])
 
 
-def _announce(planned: Planned, found: Measurements) -> None:
-    """How much there is to measure, and about how long that will take."""
+def _announce(planned: Planned, measurements: Measurements) -> None:
+    """Print the number of measurements left and their estimated time."""
     from workbench.benchmark.rounds import seconds_left
     from workbench.benchmark.time_estimate import spoken
 
-    kept = sum(found.get(key) is not None for key, _ in planned)
-    known = f"{kept} of {len(planned)} measurements are kept in {found.path}" if kept else ""
+    kept = sum(measurements.get(key) is not None for key, _ in planned)
+    kept_note = f"{kept} of {len(planned)} measurements are kept in {measurements.path}" if kept else ""
     if kept == len(planned):
-        say(f"all {known}; remove it to measure again", err=True)
+        say(f"all {kept_note}; remove it to measure again", err=True)
         return
-    left = spoken(seconds_left(planned, found))
-    said = f"the others take about {left}" if kept else f"{len(planned)} measurements, which take about {left}"
-    say("; ".join(part for part in (known, said) if part) + "; guessed anew after each", err=True)
+    left = spoken(seconds_left(planned, measurements))
+    estimate = f"the others take about {left}" if kept else f"{len(planned)} measurements, which take about {left}"
+    say("; ".join(part for part in (kept_note, estimate) if part) + "; guessed anew after each", err=True)
 
 
-def _said(step: Step) -> str:
-    """A measurement as a line."""
+def _progress_line(step: Step) -> str:
+    """A finished measurement as one line."""
     from workbench.benchmark.time_estimate import spoken
 
     length = "" if step.key.length is None else f"{step.key.length} words, "
@@ -148,20 +148,20 @@ def _said(step: Step) -> str:
     return f"{where}: {', '.join(figures)} ({spoken(step.seconds)}){left}"
 
 
-def _table(planned: Planned, found: Measurements) -> pd.DataFrame:
-    """What is known so far, the lengths below one another."""
+def _table(planned: Planned, measurements: Measurements) -> pd.DataFrame:
+    """The table of all measurements so far, one length below the other."""
     import pandas as pd
 
     from analyses import efficiency
     from workbench.benchmark.rounds import rounds_so_far
 
     lengths = dict.fromkeys(key.length for key, _ in planned)
-    rounds = [rounds_so_far(planned, found, length) for length in lengths]
-    return pd.concat([efficiency.table(one) for one in rounds if one], ignore_index=True)
+    rounds = [rounds_so_far(planned, measurements, length) for length in lengths]
+    return pd.concat([efficiency.table(records) for records in rounds if records], ignore_index=True)
 
 
 def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device: str) -> None:
-    """Refuses what cannot be measured, before anything is."""
+    """Refuse systems and settings that cannot be measured, before the first measurement."""
     from core_models.devices import check_device
     from core_models.system_spec import describe
     from workbench.benchmark.workload import SHAPES
@@ -171,11 +171,11 @@ def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device:
     for name in names:
         describe(name)
     check_device(device)
-    for twice in (one for given in (names, precisions) for one in given if given.count(one) > 1):
+    for twice in (value for values in (names, precisions) for value in values if values.count(value) > 1):
         refuse(f"{twice} is named twice; name each once")
-    for one in precisions:
-        if one not in ("float32", "bfloat16", "int8"):
-            refuse(f"--precision {one}: choose float32, bfloat16 or int8")
+    for precision in precisions:
+        if precision not in ("float32", "bfloat16", "int8"):
+            refuse(f"--precision {precision}: choose float32, bfloat16 or int8")
 
 
 def _print_record(name: str, precision: str, device: str, threads: int, steps: int, length: int | None) -> None:
@@ -187,18 +187,18 @@ def _print_record(name: str, precision: str, device: str, threads: int, steps: i
     say(json.dumps(measure(name, shape, precision, device, threads=threads)))
 
 
-def _lengths(said: str | None) -> list[int | None]:
-    """The lengths that are asked for; without any, one mix of lengths."""
-    if said is None:
+def _lengths(text: str | None) -> list[int | None]:
+    """The requested sentence lengths; [None] stands for the mix of lengths."""
+    if text is None:
         return [None]
-    parts = [part.strip() for part in said.split(",")]
+    parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and int(part) for part in parts):
-        refuse(f"--lengths {said}: write numbers of words from 1, with commas between")
+        refuse(f"--lengths {text}: write numbers of words from 1, with commas between")
     return list(dict.fromkeys(int(part) for part in parts))
 
 
 def _in_preset(name: str, preset: str) -> str:
-    """A system's description, with a preset unless it names one."""
+    """A system's description, with the preset added unless it names one."""
     return name if "preset=" in name else f"{name}{',' if ':' in name else ':'}preset={preset}"
 
 
@@ -220,10 +220,10 @@ def benchmark_profile(
     if precision not in ("float32", "bfloat16"):
         refuse(f"--precision {precision}: choose float32 or bfloat16")
     few = Shape(steps=4, warmup=1, sentences=40, repeats=1)
-    found = profile(_in_preset(system, "small"), few, precision, device, threads)
-    print_table(pd.DataFrame(found.operators))
-    if found.recurrence:
-        say(f"recurrence, forward and backward: {100 * found.recurrence:.0f} % of training")
+    profiled = profile(_in_preset(system, "small"), few, precision, device, threads)
+    print_table(pd.DataFrame(profiled.operators))
+    if profiled.recurrence:
+        say(f"recurrence, forward and backward: {100 * profiled.recurrence:.0f} % of training")
 
 
 @benchmark_app.command("end-to-end")
@@ -246,7 +246,7 @@ def benchmark_end_to_end(
     from workbench.store.runs import open_run
 
     need_folder(csv, "--csv")
-    found = measure_trained(open_run(run), test, threads, tuple(quantization or ("float32", "int8")), rounds)
+    records = measure_trained(open_run(run), test, threads, tuple(quantization or ("float32", "int8")), rounds)
     if csv is not None:
-        write_atomic(csv, csv_text(pd.DataFrame(found)))
-    print_table(pd.DataFrame(found))
+        write_atomic(csv, csv_text(pd.DataFrame(records)))
+    print_table(pd.DataFrame(records))

@@ -61,13 +61,13 @@ def contrastive_eval(
         stored = contrastive.CONTROLS[contexts]
         items, name = with_contexts(items, stored), f"{name}+{stored}"
         origin += f"; around the items {CONTEXTS[stored]}"
-    known = dict.fromkeys(own for item in items for own in item.tags)
-    if tag is not None and (unknown := [one for one in tag.split(",") if one not in known]):
+    known = dict.fromkeys(item_tag for item in items for item_tag in item.tags)
+    if tag is not None and (unknown := [requested for requested in tag.split(",") if requested not in known]):
         refuse(f"--tag {tag}: no item has the tag {unknown[0]!r}; there is {', '.join(known) or 'none'}")
-    for one in opened:
-        with bar(f"scoring with {one.name}") as show:
+    for opened_run in opened:
+        with bar(f"scoring with {opened_run.name}") as show:
             path = contrastive.measure(
-                one, items, name, origin, device, step=lambda done, total: show(done, total, "")
+                opened_run, items, name, origin, device, step=lambda done, total: show(done, total, "")
             )  # fmt: skip
         say(str(path), err=True)
     print_table(contrastive.accuracy_table(contrastive.read_all(opened, name), tag))

@@ -39,7 +39,7 @@ _FILES = "SOURCE,TARGET (plain or .gz) or one FILE.tsv"
 
 
 def _read_text(files: str, name: str) -> Any:
-    """Parallel text from SOURCE,TARGET or FILE.tsv; `.docids` beside the source are taken along."""
+    """Read parallel text from SOURCE,TARGET or FILE.tsv, with `.docids` beside the source."""
     from core_models.text.parallel import TextError, read_parallel, read_tsv
 
     source, comma, target = files.partition(",")
@@ -71,10 +71,10 @@ def data_prepare(
     from core_models.text.prepared import prepare
 
     tests = {}
-    for one in test or []:
-        name, sign, files = one.partition("=")
+    for setting in test or []:
+        name, sign, files = setting.partition("=")
         if not sign:
-            refuse(f"--test {one!r}: write NAME=SOURCE,TARGET or NAME=FILE.tsv")
+            refuse(f"--test {setting!r}: write NAME=SOURCE,TARGET or NAME=FILE.tsv")
         tests[name] = _read_text(files, name)
     source_language, _, target_language = languages.partition("-")
     texts = _read_text(train, "train"), _read_text(dev, "dev"), tests

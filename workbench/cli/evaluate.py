@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from workbench.evaluation.scoring import Counting
     from workbench.store.runs import Run
 
-TEST = "test"  # the test set of which nobody says another
+TEST = "test"  # the default test set
 
 
 def known_preset(name: str) -> str:
@@ -69,24 +69,28 @@ def evaluate(
     search: Search = None,
     device: Device = "cpu",
 ) -> None:
-    """Score translations of test sets, translating first where that is still to do, or was done with other settings
-    than --search asks for. Intervals: 95% bootstrap."""
+    """Score translations of test sets, translating first where needed; intervals are 95% bootstrap.
+
+    A test set is translated if it has no translation yet, or one with other settings than those of --search.
+    """
     from workbench.evaluation.scoring import Counting
     from workbench.store.runs import open_runs
     from workbench.views.scores.test_sets import score_table
 
-    wanted, changes = known_metrics(metrics), search_changes(search)
+    metric_names, changes = known_metrics(metrics), search_changes(search)
     opened, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
     for name in tests:
         missing = [Path(run.reference) for run in opened if not _searched_so(run, name, changes)]
         if missing:
             translate_test_set(missing, name, False, device, **changes)
     if rank() == 0:
-        print_table(_of(tests, score_table(opened, tests, wanted, n_resamples, processes, Counting(preset, reference))))
+        print_table(
+            _of(tests, score_table(opened, tests, metric_names, n_resamples, processes, Counting(preset, reference)))
+        )
 
 
 def _searched_so(run: Run, test: str, changes: dict[str, Any]) -> bool:
-    """Has a run translated a test set, by a search with these settings?"""
+    """Return True if a run has translated a test set by a search with these settings."""
     from core_models.config import SearchConfig
 
     if test not in run.tests():
@@ -97,7 +101,7 @@ def _searched_so(run: Run, test: str, changes: dict[str, Any]) -> bool:
 
 
 def _of(tests: list[str], table: pd.DataFrame) -> pd.DataFrame:
-    """The table; of a single test set it need not name it."""
+    """The table, without the column of test sets if there is only one."""
     return table if len(tests) > 1 else table.drop(columns="test")
 
 
@@ -105,11 +109,11 @@ def known_metrics(text: str) -> list[str]:
     from analyses.scores import METRICS, OPTIONAL
     from core_models.settings import nearest
 
-    found, known = text.split(","), (*METRICS, *OPTIONAL)
-    unknown = [name for name in found if name not in known]
+    names, known = text.split(","), (*METRICS, *OPTIONAL)
+    unknown = [name for name in names if name not in known]
     if unknown:
         refuse(f"there is no metric {unknown[0]!r}; {nearest(unknown[0], known)}")
-    return found
+    return names
 
 
 @app.command()
@@ -142,13 +146,15 @@ def compare(
     opened, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
     for name in tests:
         for run in opened:
-            run.translations(name)  # which says how it is translated where it is not
-    counting, wanted = Counting(preset, reference), known_metrics(metrics)
-    found = _of(tests, comparison_table(opened, tests, baseline or opened[0].name, method, wanted, counting))
+            run.translations(name)  # raises with the command that translates it, if missing
+    counting, metric_names = Counting(preset, reference), known_metrics(metrics)
+    comparisons = _of(
+        tests, comparison_table(opened, tests, baseline or opened[0].name, method, metric_names, counting)
+    )
     if latex:
-        say(_latex(opened, tests, wanted, counting, found, baseline or opened[0].name))
+        say(_latex(opened, tests, metric_names, counting, comparisons, baseline or opened[0].name))
     else:
-        print_table(found)
+        print_table(comparisons)
 
 
 def _latex(
@@ -159,5 +165,5 @@ def _latex(
     from workbench.views.scores.test_sets import score_table, with_means
 
     scores = _of(tests, with_means(score_table(runs, tests, metrics, counting=counting)))
-    shown, tested = (one.assign(metric=one["metric"].replace(METRIC_NAMES)) for one in (scores, compared))
+    shown, tested = (table.assign(metric=table["metric"].replace(METRIC_NAMES)) for table in (scores, compared))
     return score_table_latex(shown, tested, baseline)

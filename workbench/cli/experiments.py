@@ -69,9 +69,14 @@ def experiment_run(
     if launcher == "submitit":
         if devices or processes > 1:
             refuse("--devices and --processes are for this machine; a job of submitit works on one cell")
-        asked = {"timeout_min": slurm_time, "gpus_per_node": gpus, "cpus_per_task": cpus, **pairs(job, "--job")}
-        asked |= {"slurm_partition": partition} if partition else {}
-        launching.submit(file, root, data, say, asked, cluster, device, max_minutes, chosen)
+        job_parameters = {
+            "timeout_min": slurm_time,
+            "gpus_per_node": gpus,
+            "cpus_per_task": cpus,
+            **pairs(job, "--job"),
+        }
+        job_parameters |= {"slurm_partition": partition} if partition else {}
+        launching.submit(file, root, data, say, job_parameters, cluster, device, max_minutes, chosen)
         return
     if launcher != "local":
         refuse(f"--launcher {launcher!r}: choose local or submitit")
@@ -80,8 +85,8 @@ def experiment_run(
         if devices or processes > 1:
             from core_models.devices import resolved
 
-            places = [place for place in (devices or resolved(device)).split(",") for _ in range(processes)]
-            launching.run_in_processes(file, root, data, places, say, show, max_minutes, chosen)
+            job_devices = [name_ for name_ in (devices or resolved(device)).split(",") for _ in range(processes)]
+            launching.run_in_processes(file, root, data, job_devices, say, show, max_minutes, chosen)
             return
 
         def report(name: str) -> Callable[[Any, int, dict[str, float]], None]:
@@ -120,15 +125,15 @@ def experiment_table(
     from workbench.experiments import results
     from workbench.experiments.grid import read_experiment
 
-    wanted, experiment = known_metrics(metrics), read_experiment(file)
-    scores, comparisons = results.seed_tables(experiment, root, wanted, checkpoint or [], baseline, n_resamples)
+    metric_names, experiment = known_metrics(metrics), read_experiment(file)
+    scores, comparisons = results.seed_tables(experiment, root, metric_names, checkpoint or [], baseline, n_resamples)
     if len(scores):
         print_table(results.readable(scores, comparisons, len(experiment.seeds)))
     for remark in results.remarks(experiment, root):
         say(remark, err=True)
     if csv is not None:
         written = results.write_csv(
-            experiment, root, csv, (results.cell_table(experiment, root, wanted), scores, comparisons)
+            experiment, root, csv, (results.cell_table(experiment, root, metric_names), scores, comparisons)
         )
         say("\n".join(map(str, written)))
 

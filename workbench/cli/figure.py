@@ -64,7 +64,7 @@ def figure_draw(
     out = out or Path("figure.pdf")
     _check_target(out)
     size = paper_width(width)
-    base = _run_named(baseline, [one.name for one in opened]) if baseline else None
+    base = _run_named(baseline, [opened_run.name for opened_run in opened]) if baseline else None
     _write_figure(draw(name, Request(opened, test, sentence, base, pairs(option, "--option"), chosen)), out, size)
 
 
@@ -123,18 +123,18 @@ def figure_redraw(
         raise typer.Exit(1)
 
 
-def _opened(runs: list[Path], among: list[Path]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
-    """The runs that are drawn and those that they are chosen among, opened together: names tell all of them apart."""
+def _opened(runs: list[Path], palette: list[Path]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+    """The drawn runs and the palette runs, opened together so that all have different names."""
     from workbench.store.runs import open_runs
 
-    further = [path for path in among if path not in runs]
+    further = [path for path in palette if path not in runs]
     opened = open_runs([*runs, *further])
-    places = {path: number for number, path in enumerate([*runs, *further])}
-    return tuple(opened[: len(runs)]), tuple(opened[places[path]] for path in dict.fromkeys(among))
+    positions = {path: number for number, path in enumerate([*runs, *further])}
+    return tuple(opened[: len(runs)]), tuple(opened[positions[path]] for path in dict.fromkeys(palette))
 
 
 def paper_width(text: str | None) -> str | float | None:
-    """A width of paper as the command line says it."""
+    """Parse a paper width of the command line."""
     from workbench.plotting.theme import PAPER_WIDTHS
 
     size = float(text) if text and text.replace(".", "", 1).isdecimal() else text
@@ -154,10 +154,10 @@ def _check_target(out: Path) -> None:
         check_folder(out)
 
 
-def _run_named(wanted: str, names: list[str]) -> str:
-    """The name among those of the runs that is meant: a page knows a run by more of its path than a command does."""
-    found = [name for name in names if name == wanted or wanted.endswith(f"/{name}")]
-    return found[0] if found else refuse(f"--baseline {wanted}: it is not among the runs: {', '.join(names)}")
+def _run_named(baseline: str, names: list[str]) -> str:
+    """The name of the baseline among the runs' names: pages name a run by more of its path than commands do."""
+    matches = [name for name in names if name == baseline or baseline.endswith(f"/{name}")]
+    return matches[0] if matches else refuse(f"--baseline {baseline}: it is not among the runs: {', '.join(names)}")
 
 
 def _write_figure(drawn: Figure, out: Path, size: str | float | None, grey: bool = False) -> None:

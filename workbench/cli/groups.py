@@ -1,4 +1,4 @@
-"""Groups of commands: one may leave its most used command unsaid, and old names are read for one release."""
+"""Groups of commands with an optional default command; old names work for one more release."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.jobs import renamed_commands
 
 
 class Group(TyperGroup):
-    """A group of commands; `default` is the one that is meant where none is named."""
+    """A group of commands; `default` is the command that runs if none is named."""
 
     default: ClassVar[str] = ""
 
@@ -30,7 +30,7 @@ class Group(TyperGroup):
 
 
 class App(typer.Typer):
-    """A Typer app with groups and commands of ours."""
+    """A Typer app with the project's own classes of groups and commands."""
 
     def __init__(self, cls: type[Group] = Group, **options: Any) -> None:
         super().__init__(cls=cls, **{"no_args_is_help": True, **options})

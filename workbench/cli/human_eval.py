@@ -95,9 +95,9 @@ def rating_results(
     from workbench.store.rating_studies import open_study
     from workbench.views.human_evaluation.tables import results
 
-    found = results(open_study(root, name), baseline, n_resamples)
-    say(found.counted, err=True)
-    print_table(found.intervals)
-    if found.differences is not None:
-        print_table(found.differences)
-    print_table(found.agreement)
+    tables = results(open_study(root, name), baseline, n_resamples)
+    say(tables.counted, err=True)
+    print_table(tables.intervals)
+    if tables.differences is not None:
+        print_table(tables.differences)
+    print_table(tables.agreement)

@@ -25,14 +25,14 @@ def runs_import_translations(
     """Import translations that other systems made, as runs."""
     from workbench.store.external import import_translations, read_test_set
 
-    named = [system.partition("=") for system in systems]
-    for system, (name, sign, file) in zip(systems, named, strict=True):
+    assignments = [system.partition("=") for system in systems]
+    for system, (name, sign, file) in zip(systems, assignments, strict=True):
         if not (name and sign and file):
             refuse(f"{system!r}: write SYSTEM=FILE, such as online-a=online-a.de")
-    names = [name for name, _, _ in named]
+    names = [name for name, _, _ in assignments]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         refuse(f"{twice[0]} is named twice; one file for each system")
-    wanted = read_test_set(test, source, reference or [], doc_ids)
-    for run in import_translations(out, wanted, source, {name: Path(file) for name, _, file in named}):
-        say(f"{run.folder}: {len(wanted.sources)} sentences of {test}")
+    parsed_set = read_test_set(test, source, reference or [], doc_ids)
+    for run in import_translations(out, parsed_set, source, {name: Path(file) for name, _, file in assignments}):
+        say(f"{run.folder}: {len(parsed_set.sources)} sentences of {test}")

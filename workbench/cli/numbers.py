@@ -1,4 +1,4 @@
-"""Numbers of options: what no command can count to, and what is no number at all, is refused where it is read."""
+"""Bounds of numeric options: infinite, NaN and too large numbers are refused at parsing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-LARGEST = (1 << 31) - 1  # of an option that says nothing else: libraries in C count no further
+LARGEST = (1 << 31) - 1  # default bound of an option: C libraries count no further
 
 Seed = Annotated[int, typer.Option(help="Random seed", min=0, max=(1 << 63) - 1)]
 
@@ -17,17 +17,17 @@ Resamples = Annotated[int, typer.Option("--n-resamples", help="Number of bootstr
 
 
 class Command(TyperCommand):
-    """A command whose numbers are finite and can be counted to."""
+    """A command whose numeric options are checked for bounds."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        left = super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
         for option in self.params:
-            given = ctx.params.get(option.name)
-            for value in given if isinstance(given, list | tuple) else [given]:
+            parsed = ctx.params.get(option.name)
+            for value in parsed if isinstance(parsed, list | tuple) else [parsed]:
                 if wrong := _wrong(value, getattr(option, "max", None) or LARGEST):
                     hint = f"'{(option.opts or [option.name])[0]}'"
                     raise typer.BadParameter(f"{value!r} {wrong}", ctx=ctx, param_hint=hint)
-        return left
+        return rest
 
 
 def _wrong(value: object, largest: float) -> str:

@@ -28,11 +28,13 @@ def experiment_papers(
     if paper is not None and paper not in known:
         raise ConfigError(f"there is no paper {paper!r}; {nearest(paper, list(known))}")
     if checks:
-        found = check_table(known)[["paper", "what", "printed", "recomputed", "agrees", "known", "note"]]
-        print_table(found if paper is None else found[found["paper"] == paper])
+        checked = check_table(known)[["paper", "what", "printed", "recomputed", "agrees", "known", "note"]]
+        print_table(checked if paper is None else checked[checked["paper"] == paper])
     elif paper is None:
         rows = [
-            (name, each.heading.name, table.id, table.what) for name, each in known.items() for table in each.tables
+            (name, paper_tables.heading.name, table.id, table.what)
+            for name, paper_tables in known.items()
+            for table in paper_tables.tables
         ]
         print_table(pd.DataFrame(rows, columns=["paper", "name", "table", "what"]))
     else:

@@ -69,7 +69,7 @@ def export_report(
     left_out: list[str] = []
     if not collection:
         drawn, left_out = reports.usual_figures(Request(tuple(opened), test, sentence))
-    say("".join(f"left out: {said}\n" for said in left_out), nl=False, err=True)
+    say("".join(f"left out: {message}\n" for message in left_out), nl=False, err=True)
     say(write_atomic(out, reports.report(title, opened, test, drawn, left_out)))
 
 
@@ -78,9 +78,9 @@ def _drawn(collection: Path | None, root: Path, named: list[str] | None) -> list
     from workbench.figures import from_spec
 
     path = collection or file_of(root)
-    found = read(path)
-    if not found:
+    recipes = read(path)
+    if not recipes:
         refuse(f"{path}: there is no figure in it; add figures on their pages, or name another file (--collection)")
     files = pairs(named, "--file")
-    from_spec.check_files(found, files)
-    return [from_spec.draw(one, root, files=files) for one in found]
+    from_spec.check_files(recipes, files)
+    return [from_spec.draw(recipe, root, files=files) for recipe in recipes]

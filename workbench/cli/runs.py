@@ -17,15 +17,15 @@ def runs_list(root: RunsRoot = Path("runs")) -> None:
     """List the runs below a folder, broken ones with their reason."""
     from workbench.store.runs import list_runs
 
-    found = list_runs(root)
-    if not found:
+    runs = list_runs(root)
+    if not runs:
         say(
             f"there is no run below {root}; make one (workbench demo --runs {shlex.quote(str(root))}), or name another "
             "folder",
             err=True,
         )
     rows = []
-    for run in found:
+    for run in runs:
         if run.problem:
             rows.append([run.name, f"broken: {run.problem}"])
         else:
@@ -51,10 +51,10 @@ def runs_average(
     if last < 1:
         refuse(f"--last {last}: at least one checkpoint makes an average")
     steps = {path: path.stem.removeprefix("step-") for path in (run / "checkpoints").glob("step-*.safetensors")}
-    found = sorted((path for path in steps if is_step(steps[path])), key=lambda path: int(steps[path]))[-last:]
-    path = run / "checkpoints" / f"average-{len(found)}.safetensors"
-    average_checkpoints(found, path)
+    checkpoints = sorted((path for path in steps if is_step(steps[path])), key=lambda path: int(steps[path]))[-last:]
+    path = run / "checkpoints" / f"average-{len(checkpoints)}.safetensors"
+    average_checkpoints(checkpoints, path)
     if use:
         with atomic_replace(run / WEIGHTS) as unfinished:
             shutil.copyfile(path, unfinished)
-    say(f"{path}: mean of {', '.join(one.stem for one in found)}")
+    say(f"{path}: mean of {', '.join(checkpoint.stem for checkpoint in checkpoints)}")

@@ -121,12 +121,12 @@ def scale_null_rates(
     if len(outputs) < 2:
         raise typer.BadParameter(f"{outputs[0]} alone: two outputs are exchanged; name another one")
     need_folder(csv, "--csv")
-    wanted, texts = known_metrics(metrics), {str(path): read_lines(path) for path in outputs}
+    metric_names, texts = known_metrics(metrics), {str(path): read_lines(path) for path in outputs}
     references = read_lines(reference)
     tables = []
-    for metric in wanted:
-        found = scores.extract_all(texts, [references], metric)
-        pairs = list(itertools.combinations(found.values(), 2))
+    for metric in metric_names:
+        extracted = scores.extract_all(texts, [references], metric)
+        pairs = list(itertools.combinations(extracted.values(), 2))
         tables.append(calibration.null_rates(pairs, n_datasets, segments, n_resamples))
         print_table(tables[-1])
     if csv is not None:
@@ -151,8 +151,8 @@ def scale_seed_intervals(
     from workbench.store.csv_cells import csv_text
 
     need_folder(csv, "--csv")
-    numbers = [float(one) for one in deviations.split(",")]
-    table = pd.DataFrame([seed_coverage(one, sentence_error, seeds, n_simulations) for one in numbers])
+    numbers = [float(deviation) for deviation in deviations.split(",")]
+    table = pd.DataFrame([seed_coverage(deviation, sentence_error, seeds, n_simulations) for deviation in numbers])
     print_table(table)
     if csv is not None:
         write_atomic(csv, csv_text(table, "%.4f"))

@@ -1,6 +1,6 @@
-"""What the system says against a command, of disk, memory and locks, as a sentence for the user.
+"""Errors of the system (disk, memory, locks) as one sentence for the user.
 
-Knows errors by what they are called or say, so that no library is imported for --help.
+Recognizes errors by name or message, so that no library is imported for --help.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# What libraries say in a RuntimeError or an ImportError where the system has no memory for them.
+# Messages of libraries in a RuntimeError or an ImportError for lack of memory.
 _NO_MEMORY = (
     "can't allocate memory",
     "cannot allocate memory",
@@ -22,21 +22,21 @@ _NO_MEMORY = (
 
 
 def of_the_system(error: BaseException) -> str | None:
-    """What an error of the system says to the user, or the one that it hides; None for any other."""
+    """The message for a system error, or for one in its chain of causes; None for other errors."""
     seen: BaseException | None = error
     while seen is not None:
-        found = _said(seen)
-        if found is not None and (seen is error or _of_memory(seen) or getattr(seen, "errno", None) in _FULL):
-            return found
+        message = _message(seen)
+        if message is not None and (seen is error or _of_memory(seen) or getattr(seen, "errno", None) in _FULL):
+            return message
         seen = seen.__cause__ or seen.__context__
     return None
 
 
-def _said(error: BaseException) -> str | None:
+def _message(error: BaseException) -> str | None:
     if _of_memory(error):
-        said = " ".join(str(error).split())[:300]
+        text = " ".join(str(error).split())[:300]
         return (
-            f"not enough memory{f' ({said})' if said else ''}: nothing half-written is left; close other programs, or "
+            f"not enough memory{f' ({text})' if text else ''}: nothing half-written is left; close other programs, or "
             "let it work on less at a time, such as by a smaller batch_tokens"
         )
     if isinstance(error, TimeoutError) and hasattr(error, "lock_file"):  # of filelock
@@ -49,7 +49,7 @@ def _said(error: BaseException) -> str | None:
 def _of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
-    return isinstance(error, RuntimeError | ImportError) and any(said in str(error).lower() for said in _NO_MEMORY)
+    return isinstance(error, RuntimeError | ImportError) and any(phrase in str(error).lower() for phrase in _NO_MEMORY)
 
 
 def _of_files(error: OSError) -> str:

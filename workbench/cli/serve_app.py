@@ -79,18 +79,18 @@ def app_command(
     os.environ["WORKBENCH_READ_ONLY"] = "1" if read_only else ""
     from workbench.app import server  # takes Streamlit
 
-    here = server.server(host, port, allow or (), login)
+    local_server = server.server(host, port, allow or (), login)
     queue.go_on(root)
-    server.serve(app_file(), here, _has_display(), login)
+    server.serve(app_file(), local_server, _has_display(), login)
 
 
 def _has_display() -> bool:
-    """Is there a desktop on which a browser can be opened?"""
+    """Return True on a desktop, where a browser can be opened."""
     return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def app_file() -> Path:
-    """app.py, with Streamlit's settings beside it: in a folder of the wheel, at the top of a checkout."""
+    """The path of app.py, beside Streamlit's settings: in the wheel's package or at the top of a checkout."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "_launcher" / "app.py"
     return installed if installed.is_file() else package.parent / "app.py"

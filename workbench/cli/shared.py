@@ -1,4 +1,4 @@
-"""What the commands share: the Typer apps, options by name, progress bars, tables, refusals."""
+"""Shared parts of the commands: Typer apps, common options, progress bars, tables, refusals."""
 
 from __future__ import annotations
 
@@ -53,37 +53,37 @@ FigureOptions = Annotated[
 Files = Annotated[
     list[str] | None, typer.Option("--file", help="File that a figure was drawn with, as OPTION=FILE; may be repeated")
 ]
-NUMBER_WIDTH = 9  # characters: cells of this length are never broken, longer ones never to less
+NUMBER_WIDTH = 9  # characters: shorter cells are never broken, longer ones never to less
 
 
 def pairs(settings: list[str] | None, option: str) -> dict[str, Any]:
-    """key=value of an option as nested mappings, values read as YAML."""
+    """Parse the key=value pairs of an option into nested mappings, with values read as YAML."""
     from core_models.settings import ConfigError, read_value
 
-    found: dict[str, Any] = {}
+    settings_tree: dict[str, Any] = {}
     for setting in settings or []:
         key, sign, value = setting.partition("=")
         if not sign or not key:
             raise ConfigError(f"{option} {setting!r}: write key=value")
         *path, last = key.split(".")
-        place = found
+        node = settings_tree
         for part in path:
-            place = place.setdefault(part, {})
-            if not isinstance(place, dict):
+            node = node.setdefault(part, {})
+            if not isinstance(node, dict):
                 raise ConfigError(f"{option} {setting!r}: {part} was given a value of its own; give one or the other")
-        place[last] = read_value(value, f"{option} {setting!r}")
-    return found
+        node[last] = read_value(value, f"{option} {setting!r}")
+    return settings_tree
 
 
 def _say_nothing(done: int, total: int, note: str = "") -> None:
-    """Progress of a process that is not the first."""
+    """Progress report of a process that is not the first."""
 
 
 @contextmanager
 def bar(description: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A progress bar on a terminal, a line every few seconds elsewhere: call it with (done, in all, note).
+    """A progress bar on a terminal, a line every few seconds elsewhere: call it with (done, total, note).
 
-    Of several processes the first one speaks.
+    Only the first of several processes reports.
     """
     import time
 
@@ -145,9 +145,9 @@ def print_table(table: Any) -> None:
     ]
     drawn = Table()
     widths = []
-    for place, name in enumerate(printable_cell(str(column)) for column in table.columns):
-        widest = max((len(row[place]) for row in rows), default=0)
-        # On a narrow terminal text is broken; a number is shown whole, for half of it would be another number.
+    for position, name in enumerate(printable_cell(str(column)) for column in table.columns):
+        widest = max((len(row[position]) for row in rows), default=0)
+        # On a narrow terminal text is broken; a number is not, since half of it would be another number.
         short = widest <= NUMBER_WIDTH
         header = name.replace(" ", "\n") if short else name
         widths.append(max(widest, *map(len, header.split("\n"))) if short else NUMBER_WIDTH)
@@ -159,16 +159,16 @@ def print_table(table: Any) -> None:
 
 
 def print_aligned(rows: Sequence[Sequence[str]]) -> None:
-    """Rows of texts; a column begins at one place in all of them, after the longest text that has another behind it."""
+    """Print rows of texts with aligned columns; the last cell of a row may be of any length."""
     if sys.stdout.isatty():
         rows = [[printable_cell(text) for text in row] for row in rows]
     widths: dict[int, int] = {}
     for row in rows:
-        for place, text in enumerate(row[:-1]):
-            widths[place] = max(widths.get(place, 0), len(text))
+        for position, text in enumerate(row[:-1]):
+            widths[position] = max(widths.get(position, 0), len(text))
     for row in rows:
-        *before, last = row
-        say("  ".join([*(text.ljust(widths[place]) for place, text in enumerate(before)), last]))
+        *cells, last = row
+        say("  ".join([*(text.ljust(widths[position]) for position, text in enumerate(cells)), last]))
 
 
 def refuse(message: str) -> NoReturn:
@@ -177,6 +177,6 @@ def refuse(message: str) -> NoReturn:
 
 
 def need_folder(file: Path | None, option: str = "") -> None:
-    """Refuses a file for which there is no folder, before work is done that could not be written down."""
+    """Refuse an output file whose folder is missing, before any work whose result could not be written."""
     if file is not None and not file.absolute().parent.is_dir():
         refuse(f"{option} {file}: there is no folder {file.parent}; make it, or name another".lstrip())

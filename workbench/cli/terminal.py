@@ -1,4 +1,4 @@
-"""What reaches a terminal: control characters in names and texts are shown, as \\x1b, and not obeyed."""
+r"""Safe output to a terminal: control characters in names and texts are shown as escapes such as \x1b."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 
 import typer
 
-# C0 without tab and the end of a line, DEL, C1, marks and overrides of direction, separators of lines and paragraphs,
-# and halves of pairs, by which Python keeps the bytes of a name that is no UTF-8.
+# C0 without tab and line feed, DEL, C1, direction marks and overrides, line and paragraph separators, and lone
+# surrogates, by which Python represents the bytes of a name that is not UTF-8.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _BREAKS = re.compile("[\t\n]")
 
@@ -25,7 +25,7 @@ def printable_cell(text: str) -> str:
 
 
 def say(text: object = "", err: bool = False, nl: bool = True) -> None:
-    """Print a text. Into a file or a pipe data go as they are; what is said beside them (err) is always readable."""
+    """Print a text. Data to a file or pipe stay unchanged; messages (err) always have their escapes."""
     readable = err or sys.stdout.isatty()
     typer.echo(printable(str(text)) if readable else str(text), err=err, nl=nl)
 
@@ -36,10 +36,10 @@ class _Printable(logging.Formatter):
 
 
 def warn_readably() -> None:
-    """Let warnings of the log, which nobody else has asked for, be readable too."""
+    """Escape control characters in log warnings too."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_Printable())
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()

@@ -96,7 +96,7 @@ def resume(
 
 @contextmanager
 def _ending_well(run: Path) -> Iterator[None]:
-    """Being stopped, by Ctrl-C or by being asked to end, says from where training can go on."""
+    """Report how training can be resumed after Ctrl-C or a request to end."""
     from workbench.experiments.train import interrupted_by_terminate
 
     try:

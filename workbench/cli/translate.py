@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Lists = list[list[Translation]]
 
-_DIGITS = 19  # of a number of the command line; longer ones count nothing that could be there
+_DIGITS = 19  # of a number of the command line; no test set needs longer ones
 
 DocIds = Annotated[
     Path | None, typer.Option(help="File of document ids, one per line; by default NAME.docids beside the text")
@@ -86,15 +86,15 @@ def translate(
         refuse(f"--num-samples {num_samples}: draw at least one")
     changes = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, **search_changes(search)}
     if test is not None:
-        ahead = {"doc_ids": doc_ids, "context": context, "context_target": context_target}
-        _refuse_beside("--test", output=output, prefix=prefix, num_samples=num_samples, ensemble=ensemble, **ahead)
+        file_options = {"doc_ids": doc_ids, "context": context, "context_target": context_target}
+        _refuse_with("--test", output=output, prefix=prefix, num_samples=num_samples, ensemble=ensemble, **file_options)
         translate_test_set(runs, test, save_beams, device, **changes)
         return
-    _refuse_beside("--input", save_beams=save_beams)
+    _refuse_with("--input", save_beams=save_beams)
     if num_samples:
         narrowed = {name: changes[name] is not None for name in ("beam", "length_penalty", "n_best")}
-        _refuse_beside("--num-samples", prefix=prefix, search=search, **narrowed)
-    assert input is not None  # there is no --test
+        _refuse_with("--num-samples", prefix=prefix, search=search, **narrowed)
+    assert input is not None  # since there is no --test
     _check_file(runs, input, output, num_samples, ensemble)
     if doc_ids is not None and (context or str(input) == "-"):
         refuse(
@@ -103,18 +103,18 @@ def translate(
     lines, translator = _lines(input), _loaded(runs, device)
     _check_docids(translator, runs[0], doc_ids)
     documents = _documents(input, doc_ids) if translator.context.sentences and not context else None
-    beside = _standing_before(translator, len(lines), documents, context, context_target)
+    context_arguments = _standing_before(translator, len(lines), documents, context, context_target)
     if num_samples:
-        lists: Lists | None = translator.sample(lines, num_samples, temperature, seed=seed, **beside)
+        lists: Lists | None = translator.sample(lines, num_samples, temperature, seed=seed, **context_arguments)
     else:
-        lists = _searched(translator, lines, prefix, {**changes, **beside})
+        lists = _searched(translator, lines, prefix, {**changes, **context_arguments})
     if lists is not None:
         one_each = (num_samples or changes["n_best"] or translator.search.n_best) == 1
         _write(_texts(lists, one_each), output)
 
 
 def _check_file(runs: list[Path], input: Path, output: Path | None, samples: int, ensemble: bool) -> None:
-    """Refuses what could not be read, translated or written, before anything is translated."""
+    """Refuse input and output that cannot be read, translated or written, before the translation starts."""
     if world() > 1 and (samples or str(input) == "-"):
         refuse("--num-samples and standard input are for one process: start it without torchrun")
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
@@ -125,14 +125,14 @@ def _check_file(runs: list[Path], input: Path, output: Path | None, samples: int
 
 
 def _lines(input: Path) -> list[str]:
-    """The sentences of a file or of standard input."""
+    """Read the sentences of a file or of standard input."""
     from core_models.text.parallel import read_lines
 
     return _standard_input() if str(input) == "-" else read_lines(input)
 
 
 def _documents(input: Path, docids: Path | None) -> list[str] | None:
-    """The document of each sentence of a file, where it is known; None of standard input."""
+    """The document of each sentence of a file, if known; None for standard input."""
     from core_models.text.parallel import read_parallel
 
     return None if str(input) == "-" else read_parallel(input, documents=docids).documents
@@ -145,7 +145,7 @@ def _standing_before(
     context: list[str] | None,
     outputs: list[str] | None,
 ) -> dict[str, Any]:
-    """What stands before the lines, as a translator takes it; says so where it reads some and nothing is known."""
+    """The context of the lines as a translator's arguments; warns if the system reads context and none is given."""
     from workbench.evaluation.document_context import own_outputs
 
     if outputs and not context:
@@ -161,17 +161,19 @@ def _standing_before(
 
 
 def _check_docids(translator: Translator, run: Path, docids: Path | None) -> None:
-    """Refuses documents that are asked for of a run that reads none."""
+    """Refuse document ids for a run that reads no context."""
     if docids is not None and not translator.context.sentences:
         refuse(f"--doc-ids {docids}: {run} was trained without context and reads single sentences; leave it out")
 
 
 def _say_alone(translator: Translator, options: str) -> None:
-    """Say that sentences are read without those before them by a system that would read these."""
+    """Warn that a system that reads context gets single sentences."""
     reach = translator.context.sentences
     if reach:
-        said = f"This system reads up to {reach} sentences before each: here every line stands alone. Give {options}."
-        say(said, err=True)
+        warning = (
+            f"This system reads up to {reach} sentences before each: here every line stands alone. Give {options}."
+        )
+        say(warning, err=True)
 
 
 def _loaded(runs: list[Path], device: str) -> Translator:
@@ -181,18 +183,22 @@ def _loaded(runs: list[Path], device: str) -> Translator:
 
 
 def _searched(translator: Translator, lines: list[str], prefix: str | None, changes: dict[str, Any]) -> Lists | None:
-    """The best of each sentence, with the others that were asked for; None on all processes but the first."""
+    """The n-best list of each sentence, best first; None on all processes but the first."""
     from workbench.evaluation.translate import translate_lines
 
-    found = translate_lines(translator, lines, prefix=prefix, **changes)
-    return None if found is None else [[one, *one.n_best] for one in found]
+    translations = translate_lines(translator, lines, prefix=prefix, **changes)
+    return None if translations is None else [[best, *best.n_best] for best in translations]
 
 
 def _texts(lists: Lists, one_each: bool) -> list[str]:
     if one_each:
-        return [one.text for (one,) in lists]
-    # A search may find fewer than asked for, so each line says whose it is.
-    return [f"{number}\t{one.score:.4f}\t{one.text}" for number, several in enumerate(lists) for one in several]
+        return [hypothesis.text for (hypothesis,) in lists]
+    # A search may find fewer hypotheses than requested, so each line has its sentence's number.
+    return [
+        f"{number}\t{hypothesis.score:.4f}\t{hypothesis.text}"
+        for number, hypotheses in enumerate(lists)
+        for hypothesis in hypotheses
+    ]
 
 
 def _write(texts: list[str], output: Path | None) -> None:
@@ -204,15 +210,15 @@ def _write(texts: list[str], output: Path | None) -> None:
         write_lines(output, texts)
 
 
-def _refuse_beside(option: str, **given: object) -> None:
-    """Refuses what is given and means nothing beside an option."""
-    idle = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+def _refuse_with(option: str, **options: object) -> None:
+    """Refuse options that have no effect together with `option`."""
+    idle = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
     if idle:
         refuse(f"{', '.join(idle)} would change nothing beside {option}; leave one of the two out")
 
 
 def _require_models(references: list[Path]) -> None:
-    """Refuses runs that were translated elsewhere; what else may be wrong with one, loading it says."""
+    """Refuse outside runs; other problems are reported by loading."""
     from core_models.config import split_reference
     from workbench.store.runs import Run
 
@@ -222,7 +228,7 @@ def _require_models(references: list[Path]) -> None:
 
 
 def search_changes(settings: list[str] | None) -> dict[str, Any]:
-    """What --search changes, by the search's own names; refuses others."""
+    """The settings of --search by their names in the configuration; refuses unknown ones."""
     from core_models.config import SearchConfig
     from core_models.settings import nearest
 
@@ -249,10 +255,10 @@ def translate_test_set(runs: list[Path], test: str, trees: bool, device: str, **
 
     for path in runs:
         run = open_run(path)
-        wanted, truth = test_set(run, test)
+        prepared_set, truth = test_set(run, test)
         with bar(f"translating {test} with {run.name}") as show:
             done = translate_test(
-                run, wanted, truth, trees, device, step=lambda done, total: show(done, total, ""), **search
+                run, prepared_set, truth, trees, device, step=lambda done, total: show(done, total, ""), **search
             )
         if rank() == 0:
             say(f"{done.folder}: {len(done)} sentences in {done.meta['seconds']} s", err=True)
@@ -277,8 +283,8 @@ def score(
     _check_docids(translator, run, doc_ids)
     if text.documents is None:
         _say_alone(translator, "--doc-ids")
-    for one in translator.score(text.sources, text.targets or [], text.documents):
-        say(f"{one.log_prob:.4f}\t{len(one.tokens)}")
+    for scored in translator.score(text.sources, text.targets or [], text.documents):
+        say(f"{scored.log_prob:.4f}\t{len(scored.tokens)}")
 
 
 @app.command()
@@ -311,7 +317,7 @@ def trace(
 
 
 def _range(part: str, translations: Translations) -> range:
-    """The sentences that are asked for; they are counted only once it is known that there are as many."""
+    """The requested sentences as a range, checked against the test set before it is expanded."""
     first, _, last = part.partition("-")
     numbers = [int(number) for number in (first, last or first) if number.isdecimal() and len(number) < _DIGITS]
     if len(numbers) < 2 or numbers[0] > numbers[1]:
