@@ -103,7 +103,7 @@ def experiment_status(file: ExperimentFile, root: RunsRoot = Path("runs")) -> No
     from workbench.experiments.grid import cells, read_experiment
 
     for cell in cells(read_experiment(file), root):
-        say(f"{cell.folder}: {cell.told()}")
+        say(f"{cell.folder}: {cell.state_text()}")
 
 
 @experiment_app.command("table")

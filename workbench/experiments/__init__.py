@@ -1,1 +1,1 @@
-"""Grids of systems and seeds from a YAML file: run them, anywhere and in any number of processes, and table them."""
+"""Grids of systems and seeds from a YAML file: running them in any number of processes, and tables of results."""

@@ -1,7 +1,7 @@
-"""What one option does to scores and speed: systems that differ in nothing else, beside those that do not have it.
+"""Effect of one option on scores and speed: systems that differ in this option alone, and systems without it.
 
-From runs, from the result files of an experiment, or from a table of `workbench benchmark speed`. Any
-option of a mechanism, of the model or of training will do. Knows settings and scores, no figure.
+Scores come from runs, from the result files of an experiment, or from a table of `workbench benchmark speed`. The
+option can be one of a mechanism, the model or training. Knows settings and scores, no figure.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Settings = Mapping[str, Any]
-_STANDS_IN = {"capsules": "d_model"}  # the setting that decides where an option is not set
+_FALLBACKS = {"capsules": "d_model"}  # the option whose value counts if another is not set
 _FORMER_NAMES = {**ModelConfig.former_names, **TrainingConfig.former_names}  # in figures that were kept
-_APART = {"mechanisms", "preset", "seed", *BOOKKEEPING}  # what makes no other system, or is said otherwise
+# Settings that do not define a system, or are shown elsewhere.
+_NOT_COMPARED = {"mechanisms", "preset", "seed", *BOOKKEEPING}
 _RATIOS = {"train_ratio": "training", "decode_ratio": "decoding"}
 _MEMORY = "train_memory_bytes"
 
@@ -40,21 +41,23 @@ class Scored:
 
 
 def settings_of(model: ModelConfig, training: Settings | None = None, resolved: bool = True) -> dict[str, Any]:
-    """All that a system is made of, flat, defaults filled in: KIND.OPTION where two parts have an option of one name.
+    """All settings of a system as a flat mapping with defaults, named KIND.OPTION if two parts share an option's name.
 
-    resolved: an option that is not set has the value that stands in for it.
+    resolved: an option that is not set gets the value of its fallback option.
     """
     from core_models.system_catalogue import MECHANISMS, plugged_in
 
     plugged_in()
-    found = {**(training or {}), **{key: value for key, value in model.model_dump().items() if key != "mechanisms"}}
+    settings = {**(training or {}), **{key: value for key, value in model.model_dump().items() if key != "mechanisms"}}
     for entry in model.mechanisms:
-        for kind, given in entry.items():
-            options = parse(MECHANISMS[kind].Options, given or {}, where=f"mechanisms.{kind}").model_dump()
-            found |= {f"{kind}.{name}" if name in found else name: value for name, value in options.items()}
+        for kind, set_options in entry.items():
+            options = parse(MECHANISMS[kind].Options, set_options or {}, where=f"mechanisms.{kind}").model_dump()
+            settings |= {f"{kind}.{name}" if name in settings else name: value for name, value in options.items()}
     if resolved:
-        found |= {name: found[other] for name, other in _STANDS_IN.items() if name in found and found[name] is None}
-    return {**found, "mechanisms": tuple(kind for entry in model.mechanisms for kind in entry)}
+        settings |= {
+            name: settings[other] for name, other in _FALLBACKS.items() if name in settings and settings[name] is None
+        }
+    return {**settings, "mechanisms": tuple(kind for entry in model.mechanisms for kind in entry)}
 
 
 def of_description(system: str, training: Settings | None = None, resolved: bool = True) -> dict[str, Any]:
@@ -67,46 +70,56 @@ def of_description(system: str, training: Settings | None = None, resolved: bool
 def option_grid(settings: Mapping[str, Settings], option: str) -> dict[str, tuple[str, Any]]:
     """The series and the value of each system that differs from another in this option alone.
 
-    Raises RunError where no system has the option, or no two differ in it alone.
+    Raises RunError if no system has the option, or no two differ in it alone.
     """
-    having = {name: own for name, own in settings.items() if option in own}
-    if not having and option in _FORMER_NAMES:
+    with_option = {name: system_settings for name, system_settings in settings.items() if option in system_settings}
+    if not with_option and option in _FORMER_NAMES:
         return option_grid(settings, _FORMER_NAMES[option])
-    if not having:
+    if not with_option:
         known = varied_options(settings)
         hint = nearest(option, known) if known else "no two of them differ in one option alone"
         raise RunError(f"none of these systems has an option {option!r}; {hint}")
-    groups = [names for names in _alike_but_for(option, having).values() if _values(names, having, option) > 1]
+    groups = [
+        names for names in _alike_but_for(option, with_option).values() if _values(names, with_option, option) > 1
+    ]
     if not groups:
         raise RunError(
             f"no two of these systems differ in {option} alone; {nearest(option, varied_options(settings) or ['none'])}"
         )
-    labels = _labels([_without(option, having[names[0]]) for names in groups])
-    return {name: (label, having[name][option]) for names, label in zip(groups, labels, strict=True) for name in names}
+    labels = _labels([_without(option, with_option[names[0]]) for names in groups])
+    return {
+        name: (label, with_option[name][option]) for names, label in zip(groups, labels, strict=True) for name in names
+    }
 
 
 def varied_options(settings: Mapping[str, Settings]) -> list[str]:
-    """The options in which at least two of the systems differ and are otherwise alike."""
-    found = []
-    for option in dict.fromkeys(name for own in settings.values() for name in own if name not in _APART):
-        having = {name: own for name, own in settings.items() if option in own}
-        if any(_values(names, having, option) > 1 for names in _alike_but_for(option, having).values()):
-            found.append(option)
-    return found
+    """The options in which at least two otherwise identical systems differ."""
+    varied = []
+    for option in dict.fromkeys(
+        name for system_settings in settings.values() for name in system_settings if name not in _NOT_COMPARED
+    ):
+        with_option = {name: system_settings for name, system_settings in settings.items() if option in system_settings}
+        if any(_values(names, with_option, option) > 1 for names in _alike_but_for(option, with_option).values()):
+            varied.append(option)
+    return varied
 
 
 def _alike_but_for(option: str, settings: Mapping[str, Settings]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
-    for name, own in settings.items():
-        rest = {key: value for key, value in _without(option, own).items() if key not in _APART - {"mechanisms"}}
+    for name, system_settings in settings.items():
+        rest = {
+            key: value
+            for key, value in _without(option, system_settings).items()
+            if key not in _NOT_COMPARED - {"mechanisms"}
+        }
         groups.setdefault(json.dumps(rest, sort_keys=True, default=str), []).append(name)
     return groups
 
 
-def _without(option: str, own: Settings) -> Settings:
-    """What a system is made of beside an option, in whatever mechanisms it has one value."""
-    value = own.get(option)
-    return {k: v for k, v in own.items() if k != option and not (k.endswith(f".{option}") and v == value)}
+def _without(option: str, settings: Settings) -> Settings:
+    """The settings of a system without an option, and without options of the same name and value in mechanisms."""
+    value = settings.get(option)
+    return {k: v for k, v in settings.items() if k != option and not (k.endswith(f".{option}") and v == value)}
 
 
 def _values(names: Sequence[str], settings: Mapping[str, Settings], option: str) -> int:
@@ -114,43 +127,49 @@ def _values(names: Sequence[str], settings: Mapping[str, Settings], option: str)
 
 
 def _labels(groups: Sequence[Settings]) -> list[str]:
-    """What each group is called: its mechanisms, by the one system of the catalogue that has these where it is one, and
-    the settings in which groups of these mechanisms differ."""
+    """A label for each group: its system or mechanisms, and the settings in which groups of the same mechanisms differ.
+
+    The system is named if exactly one of the catalogue has these mechanisms.
+    """
     labels = []
-    for own in groups:
-        alike = [other for other in groups if other["mechanisms"] == own["mechanisms"]]
-        apart = [key for key in own if key not in _APART and len({str(other.get(key)) for other in alike}) > 1]
-        labels.append(", ".join([_called(own), *(f"{key}={own[key]}" for key in apart)]))
+    for settings in groups:
+        alike = [other for other in groups if other["mechanisms"] == settings["mechanisms"]]
+        apart = [
+            key for key in settings if key not in _NOT_COMPARED and len({str(other.get(key)) for other in alike}) > 1
+        ]
+        labels.append(", ".join([_system_label(settings), *(f"{key}={settings[key]}" for key in apart)]))
     return labels
 
 
-def _called(own: Settings) -> str:
+def _system_label(settings: Settings) -> str:
     from core_models.system_catalogue import SYSTEMS
 
-    kinds = list(own["mechanisms"])
+    kinds = list(settings["mechanisms"])
     entries = {name: entry.model.get("mechanisms", ()) for name, entry in SYSTEMS.items()}
-    named = [name for name, entry in entries.items() if [kind for one in entry for kind in one] == kinds]
-    return named[0] if len(named) == 1 else "+".join(kinds).replace("_", "-") or str(own["backbone"])
+    systems = [
+        name for name, entry in entries.items() if [kind for mechanisms in entry for kind in mechanisms] == kinds
+    ]
+    return systems[0] if len(systems) == 1 else "+".join(kinds).replace("_", "-") or str(settings["backbone"])
 
 
-def base_of(settings: Mapping[str, Settings], option: str, wanted: str | None = None) -> str | None:
-    """The system that others are held against: the one named, else the first that lacks the option."""
-    if wanted is not None and wanted in settings:
-        return wanted
-    return next((name for name, own in settings.items() if option not in own), None)
+def base_of(settings: Mapping[str, Settings], option: str, baseline: str | None = None) -> str | None:
+    """The baseline system: the one named, else the first without the option."""
+    if baseline is not None and baseline in settings:
+        return baseline
+    return next((name for name, system_settings in settings.items() if option not in system_settings), None)
 
 
 def settings_of_runs(runs: Sequence[Run]) -> dict[str, Settings]:
     """The settings of runs by their short names."""
     names = short_names(runs)
-    checked = {"context_sentences"}  # of training: it says again what a mechanism has to read
+    checked = {"context_sentences"}  # a training setting that repeats a mechanism's option
     return {
         names[run.name]: settings_of(run.config.model, run.config.training.model_dump(exclude=checked)) for run in runs
     }
 
 
 def of_runs(runs: Sequence[Run], test: str, metric: str) -> Scored:
-    """Runs that differ in their seed alone are one system, with the interval of `analyses.seeds`."""
+    """The scores of runs; runs that differ only in the seed are one system, with intervals of `analyses.seeds`."""
     import pandas as pd
 
     from analyses.seeds import score_table
@@ -160,44 +179,52 @@ def of_runs(runs: Sequence[Run], test: str, metric: str) -> Scored:
     references(opened)  # refuses runs that were tested on different sentences
     own_settings, names = settings_of_runs(runs), short_names(runs)
     settings: dict[str, Settings] = {}
-    found: dict[str, dict[int, Any]] = {}
-    known: dict[str, str] = {}
+    statistics_by_seed: dict[str, dict[int, Any]] = {}
+    name_of_system: dict[str, str] = {}
     for run in runs:
-        own, seed = own_settings[names[run.name]], run.config.training.seed
-        system = known.setdefault(next(iter(_alike_but_for("seed", {"": own}))), names[run.name])
-        settings[system] = own
-        if seed in found.setdefault(system, {}):
+        run_settings, seed = own_settings[names[run.name]], run.config.training.seed
+        system = name_of_system.setdefault(next(iter(_alike_but_for("seed", {"": run_settings}))), names[run.name])
+        settings[system] = run_settings
+        if seed in statistics_by_seed.setdefault(system, {}):
             raise RunError(f"{run.name} and {system} are the same system with the same seed; leave one of them out")
-        found[system][seed] = statistics(run, opened[run.name], metric)
+        statistics_by_seed[system][seed] = statistics(run, opened[run.name], metric)
     by_seed = [
-        {"system": system, "seed": seed, "score": one.total}
-        for system, own in found.items()
-        for seed, one in own.items()
+        {"system": system, "seed": seed, "score": segment_statistics.total}
+        for system, seed_statistics in statistics_by_seed.items()
+        for seed, segment_statistics in seed_statistics.items()
     ]
-    said = f"{len(runs)} runs, test set {test}"
-    return Scored(settings, score_table(found), pd.DataFrame(by_seed), said)
+    description = f"{len(runs)} runs, test set {test}"
+    return Scored(settings, score_table(statistics_by_seed), pd.DataFrame(by_seed), description)
 
 
 def experiments(folder: Path | None = None) -> list[str]:
-    """The experiments whose results are at hand."""
+    """The names of the experiments with results."""
     folder = folder or _folder()
     names = (path.name.removesuffix(".scores.csv") for path in sorted((folder / "results").glob("*.scores.csv")))
     return [name for name in names if (folder / f"{name}.yaml").is_file()]
 
 
 def experiment_varying(option: str, system: str, folder: Path | None = None) -> str | None:
-    """The first experiment that has results of systems that differ in this option alone and have all mechanisms of a
-    system of the catalogue."""
-    wanted = set(of_description(system)["mechanisms"])
+    """The first experiment with results of systems that differ in this option alone.
+
+    Only systems that have all mechanisms of `system` (of the catalogue) count.
+    """
+    mechanisms = set(of_description(system)["mechanisms"])
     for name in experiments(folder):
         settings = settings_of_experiment(name, folder)
-        if option in varied_options({one: own for one, own in settings.items() if wanted <= set(own["mechanisms"])}):
+        if option in varied_options(
+            {
+                system_name: system_settings
+                for system_name, system_settings in settings.items()
+                if mechanisms <= set(system_settings["mechanisms"])
+            }
+        ):
             return name
     return None
 
 
 def settings_of_experiment(name: str, folder: Path | None = None) -> dict[str, Settings]:
-    """The settings of the systems of an experiment that have results; raises RunError where none are here."""
+    """The settings of an experiment's systems with results; raises RunError if there are none."""
     import pandas as pd
 
     known = experiments(folder)
@@ -210,7 +237,7 @@ def settings_of_experiment(name: str, folder: Path | None = None) -> dict[str, S
 
 
 def of_experiment(name: str, test: str, metric: str, folder: Path | None = None) -> Scored:
-    """What `workbench experiment table --csv` wrote of an experiment; of its first test set where it lacks `test`."""
+    """The scores of an experiment from `workbench experiment table --csv`, of `test` or else its first test set."""
     import pandas as pd
 
     settings = settings_of_experiment(name, folder)
@@ -231,35 +258,35 @@ def of_experiment(name: str, test: str, metric: str, folder: Path | None = None)
 
 
 def score_points(scored: Scored, option: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The scores of the systems that differ in an option, and those of their seeds: series and value beside each."""
-    placed = option_grid(scored.settings, option)
-    return _placed(scored.scores, placed), _placed(scored.by_seed, placed)
+    """The scores of the systems that differ in an option, and of their seeds, with columns series and value."""
+    points = option_grid(scored.settings, option)
+    return _at_points(scored.scores, points), _at_points(scored.by_seed, points)
 
 
-def _placed(table: pd.DataFrame, placed: Mapping[str, tuple[str, Any]]) -> pd.DataFrame:
+def _at_points(table: pd.DataFrame, points: Mapping[str, tuple[str, Any]]) -> pd.DataFrame:
     import pandas as pd
 
-    rows = table[table["system"].isin(list(placed))]
-    series, values = zip(*(placed[system] for system in rows["system"]), strict=True) if len(rows) else ((), ())
+    rows = table[table["system"].isin(list(points))]
+    series, values = zip(*(points[system] for system in rows["system"]), strict=True) if len(rows) else ((), ())
     return rows.assign(series=list(series), value=pd.Series(list(values), index=rows.index, dtype=object))
 
 
 def benches(folder: Path | None = None) -> list[str]:
-    """The tables of `workbench benchmark speed` that are at hand, but for those by length (`length_costs`)."""
+    """The names of the tables of `workbench benchmark speed`, without those by length (`length_costs`)."""
     import pandas as pd
 
-    found = sorted(((folder or _folder()) / "results").glob("*.csv"))
-    columns = {path.stem: set(pd.read_csv(path, nrows=0)) for path in found}
-    return [name for name, own in columns.items() if set(_RATIOS) <= own and "length" not in own]
+    paths = sorted(((folder or _folder()) / "results").glob("*.csv"))
+    columns = {path.stem: set(pd.read_csv(path, nrows=0)) for path in paths}
+    return [name for name, names in columns.items() if set(_RATIOS) <= names and "length" not in names]
 
 
 def benches_of(option: str, folder: Path | None = None) -> list[str]:
-    """Those in which at least two systems differ in this option alone."""
+    """The `benches` in which at least two systems differ in this option alone."""
     return [name for name in benches(folder) if option in varied_options(_benched(name, folder)[1])]
 
 
 def _benched(name: str, folder: Path | None) -> tuple[pd.DataFrame, dict[str, Settings]]:
-    """A table of `workbench benchmark speed`, its systems in the precision that it begins with, and their settings."""
+    """A table of `workbench benchmark speed`, its rows in the precision of the first row, and the systems' settings."""
     import pandas as pd
 
     table = pd.read_csv((folder or _folder()) / "results" / f"{name}.csv").dropna(subset=["system"])
@@ -268,10 +295,10 @@ def _benched(name: str, folder: Path | None) -> tuple[pd.DataFrame, dict[str, Se
 
 
 def cost_points(name: str, option: str, folder: Path | None = None) -> tuple[pd.DataFrame, str, Mapping[str, Settings]]:
-    """Speeds and peak memory relative to the first system of a bench: series, value, work (training, decoding, memory),
-    ratio; that system; the settings of all.
+    """Speeds and peak memory relative to the first system of a bench; that system; the settings of all.
 
-    Raises RunError where no two of its systems differ in the option alone.
+    Columns: series, value, work (training, decoding, memory), ratio. Raises RunError if no two of its systems differ in
+    the option alone.
     """
     known = benches(folder)
     if name not in known:
@@ -281,8 +308,10 @@ def cost_points(name: str, option: str, folder: Path | None = None) -> tuple[pd.
     if _MEMORY in table:
         table = table.assign(memory=table[_MEMORY] / table[_MEMORY].iloc[0])
     works = [work for work in (*_RATIOS.values(), "memory") if work in table]
-    placed = _placed(table, option_grid(settings, option))
-    points = placed.melt(["series", "value"], works, var_name="work", value_name="ratio").dropna(subset=["ratio"])
+    points_of_system = _at_points(table, option_grid(settings, option))
+    points = points_of_system.melt(["series", "value"], works, var_name="work", value_name="ratio").dropna(
+        subset=["ratio"]
+    )
     return points, str(table["system"].iloc[0]), settings
 
 

@@ -1,4 +1,4 @@
-"""The prepared text of an experiment: made once, from files or from the controlled corpus, in ROOT/NAME/data."""
+"""Preparation of an experiment's text, once, from files or from the controlled corpus, in ROOT/NAME/data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Say = Callable[[str], None]
 
 
 def prepare_data(experiment: Experiment, root: Path, files: Path | None, say: Say = print) -> Path:
-    """The prepared text of an experiment, made from `files`, or generated, where it is not there yet."""
+    """The folder of an experiment's prepared text, made from `files` or generated if it does not exist yet."""
     folder, data = root / experiment.name / "data", experiment.data
     if _is_prepared(folder):
         return folder
@@ -23,7 +23,7 @@ def prepare_data(experiment: Experiment, root: Path, files: Path | None, say: Sa
         raise RunError(f"{experiment.name}: its text is not prepared yet; give the folder of its files with --data")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(".data.lock")):
-        if not _is_prepared(folder):  # by another process, while this one waited
+        if not _is_prepared(folder):  # another process may have prepared it meanwhile
             if files is None or data.controlled is not None:
                 _prepare_controlled(folder, data, say)
             else:
@@ -60,7 +60,7 @@ def _prepare_files(folder: Path, data: DataFiles, files: Path) -> None:
 
 
 def _prepare_controlled(folder: Path, data: DataFiles, say: Say) -> None:
-    """Write a controlled corpus, beside the folder, and its prepared form; say what its oracles reach."""
+    """Write a controlled corpus beside the folder, and its prepared form; print the scores of its oracles."""
     from core_models.text import controlled
     from core_models.text.parallel import read_parallel
     from core_models.text.prepared import prepare

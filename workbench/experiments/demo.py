@@ -1,7 +1,7 @@
-"""The demo: a small experiment that is shipped, trained, translated, scored and traced in a few minutes.
+"""The demo: a small experiment of the package, trained, translated, scored and traced in a few minutes.
 
-The same seed gives the same bytes on one machine and number of threads. What is done already is passed over, so an
-interrupted demo goes on where it was.
+The same seed gives the same bytes on one machine and number of threads. Finished steps are skipped, so an interrupted
+demo continues where it was.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from workbench.store.runs import Run, RunError, open_run
 Say = Callable[[str], None]
 # PAST and FUTURE layers hardly train from scratch; Zheng 2018 trains them from the finished recurrent model.
 SECOND_PASS, FIRST_PASS = "past_future_layers", "rnnsearch"
-LONGEST_NAME = 100  # of a run or a grid, made of what its systems are; the rest of a longer one is a digest
-Show = Callable[[int, int, str], None]  # (how much is done, of how much, what is being done)
+LONGEST_NAME = 100  # of a run or a grid, composed of its systems; the rest of a longer one is a digest
+Show = Callable[[int, int, str], None]  # (done, total, what runs)
 
 
 def grid_file() -> Path:
@@ -28,14 +28,14 @@ def grid_file() -> Path:
 
 @cache
 def systems(file: Path | None = None) -> tuple[str, ...]:
-    """The names of its systems, which are those of its runs."""
+    """The names of its systems and runs."""
     from workbench.experiments.grid import read_experiment
 
     return tuple(read_experiment(file or grid_file()).systems)
 
 
 def run_name(description: str) -> str:
-    """The name of a system's folder, which every file system takes: coverage-form=neural of coverage:form=neural."""
+    """The folder name of a system, valid on every file system: coverage-form=neural for coverage:form=neural."""
     name = re.sub(r"[^\w+=.-]+", "-", re.sub(r"[\s\[\]]+", "", description), flags=re.ASCII).rstrip("-.")
     return _cut(name)
 
@@ -46,9 +46,9 @@ def _cut(name: str) -> str:
 
 
 def first_pass(description: str) -> str | None:
-    """What a system with PAST and FUTURE layers begins from, seeing twice the updates: the model without mechanisms.
+    """The model without mechanisms from which a system with PAST and FUTURE layers begins (twice the updates).
 
-    None for one that trains from scratch. Raises ConfigError for what is no description.
+    None for a system that trains from scratch. Raises ConfigError for an invalid description.
     """
     from core_models.config import ModelConfig
     from core_models.system_spec import describe, parts_of
@@ -57,14 +57,14 @@ def first_pass(description: str) -> str | None:
         return None
     systems, settings = parts_of(description)
     bare = [system for system in systems if not describe(system).mechanisms] or [FIRST_PASS]
-    kept = [setting for setting in settings if _key(setting) in ModelConfig.model_fields]
-    return _written(bare, kept)
+    model_settings = [setting for setting in settings if _key(setting) in ModelConfig.model_fields]
+    return _written(bare, model_settings)
 
 
 def by_recipe(description: str, file: Path | None = None) -> str:
-    """A description with the settings of the demo's own systems that it does not set itself.
+    """A description completed with the settings of the demo's own systems.
 
-    file: another grid that is named demo. Raises ConfigError for what cannot be built.
+    file: another grid that is named demo. Raises ConfigError for a system that cannot be built.
     """
     import core_models
     from core_models.settings import settings_in
@@ -74,8 +74,8 @@ def by_recipe(description: str, file: Path | None = None) -> str:
     demo = read_experiment(file or grid_file())
     names, settings = parts_of(description)
     recipe = settings_in(next(iter(demo.systems.values())).partition(":")[2])
-    own = {_key(setting) for setting in settings}
-    whole = _written(names, [*(setting for setting in recipe if _key(setting) not in own), *settings])
+    keys = {_key(setting) for setting in settings}
+    whole = _written(names, [*(setting for setting in recipe if _key(setting) not in keys), *settings])
     core_models.build(whole, demo.data.pieces)
     return whole
 
@@ -92,36 +92,36 @@ def _written(names: Sequence[str], settings: Sequence[str]) -> str:
 
 
 def grids_of(descriptions: Sequence[str], root: Path, file: Path | None = None) -> list[Path]:
-    """Grids of any systems beside the demo's own, by its recipe and on its text, in order: files in ROOT/demo. Those
-    that are trained in a second pass begin from what the first grid makes.
+    """Write grids of further systems with the demo's recipe and text, in order, as files in ROOT/demo.
 
-    descriptions: NAME, NAME:key=value,... or NAME+NAME of the catalogue. file: another grid that is named demo. Raises
-    ConfigError with the nearest known name for one that is none, and for what cannot be built.
+    Systems that are trained in a second pass begin from runs of the first grid. descriptions: NAME, NAME:key=value,...
+    or NAME+NAME of the catalogue. file: another grid that is named demo. Raises ConfigError with the nearest known name
+    for an unknown one, and for a system that cannot be built.
     """
-    before = {description: first_pass(description) for description in descriptions}
-    firsts = list(dict.fromkeys(first for first in before.values() if first))
-    scratch = [*(description for description, first in before.items() if first is None), *firsts]
-    later = [(first, [one for one in before if before[one] == first]) for first in firsts]
+    first_passes = {description: first_pass(description) for description in descriptions}
+    firsts = list(dict.fromkeys(first for first in first_passes.values() if first))
+    scratch = [*(description for description, first in first_passes.items() if first is None), *firsts]
+    later = [(first, [name for name in first_passes if first_passes[name] == first]) for first in firsts]
     passes: list[tuple[str | None, list[str]]] = [(None, scratch), *later]
-    wanted = [(first, {run_name(one): by_recipe(one, file) for one in systems}) for first, systems in passes]
-    return [_write_grid(systems, first, root, file) for first, systems in wanted if systems]
+    grids = [(first, {run_name(name): by_recipe(name, file) for name in systems}) for first, systems in passes]
+    return [_write_grid(systems, first, root, file) for first, systems in grids if systems]
 
 
 def _write_grid(systems: Mapping[str, str], first: str | None, root: Path, file: Path | None) -> Path:
-    """The demo's grid with other systems, descriptions by the names of their folders; they begin from `first`."""
+    """Write the demo's grid with other systems (folder name -> description), which begin from `first`."""
     from core_models.settings import write_yaml
     from workbench.experiments.grid import read_experiment
 
-    own = read_experiment(file or grid_file())
-    begins = {} if first is None else {"begin_from": f"{own.name}/{run_name(first)}"}
-    written = root / own.name / f"{_cut(','.join(systems))}.yaml"
+    demo = read_experiment(file or grid_file())
+    begins = {} if first is None else {"begin_from": f"{demo.name}/{run_name(first)}"}
+    written = root / demo.name / f"{_cut(','.join(systems))}.yaml"
     written.parent.mkdir(parents=True, exist_ok=True)
-    write_yaml(written, {**own.model_dump(mode="json", exclude_defaults=True), "systems": dict(systems), **begins})
+    write_yaml(written, {**demo.model_dump(mode="json", exclude_defaults=True), "systems": dict(systems), **begins})
     return written
 
 
 def complete(root: Path, file: Path | None = None) -> bool:
-    """Is the demo there, whole, and of the weights that are there?"""
+    """Return True if the demo is complete and of the present weights."""
     runs = [Run(root / "demo" / name, name) for name in systems(file)]
     traced = all(run.traced("test") for run in runs)
     return traced and not any(run.outdated("test") for run in runs)
@@ -135,9 +135,9 @@ def build(
     processes: int = 1,
     file: Path | None = None,
 ) -> list[Run]:
-    """Build the whole demo below `root` and say the scores.
+    """Build the whole demo below `root` and print the scores.
 
-    processes: that share its systems, and on a CPU the processors. file: another grid that is named demo.
+    processes: number of processes that share its systems and a CPU's processors. file: another grid that is named demo.
     """
     from workbench.evaluation.scoring import score_table
     from workbench.experiments.launcher import run_in_processes

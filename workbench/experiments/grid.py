@@ -1,9 +1,9 @@
-"""The grid of an experiment: its file, its cells, how far each of them is.
+"""The grid of an experiment: its file, its cells, and their progress.
 
     ROOT/NAME/data/   ROOT/NAME/SYSTEM/ (one seed) or ROOT/NAME/SYSTEM.seed-2/   ROOT/NAME/.SYSTEM.lock
 
-A cell is one system with one seed: a run that can be resumed. Knows the file, the folders and the locks; what is done
-in a cell is `running`'s business.
+A cell is one system with one seed: a run that can be resumed. Knows the file, the folders and the locks; `runner` does
+the work in a cell.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from workbench.experiments.train import finished
 from workbench.store.runs import Run, RunError, open_run
 
 Pair = tuple[str, str]
-# Settings of training that change what is kept and said, not what comes out.
+# Training settings that change files and messages, not the result.
 BOOKKEEPING = {"max_minutes", "keep_last", "keep_every", "log_every", "tensorboard"}
-# What the name of a folder cannot hold, or end in, on one file system or another.
+# Characters that a folder's name cannot contain, or end with, on some file system.
 _NO_NAME = re.compile(r"""[\x00-\x1f<>:"/\\|?*]|[. ]$""")
 
 
 class ControlledText(Section):
-    """A controlled corpus that is generated: sentences of each split, and its own seed.
+    """A controlled corpus to be generated: numbers of sentences of each split, and its own seed.
 
-    Its test sets are `test` and, where `long` asks for some, `long`: sentences of more than 25 words only.
+    Its test sets are `test` and, if `long` is positive, `long`: sentences of more than 25 words only.
     """
 
     sentences: int = Field(gt=0)
@@ -49,7 +49,7 @@ class ControlledText(Section):
 
 
 class DataFiles(Section):
-    """Files of an experiment, relative to the folder given on the command line, or a controlled corpus instead."""
+    """Text files of an experiment, relative to the folder of the command line, or a controlled corpus instead."""
 
     languages: str = ""
     pieces: int = Field(8000, gt=0)
@@ -85,7 +85,7 @@ class Experiment(Section):
     inspect: str | None = Field(None, description="test set whose beam trees and traces are kept")
 
     def settings(self, root: Path, seed: int) -> dict[str, Any]:
-        """What of a cell's training is set, its seed and its beginning included; root: the runs folder."""
+        """The training settings of a cell, with its seed and the run it begins from; root: the runs folder."""
         begun = None if self.begin_from is None else self.begin_from.replace("{seed}", str(seed))
         begins = {} if begun is None else {"init_from": str((root / begun).resolve())}
         return {**self.training, **begins, "seed": seed}
@@ -106,7 +106,7 @@ class Cell:
 
     @property
     def state(self) -> str:
-        """missing, broken, begun, trained (some test or trace is still to do) or done."""
+        """One of missing, broken, begun, trained (some test or trace is still to do) and done."""
         if not (self.folder / "config.yaml").is_file():
             return "missing"
         if self.problem is not None:
@@ -119,7 +119,7 @@ class Cell:
 
     @property
     def problem(self) -> str | None:
-        """Why the run that is there cannot be used, if there is one and it cannot."""
+        """The problem of the existing run; None without a problem or without a run."""
         try:
             self._open()
         except RunError as error:
@@ -130,12 +130,12 @@ class Cell:
         return open_run(self.folder) if (self.folder / "config.yaml").is_file() else None
 
     def untraced(self, run: Run) -> bool:
-        """Is the trace of the inspected test set still to be made?"""
+        """Return True if the trace of the inspected test set is still to be made."""
         inspect = self.experiment.inspect
         return inspect is not None and not run.traced(inspect)
 
     def steps(self) -> tuple[int, int | None]:
-        """How many updates the log knows of, and how many there are to be (None: not known before it has begun)."""
+        """The numbers of updates done and planned (None: unknown before the training starts)."""
         run = None if self.problem else self._open()
         if run is None:
             return 0, self.training.max_steps
@@ -143,8 +143,8 @@ class Cell:
         planned = [event["steps"] for event in events if event.get("event") == "start" and "steps" in event]
         return max((event["step"] for event in events), default=0), [self.training.max_steps, *planned][-1]
 
-    def told(self) -> str:
-        """The state in words: how far training is, who is at it, what no longer fits the grid."""
+    def state_text(self) -> str:
+        """The state in words: progress of training, whether it is running, settings that differ from the grid."""
         if self.problem is not None:
             return f"broken: {self.problem}"
         state, (step, steps) = self.state, self.steps()
@@ -159,26 +159,33 @@ class Cell:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What of training is set: by the grid, by the cell's seed, by the run that it begins from."""
+        """The training settings from the grid, the cell's seed and the run that it begins from."""
         return self.experiment.settings(self.folder.parents[1], self.seed)
 
     def changes(self) -> list[str]:
-        """Settings that matter to the result and in which the run that is there and the grid differ."""
+        """Settings with an effect on the result in which the existing run and the grid differ."""
         run = None if self.problem else self._open()
         if run is None:
             return []
-        config, wanted = run.config, self.experiment.systems[self.system]
-        found = [f"system {config.system}, now {wanted}"] if not _same_model(config, wanted) else []
+        config, description = run.config, self.experiment.systems[self.system]
+        differences = [f"system {config.system}, now {description}"] if not _same_model(config, description) else []
         search = parse(SearchConfig, self.experiment.search, "search")
-        for name, own, now in (("training.", config.training, self.training), ("search.", config.search, search)):
+        for name, run_settings, now in (
+            ("training.", config.training, self.training),
+            ("search.", config.search, search),
+        ):
             pairs = [
-                (key, getattr(own, key), value) for key, value in now if key not in BOOKKEEPING and value != "auto"
+                (key, getattr(run_settings, key), value)
+                for key, value in now
+                if key not in BOOKKEEPING and value != "auto"
             ]
-            found += [f"{name}{key} {there}, now {value}" for key, there, value in pairs if there != value]
-        return found
+            differences += [
+                f"{name}{key} {run_value}, now {value}" for key, run_value, value in pairs if run_value != value
+            ]
+        return differences
 
     def lock(self) -> FileLock:
-        """Whoever holds it works on this cell; the system gives it back when the process ends, however it ends."""
+        """The lock of the process that works on this cell; the system releases it when the process ends."""
         return FileLock(self.folder.with_name(f".{self.name}.lock"))
 
     def locked(self) -> bool:
@@ -193,7 +200,7 @@ class Cell:
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Read and check a grid, its training and search settings included; raises ConfigError."""
+    """Read and check a grid with its training and search settings; raises ConfigError."""
     experiment = parse(Experiment, read_yaml(path), str(path))
     parse(TrainingConfig, experiment.settings(path.parent, experiment.seeds[0]), f"{path}: training")
     search = parse(SearchConfig, experiment.search, f"{path}: search")
@@ -205,9 +212,9 @@ def read_experiment(path: Path) -> Experiment:
     if experiment.inspect is not None and experiment.inspect not in tests:
         raise RunError(f"{path}: inspect: {experiment.inspect!r} is none of its tests: {', '.join(tests)}")
     for name in (experiment.name, *experiment.systems):
-        if found := _NO_NAME.search(name):
+        if match := _NO_NAME.search(name):
             raise ConfigError(
-                f"{path}: {name!r} names a folder, and not every file system takes {found[0]!r} there; choose another "
+                f"{path}: {name!r} names a folder, and not every file system takes {match[0]!r} there; choose another "
                 "name"
             )
     if len(set(experiment.seeds)) < len(experiment.seeds):
@@ -216,32 +223,32 @@ def read_experiment(path: Path) -> Experiment:
 
 
 def cells(experiment: Experiment, root: Path, only: Sequence[str] = ()) -> list[Cell]:
-    """The runs of the grid, in order, or those that are named by their folder; raises RunError for an unknown name."""
-    found = list(_all_cells(experiment, root / experiment.name))
-    known = [cell.name for cell in found]
+    """The cells of the grid in order, or those named by their folders; raises RunError for an unknown name."""
+    all_cells = list(_all_cells(experiment, root / experiment.name))
+    known = [cell.name for cell in all_cells]
     unknown = [name for name in only if name not in known]
     if unknown:
         raise RunError(f"{experiment.name} has no cell {unknown[0]!r}; {nearest(unknown[0], known)}")
-    return [cell for cell in found if not only or cell.name in only]
+    return [cell for cell in all_cells if not only or cell.name in only]
 
 
 def _all_cells(experiment: Experiment, folder: Path) -> Iterator[Cell]:
     for seed in experiment.seeds:
         for system in experiment.systems:
             plain = Cell(experiment, system, seed, folder / system)
-            # A grid that began with one seed keeps that run when it is given more.
+            # A grid that began with one seed keeps that run when it gets more seeds.
             first = len(experiment.seeds) == 1 or _seed_of(plain.folder) == seed
             yield plain if first else Cell(experiment, system, seed, folder / f"{system}.seed-{seed}")
 
 
 def _same_model(config: RunConfig, system: str) -> bool:
-    """Is a run what a system's description would build today? Names are compared first: describing it takes torch."""
+    """Return True if a run has the model of a system's description; names are compared first, without torch."""
     if config.system == system:
         return True
     from core_models.system_catalogue import MECHANISMS
     from core_models.system_spec import describe
 
-    def whole(model: ModelConfig) -> dict[str, Any]:  # options that are not written down have their defaults
+    def whole(model: ModelConfig) -> dict[str, Any]:  # with defaults of missing options
         named = [item for entry in model.mechanisms for item in entry.items()]
         return {
             **model.model_dump(),

@@ -1,7 +1,7 @@
-"""Start the processes that work through a grid: some on this machine, or a job for each cell on a cluster.
+"""Start the processes of a grid: several on this machine, or a job for each cell on a cluster.
 
 Workers on one machine all run the whole grid and share it by its locks, so none of them waits for another. Knows
-processes, devices and submitit; what a worker does is `running`'s business, and resuming is the run's.
+processes, devices and submitit; `runner` does the work, and runs resume themselves.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 2.0
 ASK_AGAIN_SECONDS = 15.0
-REQUEUES = 100  # times that a job which ran out of its time is queued again: weeks of training in jobs of hours
-Show = Callable[[int, int, str], None]  # (how much is done, of how much, what runs)
+REQUEUES = 100  # times that a job out of time is queued again: weeks of training in jobs of hours
+Show = Callable[[int, int, str], None]  # (done, total, what runs)
 
 
 def run_in_processes(
@@ -45,8 +45,8 @@ def run_in_processes(
 ) -> None:
     """Run a grid in one process for each device named (cpu may be named several times), until all of it is done.
 
-    What a worker reports goes to ROOT/NAME/worker-N.log. An interrupt (Ctrl-C, SIGTERM) stops all of them, and every
-    cell stays resumable. Raises RunError where workers failed.
+    The output of workers goes to ROOT/NAME/worker-N.log. An interrupt (Ctrl-C, SIGTERM) stops all of them, and every
+    cell stays resumable. Raises RunError if workers failed.
     """
     experiment = read_experiment(file)
     environments = [worker_environment(device, len(devices)) for device in devices]
@@ -74,7 +74,7 @@ def run_in_processes(
     if interrupts:
         raise KeyboardInterrupt
     for cell in chosen:
-        say(f"{cell.folder}: {cell.told()}")
+        say(f"{cell.folder}: {cell.state_text()}")
     failed = [log for worker, log in zip(workers, logs, strict=True) if worker.returncode]
     if failed:
         raise RunError(f"{len(failed)} of {len(workers)} processes failed; {failed[0]} ends: {_reason(failed[0])}")
@@ -97,7 +97,7 @@ def _noted_interrupts() -> Iterator[list[int]]:
 
 
 def _start(command: Sequence[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
-    """In a session of its own: a terminal's Ctrl-C comes to us alone, and once from us to the workers."""
+    """Start a worker in its own session: a terminal's Ctrl-C reaches only this process, which passes it on once."""
     with open_to_write(log) as sink:
         return subprocess.Popen(
             command,
@@ -110,7 +110,7 @@ def _start(command: Sequence[str], environment: Mapping[str, str], log: Path) ->
 
 
 def _show_all(chosen: Sequence[Cell], show: Show) -> None:
-    """In updates, where it is known how many there are; else in cells."""
+    """Show the progress in updates if their total is known, else in cells."""
     done = [cell.state == "done" for cell in chosen]
     steps = [cell.steps() for cell in chosen]
     running = ", ".join(f"{cell.name} {step}" for cell, (step, _) in zip(chosen, steps, strict=True) if cell.locked())
@@ -123,8 +123,10 @@ def _show_all(chosen: Sequence[Cell], show: Show) -> None:
 
 
 def worker_environment(device: str, workers: int = 1) -> dict[str, str]:
-    """A worker's environment: on a CPU its part of the processors, since threads that have to wait for each other are
-    slower than none; on CUDA only the device that is its own."""
+    """The environment of a worker: its share of the processors on a CPU, only its own device on CUDA.
+
+    Threads of several workers that wait for each other are slower than one thread.
+    """
     kind, _, index = device.partition(":")
     if kind == "cpu":
         threads = max(1, processors() // workers)
@@ -138,9 +140,9 @@ def worker_environment(device: str, workers: int = 1) -> dict[str, str]:
 
 
 def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Interrupt those that still run, and wait; one started where interrupts are ignored (nohup) is terminated.
+    """Interrupt the running workers and wait; a worker that ignores interrupts (nohup) is terminated.
 
-    One that goes on is asked again: an interrupt is lost where Python cannot raise it, as in a destructor.
+    A worker that goes on is interrupted again: Python cannot raise an interrupt everywhere, e.g. in a destructor.
     """
     deaf = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     while running := [worker for worker in workers if worker.poll() is None]:
@@ -152,7 +154,7 @@ def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def _reason(log: Path) -> str:
-    """The last sentence that the command line said, or the last line of whatever else there is."""
+    """The last message of the command line in a log, or its last line."""
     text = log.read_text(encoding="utf-8", errors="replace").strip()
     before, _, sentence = text.rpartition("workbench: ")
     return sentence if before or sentence != text else text.rpartition("\n")[2] or "(nothing)"
@@ -160,7 +162,7 @@ def _reason(log: Path) -> str:
 
 @dataclass(frozen=True)
 class CellJob:
-    """One cell as a job of a cluster: what submitit pickles, runs, and queues again when its time is up."""
+    """One cell as a job of a cluster, which submitit pickles, runs, and queues again when its time is up."""
 
     file: Path
     root: Path
@@ -169,13 +171,13 @@ class CellJob:
     minutes: float | None
 
     def __call__(self) -> str:
-        """Run the cell as far as it goes; returns its state in words."""
+        """Run the cell as far as time allows and return its state in words."""
         experiment = read_experiment(self.file)
         run_experiment(experiment, self.root, None, print, None, self.device, self.minutes, [self.cell])
-        return cells(experiment, self.root, [self.cell])[0].told()
+        return cells(experiment, self.root, [self.cell])[0].state_text()
 
     def checkpoint(self) -> submitit.helpers.DelayedSubmission:
-        """Called by submitit before time is up or the job is preempted: the same again, from the run's last state."""
+        """Return the same job for submitit to queue again, before a timeout or preemption; it resumes the run."""
         import submitit
 
         return submitit.helpers.DelayedSubmission(self)
@@ -192,11 +194,11 @@ def submit(
     minutes: float | None = None,
     only: Sequence[str] = (),
 ) -> list[submitit.Job[str]]:
-    """Submit a job for each cell that is not done; text is prepared here and now. Logs lie in ROOT/NAME/jobs.
+    """Submit a job for each cell that is not done, after preparing the text here. Logs are in ROOT/NAME/jobs.
 
     parameters: of `submitit.AutoExecutor.update_parameters` (timeout_min, gpus_per_node, slurm_partition, …). cluster:
-    slurm, local, or None for what submitit finds. The folders must be seen by the nodes under the same paths. A cell
-    submitted twice is trained once: the second job finds it locked, or done. Raises RunError without the extra.
+    slurm, local, or None for automatic detection. The nodes must see the folders under the same paths. A cell
+    submitted twice is trained once: the second job finds it locked or done. Raises RunError without the extra.
     """
     try:
         import submitit

@@ -1,8 +1,8 @@
-"""Long work in parts on a machine that is lent for minutes: each under a time limit, none twice, and none stops others.
+"""Long work in resumable parts with time limits, for a machine that is available for minutes only.
 
-A part is a few commands. Its state is a file in RESULTS/parts, written when it ends, its output RESULTS/logs; so a call
-that was cut off goes on where it stopped, and what failed waits until all else has been tried. Knows nothing of what
-the commands do.
+A part is a few commands. Its state is a file in RESULTS/parts, written when it ends; its output goes to RESULTS/logs.
+A call that was cut off continues where it stopped; failed parts are tried again after all others, and stop none of
+them. Knows nothing of the commands' purpose.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from pathlib import Path
 from core_models.files.atomic_files import atomic_replace, write_atomic
 
 STATES = ("done", "failed", "cut off", "not begun")
-LEAST_SECONDS = 20.0  # with less than this left, no part is begun
-GRACE_SECONDS = 30.0  # between asking a command to end and killing it, at most a quarter of its time
+LEAST_SECONDS = 20.0  # no part is started with less time left
+GRACE_SECONDS = 30.0  # between interrupting a command and killing it, at most a quarter of its time
 LARGEST_LOG = 300_000  # bytes of a log's end that are packed
 
 
 @dataclass(frozen=True)
 class Part:
-    """Commands that run one after the other. resumes: a second call goes on where the first was cut off, so it is
-    called again at once, not after all others; guessed_minutes: how long all of it may take."""
+    """Commands that run one after the other.
+
+    resumes: a second call continues where the first was cut off, so the part is run again at once, before all others.
+    guessed_minutes: estimated time of the whole part.
+    """
 
     name: str
     measures: str
@@ -41,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a part ended. seconds: of all calls together; failures: calls that did not bring it on."""
+    """The end of a part. seconds: of all calls together; failures: calls without progress."""
 
     name: str
     state: str
@@ -51,27 +54,27 @@ class Outcome:
 
 
 def outcome(part: Part, results: Path) -> Outcome:
-    """What earlier calls made of a part; one that nobody began, or whose file is damaged, is not begun."""
+    """The stored outcome of a part; "not begun" without a file or with a damaged one."""
     with suppress(OSError, ValueError, TypeError):
-        kept = Outcome(**json.loads(_state_file(part, results).read_text()))
-        if kept.state in STATES:
-            return kept
+        stored = Outcome(**json.loads(_state_file(part, results).read_text()))
+        if stored.state in STATES:
+            return stored
     return Outcome(part.name, "not begun")
 
 
 def run_parts(
     parts: Iterable[Part], results: Path, limit_seconds: float, seconds: float, say: Callable[[str], None]
 ) -> list[Outcome]:
-    """Run what is not done, the parts that failed before last; each for at most `limit_seconds`, all for `seconds`."""
+    """Run unfinished parts, failed ones last; each for at most `limit_seconds`, all together for `seconds`."""
     parts, end = list(parts), time.monotonic() + seconds
     waiting = [part for part in parts if outcome(part, results).state != "done"]
-    for part in sorted(waiting, key=lambda one: outcome(one, results).failures):
-        left = min(limit_seconds, end - time.monotonic())
-        if left < min(LEAST_SECONDS, limit_seconds):
+    for part in sorted(waiting, key=lambda waiting_part: outcome(waiting_part, results).failures):
+        seconds_left = min(limit_seconds, end - time.monotonic())
+        if seconds_left < min(LEAST_SECONDS, limit_seconds):
             say(f"{part.name}: not begun, {max(0, end - time.monotonic()):.0f} s are left")
             continue
-        say(f"{part.name}: {part.measures}; at most {left:.0f} s")
-        ended = _run(part, results, left)
+        say(f"{part.name}: {part.measures}; at most {seconds_left:.0f} s")
+        ended = _run(part, results, seconds_left)
         say(f"{part.name}: {ended.state}{f', {ended.reason}' if ended.reason else ''}")
     return [outcome(part, results) for part in parts]
 
@@ -84,10 +87,14 @@ def _run(part: Part, results: Path, seconds: float) -> Outcome:
     state, reasons = "done", []
     with log.open("ab") as out:
         for command in part.commands:
-            left = seconds - (time.monotonic() - began)
+            seconds_left = seconds - (time.monotonic() - began)
             out.write(f"\n$ {' '.join(command)}\n".encode())
             out.flush()
-            code = _call(command, {**os.environ, **part.environment}, left, out.fileno()) if left > 0 else None
+            code = (
+                _call(command, {**os.environ, **part.environment}, seconds_left, out.fileno())
+                if seconds_left > 0
+                else None
+            )
             if code is None:
                 state, reasons = "cut off", [f"after {seconds:.0f} s"]
                 break
@@ -102,7 +109,7 @@ def _run(part: Part, results: Path, seconds: float) -> Outcome:
 
 
 def _last_line(log: Path) -> str:
-    """The last line that is not empty, which mostly says what went wrong; its first 200 signs."""
+    """The first 200 characters of the last non-empty line, which mostly is the error message."""
     with log.open("rb") as written:
         written.seek(max(0, log.stat().st_size - 4096))
         lines = written.read().decode(errors="replace").split("\n")
@@ -110,9 +117,9 @@ def _last_line(log: Path) -> str:
 
 
 def _call(command: Sequence[str], environment: dict[str, str], seconds: float, log: int) -> int | None:
-    """A command's exit code; None where it had to be ended, with all that it had started, because time was up.
+    """Run a command and return its exit code; None if it was ended with its children because time was up.
 
-    It is asked to end a little before that, so that a training can save where it is.
+    It is interrupted a little earlier, so that a training can save its state.
     """
     end = time.monotonic() + seconds
     try:
@@ -134,7 +141,7 @@ def _call(command: Sequence[str], environment: dict[str, str], seconds: float, l
 
 
 def _end(process: subprocess.Popen[bytes], until: float) -> None:
-    """End a process and its group: asked first, then killed. Until it is waited for, its number is nobody else's."""
+    """Interrupt a process and its group, then kill it. Its number cannot be reused before it is waited for."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGTERM)
         while time.monotonic() < until and not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
@@ -144,27 +151,29 @@ def _end(process: subprocess.Popen[bytes], until: float) -> None:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """A line a part: its name, state, seconds, and why it is not done."""
-    width = max((len(one.name) for one in outcomes), default=4)
+    """One line per part: name, state, seconds, and the reason if it is not done."""
+    width = max((len(outcome.name) for outcome in outcomes), default=4)
     lines = [f"{'part':{width}}  {'state':9}  {'seconds':>8}  reason"]
-    lines += [f"{one.name:{width}}  {one.state:9}  {one.seconds:8.0f}  {one.reason}" for one in outcomes]
+    lines += [
+        f"{outcome.name:{width}}  {outcome.state:9}  {outcome.seconds:8.0f}  {outcome.reason}" for outcome in outcomes
+    ]
     return "\n".join(line.rstrip() for line in lines)
 
 
 def pack(results: Path, archive: Path, kinds: Sequence[str] = (".csv", ".json", ".log")) -> int:
-    """Tables, states and the ends of logs as one tar.gz, without the runs in it; how many bytes that is."""
+    """Pack tables, states and the ends of logs into one tar.gz without runs, and return its size in bytes."""
     files = sorted(path for path in results.rglob("*") if path.suffix in kinds and path.is_file())
     with atomic_replace(archive) as unfinished, tarfile.open(unfinished, "w:gz") as packed:
         for path in files:
             name = path.relative_to(results)
             if name.parts[0] == "runs":
                 continue
-            found = packed.gettarinfo(path, str(name))
+            member = packed.gettarinfo(path, str(name))
             with path.open("rb") as content:
-                if path.suffix == ".log" and found.size > LARGEST_LOG:
-                    content.seek(found.size - LARGEST_LOG)
-                    found.size = LARGEST_LOG
-                packed.addfile(found, content)
+                if path.suffix == ".log" and member.size > LARGEST_LOG:
+                    content.seek(member.size - LARGEST_LOG)
+                    member.size = LARGEST_LOG
+                packed.addfile(member, content)
     return archive.stat().st_size
 
 

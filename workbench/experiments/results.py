@@ -1,6 +1,6 @@
 """Tables of a grid: every cell with its state, systems over seeds with their intervals, differences to a baseline.
 
-A grid may be half done: what is missing is named beside what is there. Scores come from `analyses.seeds`.
+A grid may be unfinished: missing cells are listed with the results. Scores come from `analyses.seeds`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ HOLM = "Holm's correction: over all differences of a metric in the table, every 
 
 
 def cell_table(experiment: Experiment, root: Path, metrics: Sequence[str] = METRICS) -> pd.DataFrame:
-    """Scores of the cells that are done, a row for each test and metric; the others stand there with their state and
-    how far training is: system, seed, state, step, steps, metric, score, low, high, signature, n, test."""
+    """Scores of all finished cells, a row for each test and metric; other cells have a row with state and progress.
+
+    Columns: system, seed, state, step, steps, metric, score, low, high, signature, n, test.
+    """
     import pandas as pd
 
     from workbench.evaluation.scoring import score_table
@@ -38,13 +40,13 @@ def cell_table(experiment: Experiment, root: Path, metrics: Sequence[str] = METR
     rows: list[dict[str, Any]] = []
     for cell in cells(experiment, root):
         step, steps = cell.steps()
-        place = {"system": cell.system, "seed": cell.seed, "state": cell.state, "step": step, "steps": steps}
+        cell_columns = {"system": cell.system, "seed": cell.seed, "state": cell.state, "step": step, "steps": steps}
         if cell.state != "done":
-            rows.append(place)
+            rows.append(cell_columns)
             continue
         for test in experiment.data.test_names:
-            found = score_table([open_run(cell.folder)], test, metrics)
-            rows += [{**place, **dict(row), "test": test} for _, row in found.drop(columns="system").iterrows()]
+            scores = score_table([open_run(cell.folder)], test, metrics)
+            rows += [{**cell_columns, **dict(row), "test": test} for _, row in scores.drop(columns="system").iterrows()]
     return pd.DataFrame(rows)
 
 
@@ -59,9 +61,9 @@ def seed_tables(
     """Scores of systems over their seeds, and differences to the baseline (the first system if none is named).
 
     checkpoints: steps at which systems are scored too, as SYSTEM@step, each against the baseline at that step. A seed
-    counts as soon as its cell is done (a checkpoint: is translated). With a single seed the sign test stands beside
+    counts as soon as its cell is done (a checkpoint: is translated). With a single seed the sign test is added to
     the bootstrap. Columns: those of `analyses.seeds`, and test; p_holm is corrected over all differences of a metric
-    under one method, those of every test set and checkpoint together.
+    by one method, over all test sets and checkpoints together.
     """
     from analyses import seeds
     from workbench.evaluation.scoring import comparison_table
@@ -74,10 +76,10 @@ def seed_tables(
         for metric in metrics:
             for step in (None, *checkpoints):
                 runs = dict(_runs(experiment, root, test, step))
-                found = _statistics(runs, test, metric)
+                statistics = _statistics(runs, test, metric)
                 base = _named(baseline, step)
-                scores.append(seeds.score_table(found, samples).assign(test=test))
-                comparisons.append(seeds.comparison_table(found, base, samples).assign(test=test))
+                scores.append(seeds.score_table(statistics, samples).assign(test=test))
+                comparisons.append(seeds.comparison_table(statistics, base, samples).assign(test=test))
                 single = [by_seed for by_seed in runs.values() if len(experiment.seeds) == 1]
                 if base in runs and len(single) > 1:
                     opened = [run for by_seed in single for run in by_seed.values()]
@@ -87,7 +89,7 @@ def seed_tables(
 
 
 def _one_family(comparisons: pd.DataFrame) -> pd.DataFrame:
-    """Holm's correction over all that the table shows of a metric; the sign test is another reading of the same."""
+    """Holm's correction over all differences of a metric in the table; the sign test is a family of its own."""
     from analyses.significance import holm
 
     signs = comparisons["method"] == "sign test"
@@ -96,18 +98,20 @@ def _one_family(comparisons: pd.DataFrame) -> pd.DataFrame:
 
 
 def _stacked(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """One table of several; those that are empty would spoil the types of the others."""
+    """Concatenate tables without the empty ones, which would change the column types."""
     import pandas as pd
 
     return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
 
 
 def _runs(experiment: Experiment, root: Path, test: str, step: int | None) -> Iterator[tuple[str, dict[int, Run]]]:
-    """Per system what can be scored on a test set: seed -> run, or its checkpoint."""
+    """The runs (or their checkpoints) that can be scored on a test set, by system: seed -> run."""
     for system in experiment.systems:
-        own = (cell for cell in cells(experiment, root) if cell.system == system)
-        if found := {cell.seed: run for cell in own if (run := _scorable(cell, test, step)) is not None}:
-            yield _named(system, step), found
+        system_cells = (cell for cell in cells(experiment, root) if cell.system == system)
+        if runs_by_seed := {
+            cell.seed: run for cell in system_cells if (run := _scorable(cell, test, step)) is not None
+        }:
+            yield _named(system, step), runs_by_seed
 
 
 def _scorable(cell: Cell, test: str, step: int | None) -> Run | None:
@@ -136,7 +140,7 @@ def _statistics(runs: dict[str, dict[int, Run]], test: str, metric: str) -> dict
 
 
 def readable(scores: pd.DataFrame, comparisons: pd.DataFrame, seeds: int) -> pd.DataFrame:
-    """One row for each test, metric and system, numbers as people write them."""
+    """One row for each test, metric and system, with formatted numbers."""
     import pandas as pd
 
     from workbench.evaluation.scoring import METRIC_NAMES
@@ -164,19 +168,20 @@ def readable(scores: pd.DataFrame, comparisons: pd.DataFrame, seeds: int) -> pd.
 
 
 def remarks(experiment: Experiment, root: Path) -> list[str]:
-    """What a reader of the table must know: which cells are missing, and what an interval carries."""
-    left = [cell for cell in cells(experiment, root) if cell.state != "done" or cell.changes()]
-    said = [f"{cell.name}: {cell.told()}" for cell in left]
+    """Notes on the table: missing cells, and the meaning of the intervals."""
+    open_cells = [cell for cell in cells(experiment, root) if cell.state != "done" or cell.changes()]
+    states = [f"{cell.name}: {cell.state_text()}" for cell in open_cells]
     seeds = len(experiment.seeds)
     if seeds == 1:
-        return [*said, f"{ONE_SEED} {HOLM}"]
-    return [*said, f"Score: mean ± standard deviation over seeds. {INTERVALS} {HOLM}"]
+        return [*states, f"{ONE_SEED} {HOLM}"]
+    return [*states, f"Score: mean ± standard deviation over seeds. {INTERVALS} {HOLM}"]
 
 
 def write_csv(experiment: Experiment, root: Path, folder: Path, tables: Sequence[pd.DataFrame]) -> list[Path]:
-    """NAME.cells.csv, NAME.scores.csv and NAME.comparisons.csv in a folder, all or nothing.
+    """Write NAME.cells.csv, NAME.scores.csv and NAME.comparisons.csv to a folder, all or nothing.
 
-    Raises FolderError where a file of such a name is no table."""
+    Raises FolderError if a file of such a name is no table.
+    """
     endings = ("cells.csv", "scores.csv", "comparisons.csv")
     names = [f"{experiment.name}.{ending}" for ending in endings]
     with atomic_replace_files(folder / experiment.name, endings, "experiment table", _is_table) as part:
@@ -186,7 +191,7 @@ def write_csv(experiment: Experiment, root: Path, folder: Path, tables: Sequence
 
 
 def _is_table(path: Path) -> bool:
-    """Does a file begin as these tables do? Earlier versions left no mark."""
+    """Return True if a file begins like one of these tables; earlier versions wrote no marker."""
     if not path.is_file():
         return False
     with path.open("rb") as file:

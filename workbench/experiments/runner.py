@@ -1,7 +1,7 @@
 """Work through a grid: train each cell, translate and trace its test sets.
 
 Any number of processes may run the same grid at once, on one machine or on several that share the folder: a cell
-belongs to the process that holds its lock, and the others pass it by. Who starts processes is `launching`'s business.
+belongs to the process that holds its lock, and the others skip it. `launcher` starts the processes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from workbench.experiments.train import Report, new_run, train
 from workbench.store.runs import Run, RunError, open_run
 
 TRACES = ("log_prob", "future_cost.*")
-LOCK_SECONDS = 1.0  # longer than it takes somebody to look whether a cell is locked
+LOCK_SECONDS = 1.0  # longer than a test whether a cell is locked
 
 
 def run_cell(cell: Cell, data: Path, report: Report | None, device: str, minutes: float | None) -> bool:
-    """Train a cell as far as time allows and, when it is trained, translate its tests; True when it is done."""
+    """Train a cell as far as time allows, then translate its tests; returns True if it is done."""
     experiment = cell.experiment
     if cell.problem is not None:
         raise RunError(f"{cell.problem}; mend the run or remove its folder")
@@ -71,7 +71,7 @@ def run_experiment(
 ) -> None:
     """Run every cell that is not done, one after another; `minutes` bounds each cell's training in this call.
 
-    A cell that another process works on is passed by. One that fails stops no other; RunError names them at the end.
+    Cells of other processes are skipped. A failing cell stops no other; a RunError at the end reports failures.
     """
     if world() > 1:
         raise RunError("an experiment trains a cell in one process; with torchrun train one run: workbench resume RUN")
@@ -84,7 +84,7 @@ def run_experiment(
             if cell.state != "done":
                 with cell.lock().acquire(timeout=LOCK_SECONDS):
                     run_cell(cell, data, report(cell.name) if report else None, device, minutes)
-            say(f"{cell.folder}: {cell.told()}")
+            say(f"{cell.folder}: {cell.state_text()}")
         except Timeout:
             say(f"{cell.folder}: another process is at it")
         except (ValueError, RuntimeError, OSError, MemoryError) as error:

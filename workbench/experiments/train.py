@@ -1,4 +1,4 @@
-"""Make a run folder and train it: the one way that the CLI, the demo and experiments share."""
+"""Creation and training of runs, shared by the CLI, the demo and experiments."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def new_run(
     search: Mapping[str, Any] | None = None,
     model: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Lay out a run of a catalogue system on prepared data; refuses a folder that is a run already.
+    """Create a run of a catalogue system on prepared data; refuses a folder that is a run already.
 
-    model: fields that replace those of the catalogue's configuration.
+    model: fields that override those of the catalogue's configuration.
     """
     from core_models.checkpoint import begin_run, initialise_from
     from core_models.config import ModelConfig
@@ -61,7 +61,7 @@ def new_run(
         search=parse(SearchConfig, search or {}, "search"),
     )
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
-    built = build(config.model, *map(len, vocabularies))  # refuse now what cannot be built, or begun from
+    built = build(config.model, *map(len, vocabularies))  # refuses a model that cannot be built or begun from
     if config.training.init_from is not None:
         initialise_from(built, config.training.init_from, vocabularies, config.training.init_params)
     begin_run(folder, config, *vocabularies)
@@ -69,7 +69,7 @@ def new_run(
 
 
 def train(run: Run, report: Report | None = None, device: str = "auto", minutes: float | None = None) -> Progress:
-    """Train a run, or go on with it; BLEU or chrF for early stopping, and the reward, come from `analyses`."""
+    """Train or resume a run; BLEU or chrF for early stopping, and the reward, come from `analyses`."""
     from core_models.training.fit import fit
 
     return fit(
@@ -84,7 +84,7 @@ def train(run: Run, report: Report | None = None, device: str = "auto", minutes:
 
 @contextmanager
 def interrupted_by_terminate() -> Iterator[None]:
-    """A polite end (a job that is cancelled, a shutdown) stops what is inside as Ctrl-C does."""
+    """Treat SIGTERM (a cancelled job, a shutdown) like Ctrl-C inside the context."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -93,7 +93,7 @@ def interrupted_by_terminate() -> Iterator[None]:
 
 
 def score_function(metric: str) -> Callable[[list[str], list[str]], float] | None:
-    """The corpus score that early stopping watches, or None for the loss and for what is rewarded."""
+    """The corpus score that early stopping watches; None for the loss and the reward."""
     if metric in ("loss", "adequacy"):
         return None
 
@@ -106,8 +106,10 @@ def score_function(metric: str) -> Callable[[list[str], list[str]], float] | Non
 
 
 def reward_function(run: Run) -> Reward | None:
-    """The adequacy that a run is trained towards, or whose early stopping watches it, by the one frozen aligner of its
-    training text; None for all others."""
+    """The adequacy reward of a run that is trained towards it, or whose early stopping watches it; else None.
+
+    It is measured by the frozen aligner of the run's training text.
+    """
     training = run.config.training
     if not training.adequacy.weight and training.early_stopping.metric != "adequacy":
         return None
@@ -118,9 +120,10 @@ def reward_function(run: Run) -> Reward | None:
 
 
 def finished(folder: Path) -> bool:
-    """Has training ended (rather than been interrupted), and does its configuration ask for no more by now?
+    """Return True if training has ended (not been interrupted), and its configuration allows no more updates.
 
-    The last state says so, also of a process that was killed before it logged the end; without states, the log.
+    This is read from the last state, which a process killed before it logged the end has too; without states, from the
+    log.
     """
     if not (folder / "weights.safetensors").is_file():
         return False

@@ -77,7 +77,7 @@ def test_processes_share_a_grid_and_ctrl_c_leaves_all_of_it_resumable(file, tmp_
     both = cells(read_experiment(file), root)
     _wait_for(lambda: all(map(_saved, both)), process)
     assert [cell.locked() for cell in both] == [True, True], "each has a process of its own, at the same time"
-    assert all(cell.told().endswith(" of 100000, running") for cell in both)
+    assert all(cell.state_text().endswith(" of 100000, running") for cell in both)
     workers = psutil.Process(process.pid).children()
     assert len(workers) == 2
     process.send_signal(signal.SIGINT)

@@ -65,7 +65,7 @@ def test_a_grid_is_run_once_and_stopped_training_is_taken_up(tmp_path, files):
     assert cell_table(experiment, root).state.tolist() == ["missing", "missing"]
 
     run_experiment(experiment, root, files, said.append, device="cpu", minutes=1e-6)
-    assert [cell.told() for cell in cells(experiment, root)] == ["begun, step 1 of 4"] * 2
+    assert [cell.state_text() for cell in cells(experiment, root)] == ["begun, step 1 of 4"] * 2
     assert all("begun" in line for line in said)
     run_experiment(experiment, root, None, said.append, device="cpu")
     plain, future = (open_run(root / "grid" / name) for name in ("plain", "future"))
@@ -192,14 +192,14 @@ def test_a_cell_that_another_process_holds_is_passed_by_and_one_that_fails_stops
     future.folder.parent.mkdir(parents=True)
     with future.lock():
         run_experiment(experiment, root, files, said.append, device="cpu", minutes=1e-6)
-        assert [cell.told() for cell in (plain, future)] == ["begun, step 1 of 4", "missing, running"]
+        assert [cell.state_text() for cell in (plain, future)] == ["begun, step 1 of 4", "missing, running"]
     assert said == [f"{plain.folder}: begun, step 1 of 4", f"{future.folder}: another process is at it"]
 
     (plain.folder / "config.yaml").write_text("name: [", encoding="utf-8")
     with pytest.raises(RunError, match=r"1 of 2 cells failed.*config\.yaml: not readable as YAML"):
         run_experiment(experiment, root, None, said.append, device="cpu", minutes=1e-6)
-    assert plain.told().startswith("broken: ")
-    assert future.told() == "begun, step 1 of 4"
+    assert plain.state_text().startswith("broken: ")
+    assert future.state_text() == "begun, step 1 of 4"
     assert cell_table(experiment, root).state.tolist() == ["broken", "begun"]
 
 
@@ -210,7 +210,7 @@ def test_a_run_made_with_other_settings_is_named_and_bookkeeping_is_not(tmp_path
         "training": {**GRID["training"], "warmup": 5, "keep_last": 1, "precision": "auto"},
         "systems": {**GRID["systems"], "future": "future-cost-2:preset=tiny,weight=0.5"},  # its default
     }
-    told = [cell.told() for cell in cells(read_experiment(_write(tmp_path, **changed)), root)]
+    told = [cell.state_text() for cell in cells(read_experiment(_write(tmp_path, **changed)), root)]
     assert told == ["begun, step 1 of 4; made with other settings: training.warmup 4000, now 5"] * 2
     changed["systems"]["future"] = "future-cost-2:preset=tiny,weight=0.6"
     future = cells(read_experiment(_write(tmp_path, **changed)), root)[1]
