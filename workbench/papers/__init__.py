@@ -1,1 +1,1 @@
-"""What the five papers print: their numbers as data, checked against each other, never corrected."""
+"""The numbers published in the five papers as data, checked against each other, never corrected."""

@@ -1,7 +1,7 @@
-"""The checks of the papers' files worked out: what is printed beside what its own numbers give. Nothing is corrected.
+"""Evaluation of the papers' checks: printed numbers and those recomputed from them. Nothing is corrected.
 
-Arithmetic is read as a syntax tree and only numbers, + - * / ** and a few functions are worked out: a data file can
-never make the program do anything else.
+Arithmetic is parsed into a syntax tree, and only numbers, + - * / ** and a few functions are evaluated: a data file
+can never make the program do anything else.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ COLUMNS = ["paper", "id", "what", "printed", "recomputed", "difference", "agrees
 
 
 def check_table(papers: Mapping[str, Paper]) -> pd.DataFrame:
-    """A row a check: paper, id, what, printed, recomputed, difference, agrees, expected, known, note.
+    """One row per check: paper, id, what, printed, recomputed, difference, agrees, expected, known, note.
 
     difference: printed minus recomputed. agrees: it is at most half a unit of the last of the check's decimals.
-    expected: what the paper's file says of it. Raises ConfigError for a check that cannot be worked out.
+    expected: `agrees` in the paper's file. Raises ConfigError for a check that cannot be evaluated.
     """
     import pandas as pd
 
@@ -54,10 +54,10 @@ def check_table(papers: Mapping[str, Paper]) -> pd.DataFrame:
 
 
 def evaluate(expression: str, value: Callable[[str], float]) -> float:
-    """The arithmetic of a check; `value` gives the number of a reference. Raises ConfigError for anything else."""
+    """Evaluate the arithmetic of a check; `value` looks a reference up. Raises ConfigError for anything else."""
     numbers = REFERENCE.sub(lambda match: f"({float(value(match[1]))!r})", expression)
     try:
-        result = float(_worked_out(ast.parse(" ".join(numbers.split()), mode="eval").body))
+        result = float(_evaluated(ast.parse(" ".join(numbers.split()), mode="eval").body))
         if not math.isfinite(result):
             raise ValueError("it has no finite value")
     except (ValueError, TypeError, ArithmeticError, SyntaxError, RecursionError, MemoryError) as error:
@@ -68,17 +68,17 @@ def evaluate(expression: str, value: Callable[[str], float]) -> float:
     return result
 
 
-def _worked_out(node: ast.expr) -> float:
+def _evaluated(node: ast.expr) -> float:
     match node:
-        # Whole numbers become floats at once: 9**9**9 then overflows instead of working for ever.
+        # Integers become floats at once: 9**9**9 then overflows instead of running forever.
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             return float(number)
         case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
-            return OPERATORS[type(op)](_worked_out(operand))
+            return OPERATORS[type(op)](_evaluated(operand))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
-            return OPERATORS[type(op)](_worked_out(left), _worked_out(right))
+            return OPERATORS[type(op)](_evaluated(left), _evaluated(right))
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
-            return FUNCTIONS[name](*map(_worked_out, arguments))
+            return FUNCTIONS[name](*map(_evaluated, arguments))
     raise ValueError(f"{ast.unparse(node)!r} is no arithmetic")
 
 

@@ -1,7 +1,7 @@
-"""A printed table beside ours: in short, line by line with what differs, and where ours is from.
+"""Comparison of a published table with our results: in short, line by line with differences, and origins.
 
-Ours comes from other data than the paper's, so each line says where language pair or way of counting are not the
-printed ones. It knows the papers' tables and the numbers that `our_results` found; it measures and draws nothing.
+Our results are of other data than the paper's, so each line says if language pair or scoring differ from the printed
+ones. Knows the papers' tables and the records of `our_results`; measures and draws nothing.
 """
 
 from __future__ import annotations
@@ -38,8 +38,11 @@ _LINE = ["row", "measure", "ours", "low", "high", "printed", "where", "ran as", 
 
 
 def reported(table: Table, found: pd.DataFrame) -> pd.DataFrame:
-    """The table as printed: row, system with its settings, a column by each label, cited, and what of ours stands there
-    in short; a table that prints nothing we measure has no column of ours."""
+    """The table as printed, with our results in short.
+
+    Columns: row, system with its settings, one for each label, cited, ours. The column `ours` is left out if the table
+    prints nothing that is measured here.
+    """
     as_printed = table.printed()
     as_printed["system"] = [":".join(filter(None, (row.system, row.settings))) for row in table.rows]
     as_printed = as_printed.drop(columns="settings")
@@ -49,56 +52,59 @@ def reported(table: Table, found: pd.DataFrame) -> pd.DataFrame:
 
 
 def _short(table: Table, row: Row, mine: pd.DataFrame) -> str:
-    """The numbers of ours by their measures; that there is none."""
-    told = []
+    """Our numbers by measure, or a note that there are none."""
+    texts = []
     for measure in measures(table):
         scores = [f"{score:.2f}" for score in mine.loc[mine["measure"] == measure, "score"]]
-        told += [f"{MEASURE_NAMES[measure]} {', '.join(scores)}"] if scores else []
-    return "; ".join(told) or _absent(table, row)
+        texts += [f"{MEASURE_NAMES[measure]} {', '.join(scores)}"] if scores else []
+    return "; ".join(texts) or _absent(table, row)
 
 
 def compared(table: Table, found: pd.DataFrame) -> pd.DataFrame:
-    """A line for each number of ours: row, measure, ours, low, high, the printed numbers of the same measure (speeds as
-    ratios to the baseline's), where it is from, and what is not as printed about it."""
+    """One line for each of our numbers, with the printed numbers of the same measure.
+
+    Columns: row, measure, ours, low, high, printed (speeds as ratios to the baseline's), its origin, and differences to
+    the printed number.
+    """
     import pandas as pd
 
     order = measures(table)
     lines = []
     for row in table.rows:
-        mine = sorted(records(found[found["row"] == row.key]), key=lambda one: order.index(one["measure"]))
-        lines += [{"row": row.label, **_said(table, row, one)} for one in mine]
+        mine = sorted(records(found[found["row"] == row.key]), key=lambda record: order.index(record["measure"]))
+        lines += [{"row": row.label, **_line(table, row, record)} for record in mine]
     return pd.DataFrame(lines, columns=_LINE)
 
 
-def _said(table: Table, row: Row, one: Record) -> dict[str, Any]:
-    """What is said of a number of ours."""
-    part = f", {one['part']}" if _is(one["part"]) else ""
+def _line(table: Table, row: Row, record: Record) -> dict[str, Any]:
+    """The line of one of our numbers."""
+    part = f", {record['part']}" if _is_text(record["part"]) else ""
     return {
-        "measure": f"{MEASURE_NAMES[one['measure']]}{part}",
-        "ours": one["score"],
-        "low": one["low"],
-        "high": one["high"],
-        "printed": ", ".join(_printed(table, row, one)),
-        "ran as": one["system"],
-        "differs": "; ".join(_differences(table, row, one)),
-        **{name: one[name] if _is(one[name]) else "" for name in ("where", "data", "test", "signature")},
+        "measure": f"{MEASURE_NAMES[record['measure']]}{part}",
+        "ours": record["score"],
+        "low": record["low"],
+        "high": record["high"],
+        "printed": ", ".join(_printed(table, row, record)),
+        "ran as": record["system"],
+        "differs": "; ".join(_differences(table, row, record)),
+        **{name: record[name] if _is_text(record[name]) else "" for name in ("where", "data", "test", "signature")},
     }
 
 
-def _is(value: Any) -> bool:
-    """Is there a text?"""
+def _is_text(value: Any) -> bool:
+    """Return True for a non-empty text."""
     return isinstance(value, str) and value != ""
 
 
-def _columns(table: Table, row: Row, one: Record) -> list[Column]:
-    """The printed columns that a number of ours stands beside: of its measure, and of its languages where there are."""
-    columns = [column for column in table.columns if column.measure == one["measure"] and column.key in row.values]
-    return [column for column in columns if table.languages_of(column) == one["languages"]] or columns
+def _columns(table: Table, row: Row, record: Record) -> list[Column]:
+    """The printed columns to compare with one of our numbers: of its measure, and of its languages if there are any."""
+    columns = [column for column in table.columns if column.measure == record["measure"] and column.key in row.values]
+    return [column for column in columns if table.languages_of(column) == record["languages"]] or columns
 
 
-def _printed(table: Table, row: Row, one: Record) -> Iterator[str]:
-    """The numbers printed there, speeds as ratios to the baseline's, with their column where there are several."""
-    columns = _columns(table, row, one)
+def _printed(table: Table, row: Row, record: Record) -> Iterator[str]:
+    """The printed numbers to compare with, speeds as ratios to the baseline's, with column labels if several."""
+    columns = _columns(table, row, record)
     for column in columns:
         ratio = relative(table, row, column) if column.measure in SPEEDS else None
         value = str(row.values[column.key]) if ratio is None else f"{ratio:.2f}"
@@ -106,50 +112,53 @@ def _printed(table: Table, row: Row, one: Record) -> Iterator[str]:
 
 
 def relative(table: Table, row: Row, column: Column) -> float | None:
-    """What a row prints over what its baseline prints there; None where either prints nothing."""
+    """The ratio of a row's printed number to its baseline's; None if either is missing."""
     base = table.baseline_of(row)
-    if base is None or not {row.key, base.key} <= {one.key for one in table.rows if column.key in one.values}:
+    if base is None or not {row.key, base.key} <= {other.key for other in table.rows if column.key in other.values}:
         return None
     return float(row.values[column.key] / base.values[column.key])
 
 
-def _differences(table: Table, row: Row, one: Record) -> Iterator[str]:
-    """What is not as printed, other data apart, and how ours was measured."""
-    columns = _columns(table, row, one)
+def _differences(table: Table, row: Row, record: Record) -> Iterator[str]:
+    """Differences to the printed number other than the data, and notes on our measurement."""
+    columns = _columns(table, row, record)
     pairs = {table.languages_of(column) for column in columns} - {""}
-    if _is(one["languages"]) and pairs and one["languages"] not in pairs:
-        yield f"{one['languages']}, printed {' and '.join(sorted(pairs))}"
-    if one["measure"] in METRIC_NAMES:
-        yield from dict.fromkeys(filter(None, (_counted(column, one["signature"]) for column in columns)))
-    if _is(one["how"]):
-        yield one["how"]
+    if _is_text(record["languages"]) and pairs and record["languages"] not in pairs:
+        yield f"{record['languages']}, printed {' and '.join(sorted(pairs))}"
+    if record["measure"] in METRIC_NAMES:
+        yield from dict.fromkeys(filter(None, (_counted(column, record["signature"]) for column in columns)))
+    if _is_text(record["how"]):
+        yield record["how"]
 
 
 def _counted(column: Column, signature: str) -> str:
-    """How the metric was counted, where the printed column says something else."""
-    told = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
-    case, variant = _CASE.get(told.get("case", ""), ""), column.unit.partition(", ")[2]
+    """The variant of our metric if the printed column has another one, else ""."""
+    fields = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
+    case, variant = _CASE.get(fields.get("case", ""), ""), column.unit.partition(", ")[2]
     counted = " ".join(filter(None, (case, "sacreBLEU")))
     return "" if variant in ("", "detokenised", case) else f"{counted}; printed {variant}"
 
 
 def _absent(table: Table, row: Row) -> str:
-    """What is said where nothing of ours stands beside a row: ours stands beside the paper's own row, or nowhere."""
+    """The note for a row without our results: see the paper's own row of the system, or not run here."""
     twins = (other for other in table.rows if (other.system, other.settings) == (row.system, row.settings))
     return SEE_OWN if row.cited and any(not twin.cited for twin in twins) and row.system else NOT_HERE
 
 
 def origins(found: pd.DataFrame) -> str:
-    """Where numbers of ours are from, in short: runs, benches and experiments by their data and test sets; what each of
-    them ran as stands in `compared`."""
-    told: dict[str, dict[str, list[str]]] = {}
-    for one in records(found):
-        told.setdefault(one["where"], {}).setdefault(one["data"], []).extend([one["test"]] * bool(one["test"]))
-    alike: dict[str, list[str]] = {}
-    for where, by_data in told.items():
-        said = "; ".join(", ".join((f"data {data}", *_tests(tests))) for data, tests in by_data.items())
-        alike.setdefault(said, []).append(where)
-    return "; ".join(f"{', '.join(places)} ({said})" for said, places in alike.items())
+    """The origins of our numbers in short: runs, benches and experiments by their data and test sets.
+
+    `compared` has the system of each.
+    """
+    tests_of_source: dict[str, dict[str, list[str]]] = {}
+    for record in records(found):
+        tests = tests_of_source.setdefault(record["where"], {}).setdefault(record["data"], [])
+        tests.extend([record["test"]] * bool(record["test"]))
+    sources: dict[str, list[str]] = {}
+    for where, by_data in tests_of_source.items():
+        description = "; ".join(", ".join((f"data {data}", *_tests(tests))) for data, tests in by_data.items())
+        sources.setdefault(description, []).append(where)
+    return "; ".join(f"{', '.join(names)} ({description})" for description, names in sources.items())
 
 
 def _tests(names: list[str]) -> list[str]:

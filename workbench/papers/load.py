@@ -1,6 +1,6 @@
-"""The numbers that the papers print, read from `data/papers/*.toml`: a slip in a file is refused by its place there.
+"""Loading of the papers' numbers from `data/papers/*.toml`; errors name the file and the field.
 
-It knows the files; what they hold is in `schema`, and of our runs it knows nothing.
+Knows the files; `schema` defines their content. Knows no runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def load(path: Path) -> Paper:
     """
     content = _read_toml(path)
     tables = [
-        {**table, "row": _parsed(Row, table, "row", f"{path}: {_called('table', table, number)}")}
+        {**table, "row": _parsed(Row, table, "row", f"{path}: {_entry_name('table', table, number)}")}
         for number, table in enumerate(_entries(content, "table", str(path)), 1)
     ]
     paper = parse(
@@ -46,7 +46,7 @@ def load(path: Path) -> Paper:
 
 @cache
 def library(folder: Path | None = None) -> dict[str, Paper]:
-    """All papers by the names of their files, read once; raises ConfigError naming file and field."""
+    """All papers by file name, read once; raises ConfigError naming file and field."""
     folder = folder or data_folder() / "papers"
     paths = {path.stem: path for path in sorted(folder.glob("*.toml"))}
     papers = {name: load(path) for name, path in paths.items()}
@@ -55,9 +55,9 @@ def library(folder: Path | None = None) -> dict[str, Paper]:
     return papers
 
 
-def _look_up(paper: Paper, papers: Mapping[str, Paper], where: str, wanted: Callable[[str], bool]) -> None:
+def _look_up(paper: Paper, papers: Mapping[str, Paper], where: str, selected: Callable[[str], bool]) -> None:
     for check in paper.checks:
-        for reference in filter(wanted, check.references):
+        for reference in filter(selected, check.references):
             try:
                 resolve(reference, paper, papers)
             except ConfigError as error:
@@ -65,7 +65,7 @@ def _look_up(paper: Paper, papers: Mapping[str, Paper], where: str, wanted: Call
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file, its fractions as Decimal: 39.10 stays 39.10. A key that stands twice is refused by the format."""
+    """Read a TOML file with fractions as Decimal: 39.10 stays 39.10. TOML refuses duplicate keys."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
     except FileNotFoundError:
@@ -77,9 +77,9 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _parsed(kind: type[Kind], content: Mapping[str, Any], key: str, where: str) -> tuple[Kind, ...]:
-    """The entries of [[key]], validated one by one, so that a refusal says in which it is."""
+    """The entries of [[key]], validated one by one, so that an error names the entry."""
     return tuple(
-        parse(kind, entry, f"{where}: {_called(key, entry, number)}")
+        parse(kind, entry, f"{where}: {_entry_name(key, entry, number)}")
         for number, entry in enumerate(_entries(content, key, where), 1)
     )
 
@@ -97,5 +97,5 @@ def _mapping(entry: Any, where: str) -> dict[str, Any]:
     return entry
 
 
-def _called(key: str, entry: Mapping[str, Any], number: int) -> str:
+def _entry_name(key: str, entry: Mapping[str, Any], number: int) -> str:
     return f"{key} {entry.get('id') or entry.get('key') or number}"

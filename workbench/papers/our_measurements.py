@@ -1,7 +1,7 @@
-"""What of ours can stand beside printed numbers that are no scores: sizes, speeds, alignment error, adequacy, routing.
+"""Our measurements other than scores, comparable with published ones: sizes, speeds, alignment, adequacy, routing.
 
-Nothing is trained, translated or timed here: a run's log, its traces and what was kept beside it say it, and the tables
-of `workbench benchmark speed`. A measurement is a record of `FIELDS`. It knows runs and result files alone.
+Nothing is trained, translated or timed here: measurements are read from a run's log, traces and cached results, and
+from tables of `workbench benchmark speed`. A measurement is a record of `FIELDS`. Knows runs and result files alone.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-# part: of the test set, iteration: of a routing; how: what a reader must know of how it was measured.
+# part: of the test set; iteration: of a routing; how: notes on the measurement.
 FIELDS = ["measure", "score", "low", "high", "n", "signature", "system", "where", "data", "test", "languages", "how",
           "iteration", "part"]  # fmt: skip
 Record = dict[str, Any]
 BENCHES = "*speed*.csv"
-MOST_TRACED = 200  # sentences of a trace that are read: the first ones
-# CDR over all words, as tables print it; its mean over sentences stands beside no printed number.
-PROXIES = ("over", "under")  # by links, where papers print what people counted
+MOST_TRACED = 200  # number of sentences of a trace that are read, from the first
+# CDR over all words, as tables print it; its mean over sentences is compared with no published number.
+PROXIES = ("over", "under")  # measured by links; papers print human counts
 _ADEQUACY = {"CDR": "cdr", "over (proxy, %)": "over", "under (proxy, %)": "under"}
 _BENCHED = {
     "parameters": "parameters",
@@ -38,7 +38,7 @@ _BENCHED = {
     "train_ratio": "train-speed",
     "decode_ratio": "decode-speed",
 }
-_ALIKE = ("backbone", "preset", "d_model", "embedding")  # what a system and its baseline have in common
+_ALIKE = ("backbone", "preset", "d_model", "embedding")  # settings that a system and its baseline share
 
 
 def records(table: pd.DataFrame) -> list[Record]:
@@ -47,9 +47,9 @@ def records(table: pd.DataFrame) -> list[Record]:
 
 
 def place(run: Run, test: str) -> Record:
-    """Whose a record of a run is: system, where, data, test, languages ("" where the run's text does not say)."""
+    """The origin fields of a run's record: system, where, data, test, languages ("" if unknown)."""
     languages = ""
-    with suppress(RunError):  # its data has gone
+    with suppress(RunError):  # its data is missing
         manifest = prepared_of(run).manifest
         sides = [str(manifest.get(f"{side}_language") or "") for side in ("source", "target")]
         languages = "-".join(sides) if all(sides) else ""
@@ -57,35 +57,35 @@ def place(run: Run, test: str) -> Record:
     return {"system": run.system, "where": f"run {run.name}", "data": data, "test": test, "languages": languages}
 
 
-def of_run(run: Run, base: Run | None, test: str, wanted: frozenset[str]) -> Iterator[Record]:
-    """What a run has of the wanted measures, speeds apart; base: the run of its baseline."""
-    own = place(run, test)
-    if sizes := {measure for measure in wanted if measure.startswith("parameters")}:
-        yield from ({**own, "test": "", **found} for found in _sizes(run, base) if found["measure"] in sizes)
-    if "aer" in wanted and (error := ALIGNMENT_ERROR.load(run, of_forced_references(run, test), test)):
+def of_run(run: Run, base: Run | None, test: str, requested: frozenset[str]) -> Iterator[Record]:
+    """The requested measures that a run has, except speeds; base: the run of its baseline."""
+    origin = place(run, test)
+    if sizes := {measure for measure in requested if measure.startswith("parameters")}:
+        yield from ({**origin, "test": "", **size} for size in _sizes(run, base) if size["measure"] in sizes)
+    if "aer" in requested and (error := ALIGNMENT_ERROR.load(run, of_forced_references(run, test), test)):
         maps = f"layer {error.layer}, head {error.head}"
         how = f"argmax of attention ({maps}), references forced, gold links: {error.links}"
-        yield {**own, "measure": "aer", "score": 100 * error.aer, "n": error.sentences, "how": how}
-    if wanted.intersection(_ADEQUACY.values()) and (found := ADEQUACY.load(run, of_translations(run, test), test)):
-        how = f"links of the frozen aligner {found.aligner}"
-        if found.towards == "union":
+        yield {**origin, "measure": "aer", "score": 100 * error.aer, "n": error.sentences, "how": how}
+    if requested.intersection(_ADEQUACY.values()) and (stored := ADEQUACY.load(run, of_translations(run, test), test)):
+        how = f"links of the frozen aligner {stored.aligner}"
+        if stored.towards == "union":
             how += ", towards all references together"
-        for row in found.measures:
+        for row in stored.measures:
             if (measure := _ADEQUACY.get(row.measure)) is None:
                 continue
             counted = "a proxy by links, where people counted; " if measure in PROXIES else ""
-            yield {**own, **row.model_dump(), "measure": measure, "how": counted + how}
-    if wanted & {"entropy", "diversity"}:
-        yield from ({**own, **one} for one in _routing(run, test))
+            yield {**origin, **row.model_dump(), "measure": measure, "how": counted + how}
+    if requested & {"entropy", "diversity"}:
+        yield from ({**origin, **values} for values in _routing(run, test))
 
 
 def result_files(run: Run, test: str) -> list[Path]:
-    """The files of kept results that `of_run` reads, there or not."""
+    """The files of cached results that `of_run` reads, which need not exist."""
     return [cache.path(run, test) for cache in (ALIGNMENT_ERROR, ADEQUACY)]
 
 
 def _sizes(run: Run, base: Run | None) -> Iterator[Record]:
-    """Parameters in millions, as training counted them; added ones beside a baseline of the same text and width."""
+    """Parameters in millions from the training log; added ones relative to a baseline of the same text and width."""
     how, start = "with its own vocabulary and width", _start(run)
     for name in ("parameters", "parameters_without_embeddings"):
         if name in start:
@@ -98,31 +98,33 @@ def _sizes(run: Run, base: Run | None) -> Iterator[Record]:
 
 
 def _start(run: Run) -> Mapping[str, Any]:
-    """What training logged when it began."""
+    """The start event of the training log."""
     return next((event for event in run.events() if event.get("event") == "start"), {})
 
 
 def _alike(run: Run, base: Run) -> bool:
-    """Do two runs differ by their mechanisms only, as far as size and speed go?"""
+    """Return True if two runs differ only in their mechanisms, as far as size and speed are concerned."""
     same_text = run.config.data_folder(run.folder) == base.config.data_folder(base.folder)
     return same_text and all(getattr(run.config.model, name) == getattr(base.config.model, name) for name in _ALIKE)
 
 
-def speeds_of_run(run: Run, base: Run, test: str, wanted: frozenset[str]) -> Iterator[Record]:
-    """How fast a run was trained and how fast it translated, times its baseline, as their logs have it: whatever else
-    the machine did at the time counts too, so a bench says it better."""
+def speeds_of_run(run: Run, base: Run, test: str, requested: frozenset[str]) -> Iterator[Record]:
+    """Training and decoding speed of a run relative to its baseline, from their logs.
+
+    Other load of the machine at the time affects these ratios; a benchmark is more reliable.
+    """
     if base is run or not _alike(run, base):
         return
-    own = {**place(run, test), "how": f"to run {base.name}, by their logs; other work of the machine counts too"}
+    origin = {**place(run, test), "how": f"to run {base.name}, by their logs; other work of the machine counts too"}
     ratio = _ratio(_training_speed(run), _training_speed(base))
-    if "train-speed" in wanted and ratio is not None:
-        yield {**own, "test": "", "measure": "train-speed", "score": ratio}
+    if "train-speed" in requested and ratio is not None:
+        yield {**origin, "test": "", "measure": "train-speed", "score": ratio}
     ratio = _ratio(_decoding_speed(run, test), _decoding_speed(base, test))
-    if "decode-speed" in wanted and ratio is not None:
-        yield {**own, "measure": "decode-speed", "score": ratio}
+    if "decode-speed" in requested and ratio is not None:
+        yield {**origin, "measure": "decode-speed", "score": ratio}
 
 
-Speed = tuple[float, object] | None  # and under which conditions
+Speed = tuple[float, object] | None  # (speed, conditions of the measurement)
 
 
 def _ratio(speed: Speed, base: Speed) -> float | None:
@@ -130,17 +132,17 @@ def _ratio(speed: Speed, base: Speed) -> float | None:
 
 
 def _training_speed(run: Run) -> Speed:
-    """Median of target tokens a second; on what, and in batches of which size."""
+    """Median of target tokens per second, with device, precision and batch size as conditions."""
     lines = [event for event in run.events() if event["event"] == "train"]
-    found = [line["tokens_per_second"] for line in lines if line.get("tokens_per_second")]
+    speeds = [line["tokens_per_second"] for line in lines if line.get("tokens_per_second")]
     start = _start(run)
     conditions = [start.get(name) for name in ("device", "processes", "threads", "precision")]
     plan = run.config.training
-    return (statistics.median(found), [*conditions, plan.batch_tokens, plan.accumulate]) if found else None
+    return (statistics.median(speeds), [*conditions, plan.batch_tokens, plan.accumulate]) if speeds else None
 
 
 def _decoding_speed(run: Run, test: str) -> Speed:
-    """Sentences a second of a test set, and by which search."""
+    """Sentences of a test set per second, with the search settings as conditions."""
     if test not in run.tests():
         return None
     meta = run.translations(test).meta
@@ -166,8 +168,8 @@ def _routing(run: Run, test: str) -> Iterator[Record]:
     how = (
         f"{name.split('.')[1]}, {layers} layers and {capsules} capsules, mean over positions and {len(rows)} sentences"
     )
-    for place_in, measure in enumerate(("entropy", "diversity")):
-        for iteration, values in enumerate(zip(*(one[place_in] for one in per_sentence), strict=True), start=1):
+    for index, measure in enumerate(("entropy", "diversity")):
+        for iteration, values in enumerate(zip(*(triple[index] for triple in per_sentence), strict=True), start=1):
             score, low, high = _mean(values)
             yield {"measure": measure, "iteration": iteration, "score": score, "low": low, "high": high,
                    "n": len(rows), "how": how}  # fmt: skip
@@ -187,25 +189,25 @@ def benches(results: Path) -> list[Record]:
     """Every engine in a folder's tables of `workbench benchmark speed`, with its `conditions` and its `where`."""
     import pandas as pd
 
-    found = []
+    engines = []
     for path in sorted(results.glob(BENCHES)):
         try:
             table = pd.read_csv(path).dropna(subset=["system"])  # other engines have none
             for row in table[table["precision"] != "int8"].to_dict("records"):  # no paper here decodes in 8 bits
                 conditions = (path.stem, row["precision"], row["device"], row["threads"])
                 where = f"bench {path.stem} ({row['precision']}, {row['device']}, {row['threads']:g} threads)"
-                found.append({**{str(name): value for name, value in row.items()},
+                engines.append({**{str(name): value for name, value in row.items()},
                               "conditions": conditions, "where": where})  # fmt: skip
         except (KeyError, TypeError, ValueError) as error:
             raise RunError(
                 f"{path}: no table of speeds ({error}); write it again: workbench benchmark speed --csv FILE"
             ) from None
-    return found
+    return engines
 
 
-def of_bench(engine: Record, base: Record | None, wanted: frozenset[str]) -> Iterator[Record]:
-    """What a bench has of the wanted measures; speeds and added parameters are relative to `base`."""
-    own = {"system": engine["system"], "where": engine["where"], "data": "random words", "test": "", "languages": ""}
+def of_bench(engine: Record, base: Record | None, requested: frozenset[str]) -> Iterator[Record]:
+    """The requested measures that a bench has; speeds and added parameters are relative to `base`."""
+    origin = {"system": engine["system"], "where": engine["where"], "data": "random words", "test": "", "languages": ""}
     for column, measure in _BENCHED.items():
         value = engine.get(column, math.nan)
         if measure.endswith("speed"):
@@ -213,8 +215,8 @@ def of_bench(engine: Record, base: Record | None, wanted: frozenset[str]) -> Ite
             how = f"to {base['system']} there" if base is not None else ""
         else:
             value, how = value / 1e6, "with a vocabulary and width of its own"
-        if measure in wanted and not math.isnan(value):
-            yield {**own, "measure": measure, "score": value, "how": how}
-    if "parameters-added" in wanted and base is not None and base is not engine:
+        if measure in requested and not math.isnan(value):
+            yield {**origin, "measure": measure, "score": value, "how": how}
+    if "parameters-added" in requested and base is not None and base is not engine:
         added = (engine["parameters"] - base["parameters"]) / 1e6
-        yield {**own, "measure": "parameters-added", "score": added, "how": f"to {base['system']} there"}
+        yield {**origin, "measure": "parameters-added", "score": added, "how": f"to {base['system']} there"}

@@ -1,7 +1,7 @@
-"""What of ours there is for the rows of a printed table: from runs, benches and experiments.
+"""Our results for the rows of a published table: from runs, benches and experiments.
 
-Each number keeps its run, bench or experiment, its data, test set and signature. Nothing is shown that was not computed
-from a run. It knows the papers' tables and who has a number, not how the two are told.
+Each number keeps its run, bench or experiment, its data, test set and signature. All numbers were computed from runs.
+Knows the papers' tables and the sources of numbers, not their presentation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 OURS = ["row", *our_measurements.FIELDS]
 SPEEDS = ("train-speed", "decode-speed")
-LENGTHS = "length-scores"  # the drawing of tables whose curves by length stand beside ours by length
+LENGTHS = "length-scores"  # the figure of tables with curves by length, compared with ours by length
 _MADE_BY = {
     "aer": "workbench figure alignment-error --run {} --test TEST --option links=FILE",
     "cdr": "workbench adequacy {} --test TEST",
@@ -39,57 +39,57 @@ _SCORES = ".scores.csv"
 
 
 def our_results(table: Table, runs: Sequence[Run], test: str, results: Path | None = None) -> pd.DataFrame:
-    """What of ours stands in the rows of a table, of the measures that it prints: columns `OURS`; row is a row's key.
+    """Our results for the rows of a table, of the measures that it prints: columns `OURS`; row is a row's key.
 
-    A row has what the given runs of its system have; sizes and speeds that they have not are those of benches, speeds
-    in the runs' logs come after these, and scores that no run has are those of experiments (both from `results`, the
-    project's unless told). low and high: 95% bootstrap. Raises RunError where a run lacks the test set.
+    Results of the given runs come first, then sizes and speeds of benches, then speeds in the runs' logs, then scores
+    of experiments (benches and experiments are in `results`, by default the project's). low and high: 95% bootstrap.
+    Raises RunError if a run lacks the test set.
     """
     import pandas as pd
 
     results = results or data_folder() / "experiments" / "results"
-    found: list[Record] = []
+    collected: list[Record] = []
     covered: set[tuple[str, str]] = set()
-    for one_kind in (
+    for source in (
         _of_runs(table, runs, test),
         _of_benches(table, results),
         _speeds_of_runs(table, runs, test),
         _of_experiments(table, results),
     ):
-        new = [one for one in one_kind if (one["row"], one["measure"]) not in covered]
-        covered |= {(one["row"], one["measure"]) for one in new}
-        found += new
-    return pd.DataFrame(found, columns=OURS).astype({"score": float, "low": float, "high": float})
+        new = [record for record in source if (record["row"], record["measure"]) not in covered]
+        covered |= {(record["row"], record["measure"]) for record in new}
+        collected += new
+    return pd.DataFrame(collected, columns=OURS).astype({"score": float, "low": float, "high": float})
 
 
 def measures(table: Table) -> list[str]:
-    """The measures that a table prints, or draws by length, and that can be had of a run."""
+    """The measures that a table prints, or draws by length, and that can be computed for a run."""
     columns = table.columns if table.drawing == LENGTHS else columns_with_values(table)
     return list(dict.fromkeys(column.measure for column in columns if column.measure))
 
 
-def _wanted(table: Table, row: Row) -> frozenset[str]:
-    """The measures of a row: those that are printed there."""
+def _printed_measures(table: Table, row: Row) -> frozenset[str]:
+    """The measures printed in a row."""
     if table.drawing == LENGTHS:
         return frozenset(measures(table))
     return frozenset(column.measure for column in table.columns if column.measure and column.key in row.values)
 
 
-def _in_rows(table: Table, rows: Sequence[Row], found: Sequence[Record]) -> Iterator[Record]:
-    """Records in those of the rows that print their measure (of their iteration)."""
+def _in_rows(table: Table, rows: Sequence[Row], measured: Sequence[Record]) -> Iterator[Record]:
+    """Assign records to the rows that print their measure (of their iteration)."""
     for row in rows:
-        for one in found:
-            if one["measure"] in _wanted(table, row) and one.get("iteration") == row.iteration:
-                yield {**one, "row": row.key}
+        for record in measured:
+            if record["measure"] in _printed_measures(table, row) and record.get("iteration") == row.iteration:
+                yield {**record, "row": row.key}
 
 
 def _of_runs(table: Table, runs: Sequence[Run], test: str) -> Iterator[Record]:
     for run in runs:
         if rows := rows_of(table, run.system):
-            wanted = frozenset().union(*(_wanted(table, row) for row in rows))
+            requested = frozenset().union(*(_printed_measures(table, row) for row in rows))
             base = _base_run(table, rows[0], runs)
-            scored = _by_length(table, run, test) if table.drawing == LENGTHS else _scores(run, test, wanted)
-            yield from _in_rows(table, rows, [*scored, *our_measurements.of_run(run, base, test, wanted)])
+            scored = _by_length(table, run, test) if table.drawing == LENGTHS else _scores(run, test, requested)
+            yield from _in_rows(table, rows, [*scored, *our_measurements.of_run(run, base, test, requested)])
 
 
 def _base_run(table: Table, row: Row, runs: Sequence[Run]) -> Run | None:
@@ -97,23 +97,23 @@ def _base_run(table: Table, row: Row, runs: Sequence[Run]) -> Run | None:
     return next((run for run in runs if base is not None and base in rows_of(table, run.system)), None)
 
 
-def _scores(run: Run, test: str, wanted: frozenset[str]) -> Iterator[Record]:
-    scored = [metric for metric in METRIC_NAMES if metric in wanted]
+def _scores(run: Run, test: str, requested: frozenset[str]) -> Iterator[Record]:
+    scored = [metric for metric in METRIC_NAMES if metric in requested]
     if scored:
-        own = our_measurements.place(run, test)
+        origin = our_measurements.place(run, test)
         for score in records(scoring.score_table([run], test, scored)):
-            yield {**score, **own, "measure": score["metric"]}
+            yield {**score, **origin, "measure": score["metric"]}
 
 
 def _by_length(table: Table, run: Run, test: str) -> Iterator[Record]:
-    known = {one.name for one in fields(bucketed_scores.Grouping)}
+    known = {field.name for field in fields(bucketed_scores.Grouping)}
     grouping = bucketed_scores.Grouping(**{name: str(value) for name, value in table.options.items() if name in known})
-    own = our_measurements.place(run, test)
+    origin = our_measurements.place(run, test)
     for metric in measures(table):
-        found, _, said = bucketed_scores.tables([run], test, grouping, metric)
-        own["signature"] = scoring.statistics(run, run.translations(test), metric).signature
-        for row in records(found[found["n"] > 0]):
-            yield {**row, **own, "measure": metric, "part": f"{said} {row['bucket']}"}
+        table_by_length, _, description = bucketed_scores.tables([run], test, grouping, metric)
+        origin["signature"] = scoring.statistics(run, run.translations(test), metric).signature
+        for row in records(table_by_length[table_by_length["n"] > 0]):
+            yield {**row, **origin, "measure": metric, "part": f"{description} {row['bucket']}"}
 
 
 def _speeds_of_runs(table: Table, runs: Sequence[Run], test: str) -> Iterator[Record]:
@@ -125,37 +125,42 @@ def _speeds_of_runs(table: Table, runs: Sequence[Run], test: str) -> Iterator[Re
 
 
 def _of_benches(table: Table, results: Path) -> Iterator[Record]:
-    wanted = frozenset(measure for measure in measures(table) if measure not in METRIC_NAMES)
-    engines = our_measurements.benches(results) if wanted else []
+    requested = frozenset(measure for measure in measures(table) if measure not in METRIC_NAMES)
+    engines = our_measurements.benches(results) if requested else []
     for engine in engines:
         if rows := rows_of(table, engine["system"]):
             base = _base_engine(table, rows[0], engine, engines)
-            yield from _in_rows(table, rows, list(our_measurements.of_bench(engine, base, wanted)))
+            yield from _in_rows(table, rows, list(our_measurements.of_bench(engine, base, requested)))
 
 
 def _base_engine(table: Table, row: Row, engine: Record, engines: Sequence[Record]) -> Record | None:
-    """The engine of the row's baseline that was measured with this one, in the same size."""
+    """The engine of the row's baseline, measured together with this one and in the same size."""
     base = table.baseline_of(row)
     alike = (other for other in engines if other["conditions"] == engine["conditions"])
-    own = settings_of(engine["system"])
-    same_size = (other for other in alike if settings_of(other["system"]) <= own)
+    settings = settings_of(engine["system"])
+    same_size = (other for other in alike if settings_of(other["system"]) <= settings)
     return next((other for other in same_size if base is not None and base in rows_of(table, other["system"])), None)
 
 
 def _of_experiments(table: Table, results: Path) -> Iterator[Record]:
     import pandas as pd
 
-    wanted = [measure for measure in measures(table) if measure in METRIC_NAMES]
-    for path in sorted(results.glob(f"*{_SCORES}")) if wanted and table.drawing != LENGTHS else ():
+    metrics = [measure for measure in measures(table) if measure in METRIC_NAMES]
+    for path in sorted(results.glob(f"*{_SCORES}")) if metrics and table.drawing != LENGTHS else ():
         name = path.name.removesuffix(_SCORES)
         systems, languages = _experiment(results.parent / f"{name}.yaml")
         try:
             scores = pd.read_csv(path)
-            for score in records(scores[scores["metric"].isin(wanted)]):
+            for score in records(scores[scores["metric"].isin(metrics)]):
                 system = str(systems.get(score["system"], score["system"]))
                 seeds = f"{score['seeds']} seed{'s' if score['seeds'] > 1 else ''}"
-                own = {"system": system, "where": f"experiment {name}, {seeds}", "data": name, "languages": languages}
-                record = {**score, **own, "measure": score["metric"]}
+                origin = {
+                    "system": system,
+                    "where": f"experiment {name}, {seeds}",
+                    "data": name,
+                    "languages": languages,
+                }
+                record = {**score, **origin, "measure": score["metric"]}
                 yield from _in_rows(table, rows_of(table, system), [record])
         except (KeyError, TypeError, ValueError) as error:
             raise RunError(
@@ -164,20 +169,24 @@ def _of_experiments(table: Table, results: Path) -> Iterator[Record]:
 
 
 def _experiment(grid: Path) -> tuple[dict[str, str], str]:
-    """What the systems of an experiment are, by their names, and its language pair."""
+    """The systems of an experiment by name, and its language pair."""
     if not grid.is_file():
         return {}, ""
-    found = read_experiment(grid)
-    training = parse(TrainingConfig, found.settings(grid.parent, found.seeds[0]), str(grid))
-    return {name: trained_as(system, training) for name, system in found.systems.items()}, found.data.languages
+    experiment = read_experiment(grid)
+    training = parse(TrainingConfig, experiment.settings(grid.parent, experiment.seeds[0]), str(grid))
+    return {
+        name: trained_as(system, training) for name, system in experiment.systems.items()
+    }, experiment.data.languages
 
 
 def missing_results(table: Table, runs: Sequence[Run], test: str, found: pd.DataFrame) -> dict[str, list[Run]]:
-    """Commands ({} for the run) that compute what runs of the table's systems lack, and for which runs."""
-    having = {(one["where"], one["measure"]) for one in records(found)}
+    """Commands ({} for the run) that compute missing results of the table's systems, with the runs that lack them."""
+    present = {(record["where"], record["measure"]) for record in records(found)}
     lacking = {}
     for measure, command in _MADE_BY.items():
-        able = [run for run in runs if any(measure in _wanted(table, row) for row in rows_of(table, run.system))]
-        if without := [run for run in able if (f"run {run.name}", measure) not in having]:
-            lacking[command.replace("TEST", shlex.quote(test))] = without
+        compatible_runs = [
+            run for run in runs if any(measure in _printed_measures(table, row) for row in rows_of(table, run.system))
+        ]
+        if runs_without := [run for run in compatible_runs if (f"run {run.name}", measure) not in present]:
+            lacking[command.replace("TEST", shlex.quote(test))] = runs_without
     return lacking

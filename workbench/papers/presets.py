@@ -1,6 +1,6 @@
 """Presets of the gallery: one for each table and figure of a paper; its checks and claims as tables; a system's rows.
 
-It knows the papers' files, no number of a run (`comparison` does) and draws nothing.
+Knows the papers' files, no number of a run (`comparison` does), and draws nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Preset:
-    """A table or figure of a paper; without a `table` the paper prints translations there and no numbers."""
+    """A table or figure of a paper; without a `table` it has translations and no numbers."""
 
     paper: str
     id: str
@@ -31,12 +31,12 @@ class Preset:
 
     @property
     def title(self) -> str:
-        """As the paper calls it: Table 1."""
+        """The paper's name for it, e.g. Table 1."""
         return self.id.replace("-", " ", 1).capitalize()
 
 
 def presets(papers: Mapping[str, Paper]) -> dict[str, dict[str, Preset]]:
-    """Of each paper, by the name of its file: its presets by their ids, tables first."""
+    """The presets of each paper by file name and id, tables first."""
     return {name: {preset.id: preset for preset in _of_paper(name, paper)} for name, paper in papers.items()}
 
 
@@ -48,27 +48,27 @@ def _of_paper(name: str, paper: Paper) -> Iterator[Preset]:
 
 
 def cited_as(paper: Paper) -> str:
-    """The paper as others cite it: Dou et al. 2019."""
+    """The citation of a paper, e.g. Dou et al. 2019."""
     surname, others = paper.heading.authors[0].rpartition(" ")[2], len(paper.heading.authors) > 1
     return f"{surname}{' et al.' if others else ''} {paper.heading.year}"
 
 
 def columns_with_values(table: Table) -> list[Column]:
-    """The columns in which anything is printed; a figure whose values nobody printed has none."""
+    """The columns with printed values; empty for a figure without printed values."""
     return [column for column in table.columns if any(column.key in row.values for row in table.rows)]
 
 
 def rows_of(table: Table, system: str) -> list[Row]:
-    """The rows that show a system, given as `Run.system` says it: NAME or NAME:key=value,key=value.
+    """The rows of a system in the form of `Run.system`: NAME or NAME:key=value,key=value.
 
-    All settings of a row must be the system's; where several rows fit, those with most settings. A row that is cited
-    from elsewhere counts only where the paper has none of its own.
+    All settings of a row must be the system's; of several such rows those with most settings count. Rows cited from
+    other papers count only if the paper has no row of its own.
     """
     name, settings = system.partition(":")[0], settings_of(system)
     fitting = [row for row in table.rows if row.system == name and _parts(row.settings) <= settings]
-    own = [row for row in fitting if not row.cited] or fitting
-    most = max((len(_parts(row.settings)) for row in own), default=0)
-    return [row for row in own if len(_parts(row.settings)) == most]
+    candidates = [row for row in fitting if not row.cited] or fitting
+    most = max((len(_parts(row.settings)) for row in candidates), default=0)
+    return [row for row in candidates if len(_parts(row.settings)) == most]
 
 
 def settings_of(system: str) -> set[str]:
@@ -83,14 +83,14 @@ def _parts(settings: str) -> set[str]:
 
 
 def in_row_order(table: Table, runs: Sequence[Run]) -> list[Run]:
-    """The runs as the table has their systems, those that it has not at the end."""
+    """The runs in the order of their systems in the table, others at the end."""
     keys = [row.key for row in table.rows]
 
-    def place(run: Run) -> int:
+    def rank(run: Run) -> int:
         rows = rows_of(table, run.system)
         return keys.index(rows[0].key) if rows else len(keys)
 
-    return sorted(runs, key=place)
+    return sorted(runs, key=rank)
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -98,21 +98,21 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def checks_of(papers: Mapping[str, Paper], name: str, table: str = "") -> pd.DataFrame:
-    """The checks of a paper that touch a table, or without one those that touch none: what, printed, recomputed (both
-    as text), agrees, note, known.
+    """The checks of a paper that involve a table; without `table` those that involve none.
 
-    A recomputed number has as many decimals as the printed one, or as the two are compared at.
+    Columns: what, printed, recomputed (both as text), agrees, note, known. A recomputed number has as many decimals as
+    the printed one, or as those at which the two are compared.
     """
     import pandas as pd
 
     paper = papers[name]
-    wanted = [table] if table else [table.id for table in paper.tables]
-    chosen = {check.id: check for check in paper.checks if _touches(check, wanted) == bool(table)}
+    tables = [table] if table else [table.id for table in paper.tables]
+    checks = {check.id: check for check in paper.checks if _touches(check, tables) == bool(table)}
     outcomes = check_table(papers)
     rows = []
     for outcome in _records(outcomes[outcomes["paper"] == name]):
-        if outcome["id"] in chosen:
-            check = chosen[outcome["id"]]
+        if outcome["id"] in checks:
+            check = checks[outcome["id"]]
             printed = check.printed if not isinstance(check.printed, str) else resolve(check.printed, paper, papers)
             decimals = max(check.decimals, len(str(printed).partition(".")[2]))
             shown = {"printed": str(printed), "recomputed": f"{outcome['recomputed']:.{decimals}f}"}

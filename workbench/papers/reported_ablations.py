@@ -1,6 +1,6 @@
-"""What papers print for the values of one option: scores, speeds, or only which value was the best.
+"""Published results for the values of one option: scores, speeds, or only the best value.
 
-A row says by its system and settings which value it is about. Knows printed numbers, none of ours.
+A row's system and settings give the value. Knows printed numbers, none of ours.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Reported:
 
 
 def reported_scores(option: str, metric: str, settings: Mapping[str, Settings]) -> Reported | None:
-    """What the first paper that sweeps this option of these systems prints, two values at least; None where none does.
+    """The scores of the first paper with at least two values of this option of these systems, or None.
 
     settings: of our systems; a paper's row counts if all its mechanisms are among those of one of them.
     """
@@ -40,26 +40,26 @@ def reported_scores(option: str, metric: str, settings: Mapping[str, Settings]) 
 
     for where, table in _tables():
         column = next((column.key for column in table.columns if column.measure == metric), None)
-        own = [row for row in table.rows if column in row.values and not row.cited]
-        if column is None or not any(_sets(row, option) for row in own):
+        rows = [row for row in table.rows if column in row.values and not row.cited]
+        if column is None or not any(_sets(row, option) for row in rows):
             continue
-        values = [(_value(row, option, settings), float(row.values[column])) for row in own]
+        values = [(_value(row, option, settings), float(row.values[column])) for row in rows]
         points = [{"value": value, "score": score} for value, score in values if value is not None]
-        base = next((float(row.values[column]) for row in own if _lacks(row, option)), None)
+        base = next((float(row.values[column]) for row in rows if _lacks(row, option)), None)
         if len({str(point["value"]) for point in points}) > 1:
             return Reported(where, pd.DataFrame(points).astype({"value": object}), base)
     return None
 
 
 def reported_notes(option: str, metric: str, settings: Mapping[str, Settings]) -> list[str]:
-    """What papers say of values of this option without printing a score for them."""
-    said = []
+    """Notes of papers on values of this option without a printed score."""
+    notes = []
     for where, table in _tables():
         if any(column.measure == metric for column in table.columns):
             continue
-        named = [(row, _value(row, option, settings)) for row in table.rows if _sets(row, option)]
-        said += [f"{where}: {row.label}, {value}" for row, value in named if value is not None]
-    return said
+        rows_with_value = [(row, _value(row, option, settings)) for row in table.rows if _sets(row, option)]
+        notes += [f"{where}: {row.label}, {value}" for row, value in rows_with_value if value is not None]
+    return notes
 
 
 def reported_costs(option: str, settings: Mapping[str, Settings]) -> pd.DataFrame:
@@ -89,15 +89,18 @@ def _sets(row: Row, option: str) -> bool:
 
 
 def _value(row: Row, option: str, settings: Mapping[str, Settings]) -> Any:
-    """The value of an option in a row; None where the row is of other mechanisms, or does not say it.
+    """The value of an option in a row; None if the row has other mechanisms or does not give it.
 
-    What is not set and has no default is not said: the size that it follows from may be another than the paper's.
+    An option that is not set and has no default is not given: it would follow from a size other than the paper's.
     """
     with suppress(ConfigError):  # a system that is not in the catalogue
-        own = of_description(_system(row), resolved=False)
-        having = [set(other["mechanisms"]) for other in settings.values() if option in other]
-        if any(set(own["mechanisms"]) <= other if own["mechanisms"] else not other for other in having):
-            return own.get(option)
+        row_settings = of_description(_system(row), resolved=False)
+        mechanism_sets = [set(other["mechanisms"]) for other in settings.values() if option in other]
+        if any(
+            set(row_settings["mechanisms"]) <= other if row_settings["mechanisms"] else not other
+            for other in mechanism_sets
+        ):
+            return row_settings.get(option)
     return None
 
 

@@ -1,7 +1,7 @@
-"""What the file of a paper holds: tables, claims, checks and translation cases, each with what it must agree with.
+"""Schema of a paper's file: tables, claims, checks and translation cases, with their consistency rules.
 
-A number keeps the digits it is printed with: `str(value)` is what stands in the paper, `float(value)` what it is worth.
-It knows what refers to what, no file; what comes out of a check is `checks`' business.
+A number keeps its printed digits: `str(value)` is the text in the paper, `float(value)` its value. Knows references
+between numbers, no file; `arithmetic_checks` evaluates the checks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
 REFERENCE = re.compile(r"\[([^\[\]]*)\]")  # in the arithmetic of a check: [TABLE/ROW/COLUMN], [PAPER:claim/ID]
 Entry = TypeVar("Entry")
-# What a column prints that can be had of a run too. A Meteor is none of them: no measure here counts as it does.
+# Measures of a column that can be computed for a run too. Not METEOR: no measure here is comparable to the papers'.
 Measure = Literal[
     "bleu", "parameters", "parameters-without-embeddings", "parameters-added", "train-speed", "decode-speed",
     "aer", "cdr", "over", "under", "entropy", "diversity",
@@ -32,8 +32,10 @@ Languages = Annotated[str, Field(pattern=r"^([a-z]+-[a-z]+)?$")]
 
 
 class Heading(Section):
-    """Which paper it is; `name` is how the project calls it in short. `left_out`: what of it, or of the code that was
-    released with it, is outside this project's scope."""
+    """Title, authors and venue of a paper; `name` is the project's short name.
+
+    left_out: parts of the paper or its released code outside of this project's scope.
+    """
 
     title: str
     authors: tuple[str, ...] = Field(min_length=1)
@@ -44,7 +46,7 @@ class Heading(Section):
 
 
 class Column(Section):
-    """A column as printed. `measure`: what of ours it can stand beside; `languages`: where they are not the table's."""
+    """A column as printed. measure: the comparable measure of runs; languages: if they are not the table's."""
 
     key: Key
     label: str
@@ -54,8 +56,11 @@ class Column(Section):
 
 
 class Row(Section):
-    """A row as printed: `system` is our catalogue's name for it, `cited` where the paper took it from, `iteration` the
-    one of a routing that it is about."""
+    """A row as printed.
+
+    system: its name in the project's catalogue. cited: the source if the paper took it from elsewhere. iteration: the
+    routing iteration of its values.
+    """
 
     key: Key
     label: str
@@ -68,9 +73,9 @@ class Row(Section):
 
 
 class Table(Section):
-    """A table, or a figure whose values are printed; `drawing` shows the same kind of thing for our runs.
+    """A table, or a figure with printed values; `drawing` is the project's figure of the same kind.
 
-    baselines: keys of the rows that speeds and added parameters are relative to, each for the rows from it downwards.
+    baselines: keys of the rows to which speeds and added parameters are relative, each for the rows from it downwards.
     """
 
     id: Key
@@ -106,7 +111,7 @@ class Table(Section):
         return _find(f"row of {self.id}", key, {row.key: row for row in self.rows})
 
     def baseline_of(self, row: Row) -> Row | None:
-        """The row that a row is relative to, the last of `baselines` down to itself; none above the first of them."""
+        """The baseline of a row: the last of `baselines` above or at it, None above the first."""
         keys = [other.key for other in self.rows]
         above = [key for key in keys[: keys.index(row.key) + 1] if key in self.baselines]
         return self.row(above[-1]) if above else None
@@ -118,7 +123,7 @@ class Table(Section):
         return _find(f"value in {self.id}, row {row},", column, self.row(row).values)
 
     def printed(self) -> pd.DataFrame:
-        """The table as text: row, system, settings, a column by each label (empty where nothing is printed), cited."""
+        """The table as text: row, system, settings, a column for each label (empty without a value), cited."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -143,9 +148,9 @@ class Claim(Section):
 
 
 class Check(Section):
-    """An arithmetic relation between printed numbers: `agrees` is what working it out is expected to say.
+    """An arithmetic relation between printed numbers; `agrees` is its expected result.
 
-    `printed` is a reference or a number that no table and no claim holds; `recompute` is arithmetic over references in
+    `printed` is a reference or a number that is in no table and no claim; `recompute` is arithmetic over references in
     brackets; the two are compared at `decimals`. `known` is this project's label of a known contradiction.
     """
 
@@ -168,13 +173,13 @@ class Check(Section):
 
     @property
     def references(self) -> list[str]:
-        """All the printed numbers it is about, as references: TABLE/ROW/COLUMN, claim/ID, or PAPER: before either."""
+        """All printed numbers in it, as references: TABLE/ROW/COLUMN, claim/ID, or PAPER: before either."""
         printed = [self.printed] if isinstance(self.printed, str) else []
         return list(dict.fromkeys(printed + REFERENCE.findall(self.recompute)))
 
 
 class Case(Section):
-    """A translation case that the paper prints: which systems it compares and what it shows, never its text."""
+    """A translation example of the paper: the systems it compares and what it shows, never its text."""
 
     id: Key
     what: str
@@ -205,7 +210,7 @@ class Paper(Section):
         return _find("claim", name, {claim.id: claim for claim in self.claims})
 
     def value(self, reference: str) -> Decimal:
-        """The number at TABLE/ROW/COLUMN or claim/ID; raises ConfigError with the nearest name that is there."""
+        """The number at TABLE/ROW/COLUMN or claim/ID; raises ConfigError with the nearest known name."""
         parts = reference.split("/")
         if len(parts) == 2 and parts[0] == "claim":
             return self.claim(parts[1]).value
@@ -217,7 +222,7 @@ class Paper(Section):
 
 
 def resolve(reference: str, paper: Paper, papers: Mapping[str, Paper]) -> Decimal:
-    """The number that `reference` means where `paper` uses it; `PAPER:` before it means one of `papers`."""
+    """The number of a reference in `paper`; with the prefix `PAPER:` in one of `papers`."""
     name, other, rest = reference.rpartition(":")
     return (_find("paper", name, papers) if other else paper).value(rest)
 
@@ -228,7 +233,7 @@ def _distinct(what: str, keys: Iterable[str]) -> None:
         raise ValueError(f"the {what} {twice[0]!r} is there twice; give each a name of its own")
 
 
-def _find(what: str, key: str, known: Mapping[str, Entry]) -> Entry:
-    if key not in known:
-        raise ConfigError(f"there is no {what} {key!r}; {nearest(key, list(known))}")
-    return known[key]
+def _find(what: str, key: str, entries: Mapping[str, Entry]) -> Entry:
+    if key not in entries:
+        raise ConfigError(f"there is no {what} {key!r}; {nearest(key, list(entries))}")
+    return entries[key]
