@@ -51,7 +51,7 @@ def lines(
     """A system's line: in its own colour where buckets are large enough, and a grey one, dash and marker kept, through
     those that are not and to their neighbours. `y` and the ends of the band are missing where the other is drawn."""
     few = (rows["n"] < minimum_n).to_numpy()
-    grey = replace(style, color=_FEW)
+    grey = replace(style, colour=_FEW)
     if few.all():
         return [Line(rows, "place", y, series, grey, hover, True, low, high)]
     drawn = [column for column in (y, low, high) if column]
@@ -82,7 +82,7 @@ def framed(
     strip: list[Mark] = []
     for rows, style, series in (
         (counts[counts["n"] >= minimum_n], enough, f"n ≥ {minimum_n}"),
-        (counts[counts["n"] < minimum_n], replace(enough, color=_FEW), f"n < {minimum_n}"),
+        (counts[counts["n"] < minimum_n], replace(enough, colour=_FEW), f"n < {minimum_n}"),
     ):
         if len(rows):
             strip.append(Bars(rows, "place", "n", series, style, ("bucket",), legend=False))

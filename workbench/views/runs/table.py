@@ -85,7 +85,7 @@ def _swatch(style: theme.SeriesStyle) -> str:
     """A line in the colour, dash and marker of a run, as a picture in a data URL."""
     from urllib.parse import quote
 
-    color = theme.on_page(style.color, st.context.theme.type == "dark")
+    colour = theme.on_page(style.colour, st.context.theme.type == "dark")
     dashes = {
         "solid": "",
         "dash": "7 4",
@@ -96,6 +96,6 @@ def _swatch(style: theme.SeriesStyle) -> str:
     }
     drawn = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="60" height="20"><path d="M2 10H58" stroke-width="3" '
-        f'stroke="{color}" stroke-dasharray="{dashes[style.dash]}"/></svg>'
+        f'stroke="{colour}" stroke-dasharray="{dashes[style.dash]}"/></svg>'
     )
     return f"data:image/svg+xml,{quote(drawn)}"
