@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, figure_view
+from workbench.app.frame import Frame, errors_as_messages
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.experiments import ablation
 from workbench.store.runs import Run
@@ -17,14 +17,14 @@ from workbench.views.ablation.length_cost import length_benches
 HERE, SCOPE = "runs", "context_sentences"
 
 
-def ablations(here: frame.Frame, stacked: bool = False) -> None:
+def ablations(frame: Frame, stacked: bool = False) -> None:
     """Of the runs beside the chosen ones, or of an experiment whose results are here.
 
     stacked: BLEU and chrF, one below the other, instead of one metric, no cost by length, and only systems that read
     the sentences before.
     """
-    beside = _beside(here)
-    with frame.errors_as_messages():
+    beside = _beside(frame)
+    with errors_as_messages():
         settings = {HERE: ablation.settings_of_runs(beside)}
         settings |= {name: ablation.settings_of_experiment(name) for name in ablation.experiments()}
         if stacked:
@@ -62,20 +62,20 @@ def ablations(here: frame.Frame, stacked: bool = False) -> None:
         asked = {"option": option} if stacked else {"option": option, "metric": metric}
         figure = "ablation-stacked" if stacked else "ablation"
         if which == HERE:
-            figure_view.show(figure, here.request(beside, **asked))
+            figure_view.show(figure, frame.request(beside, **asked))
         else:
-            figure_view.show(figure, here.request((), experiment=which, **asked))
+            figure_view.show(figure, frame.request((), experiment=which, **asked))
         for bench in ablation.benches_of(option):
-            figure_view.show("ablation-cost", here.request((), option=option, bench=bench), key=bench)
+            figure_view.show("ablation-cost", frame.request((), option=option, bench=bench), key=bench)
         for bench in () if stacked else length_benches():
-            figure_view.show("length-cost", here.request((), bench=bench), key=bench)
+            figure_view.show("length-cost", frame.request((), bench=bench), key=bench)
 
 
-def _beside(here: frame.Frame) -> list[Run]:
+def _beside(frame: Frame) -> list[Run]:
     """All runs in the folders of the chosen ones that have translated the test set."""
-    folders = {run.folder.parent for run in here.chosen}
+    folders = {run.folder.parent for run in frame.chosen}
     return [
         run
-        for run in here.runs
-        if run.folder.parent in folders and not run.problem and not run.outside and here.view.test in run.tests()
+        for run in frame.runs
+        if run.folder.parent in folders and not run.problem and not run.outside and frame.view.test in run.tests()
     ]

@@ -4,8 +4,8 @@ import shlex
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, page_sections, sentence_texts
+from workbench.app.frame import errors_as_messages, heading
 from workbench.figures.spec import figure_command, recipe_of
 from workbench.store.runs import short_names
 from workbench.views.beam_search import controls, node_selection
@@ -13,42 +13,40 @@ from workbench.views.beam_search.measure import has_trees, longest_search
 
 VIEWS = {"both": "Side by side", "difference": "Difference", "one": "One system"}
 
-frame.heading(
-    "Beam trees", "The hypotheses that each search considered, from left to right; the best one lies straight."
-)
-here = empty_states.require_runs()
-sentence_texts.show(here)
+heading("Beam trees", "The hypotheses that each search considered, from left to right; the best one lies straight.")
+frame = empty_states.require_runs()
+sentence_texts.show(frame)
 
-able = [run for run in here.tested if has_trees(run, here.view.test)]
-if not able:
+compatible_runs = [run for run in frame.tested if has_trees(run, frame.view.test)]
+if not compatible_runs:
     page_sections.offer_others(
-        here, "recorded a beam tree of this test set", lambda run: has_trees(run, here.view.test)
+        frame, "recorded a beam tree of this test set", lambda run: has_trees(run, frame.view.test)
     )
     empty_states.empty_state_of_runs(
         "No beam tree of this test set was recorded. Record them:",
-        here.tested,
-        f"workbench translate {{}} --test {shlex.quote(here.view.test)} --save-beams",
+        frame.tested,
+        f"workbench translate {{}} --test {shlex.quote(frame.view.test)} --save-beams",
     )
     st.stop()
-names = short_names(here.tested)
-views = [view for view in VIEWS if view == "one" or len(able) > 1]
+names = short_names(frame.tested)
+views = [view for view in VIEWS if view == "one" or len(compatible_runs) > 1]
 columns = st.columns([3, 2, 2])
 view = columns[0].segmented_control(
     "Show", views, format_func=VIEWS.__getitem__, default=views[0], required=True, key="show", bind="query-params"
 )
 first = columns[1].selectbox(
-    "System", [run.name for run in able], format_func=names.__getitem__, key="system", bind="query-params"
+    "System", [run.name for run in compatible_runs], format_func=names.__getitem__, key="system", bind="query-params"
 )
-others = [run.name for run in able if run.name != first]
+others = [run.name for run in compatible_runs if run.name != first]
 second = (
     columns[2].selectbox("Beside", others, format_func=names.__getitem__, key="beside", bind="query-params")
     if view != "one"
     else None
 )
-pair = [next(run for run in able if run.name == name) for name in (first, second) if name]
+pair = [next(run for run in compatible_runs if run.name == name) for name in (first, second) if name]
 
-with frame.errors_as_messages():
-    request = here.request(pair, **controls.options(longest_search(here.request(pair))))
+with errors_as_messages():
+    request = frame.request(pair, **controls.options(longest_search(frame.request(pair))))
     name = {"both": "beam-trees", "difference": "beam-diff", "one": "beam-tree"}[view]
     figure, command = figure_view.drawn(name, request), figure_command(name, request)
     points = figure_view.show_figure(figure, command, recipe=recipe_of(name, request), selectable=True)

@@ -4,8 +4,8 @@ import shlex
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, page_sections
+from workbench.app.frame import errors_as_messages, heading
 from workbench.views.beam_size import measure
 from workbench.views.beam_size.figures import sizes_table
 
@@ -21,29 +21,29 @@ COLUMNS = {
     "seconds": Number("Seconds", format="%.1f", help="For the whole test set, on the machine that measured"),
 }
 
-frame.heading(
+heading(
     "Beam sizes",
     "A wider beam finds more probable translations, not always better ones; exact search says what it still misses.",
 )
-here = empty_states.require_runs()
-measured = [run for run in here.tested if measure.is_measured(run, here.view.test)]
+frame = empty_states.require_runs()
+measured = [run for run in frame.tested if measure.is_measured(run, frame.view.test)]
 if not measured:
     page_sections.offer_others(
-        here, "was decoded with several beam sizes", lambda run: measure.is_measured(run, here.view.test)
+        frame, "was decoded with several beam sizes", lambda run: measure.is_measured(run, frame.view.test)
     )
-waiting = [run for run in here.tested if run not in measured and (run.trained or not measured)]
+waiting = [run for run in frame.tested if run not in measured and (run.trained or not measured)]
 if waiting:
     empty_states.empty_state_of_runs(
         "Beam sizes are not tried yet, which takes a while:",
         waiting,
-        f"workbench beam-sweep {{}} --test {shlex.quote(here.view.test)}",
+        f"workbench beam-sweep {{}} --test {shlex.quote(frame.view.test)}",
     )
 if not measured:
     st.stop()
-figure_view.show("beam-sizes", here.request(measured))
-with frame.errors_as_messages():
+figure_view.show("beam-sizes", frame.request(measured))
+with errors_as_messages():
     st.dataframe(
-        sizes_table(here.request(measured)),
+        sizes_table(frame.request(measured)),
         hide_index=True,
         placeholder="–",
         width="content",

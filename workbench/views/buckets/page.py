@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, figure_view
+from workbench.app.frame import heading
 from workbench.evaluation import bucketed_scores
 from workbench.evaluation.word_frequencies import COUNTED
 from workbench.store import segment_annotations
@@ -31,8 +31,8 @@ FIGURES = {
     "output-lengths": "Output length",
 }
 
-frame.heading("Buckets", "How scores and output lengths change with length, with the frequency of words, or by label.")
-here = empty_states.require_runs()
+heading("Buckets", "How scores and output lengths change with length, with the frequency of words, or by label.")
+frame = empty_states.require_runs()
 
 columns = st.columns(3)
 metric = columns[0].selectbox(
@@ -47,8 +47,8 @@ measure = columns[1].selectbox(
 )
 options = {"metric": metric, "measure": measure}
 if measure == "label":
-    first = here.tested[0].translations(here.view.test)
-    choices = segment_annotations.columns(here.root, here.view.test, len(first))
+    first = frame.tested[0].translations(frame.view.test)
+    choices = segment_annotations.columns(frame.root, frame.view.test, len(first))
     known = [*choices, *([bucketed_scores.DOCUMENT] if first.test_set.documents is not None else [])]
     if not known:
         empty_states.empty_state(
@@ -69,7 +69,7 @@ if measure in bucketed_scores.FREQUENCIES:
     options["counts"] = columns[2].selectbox(
         "Frequencies counted in", list(COUNTED), format_func=COUNTED.__getitem__, key="counts", bind="query-params"
     )
-request = here.request(**options)
+request = frame.request(**options)
 
 shown = st.segmented_control(
     "Show", list(FIGURES), format_func=FIGURES.__getitem__, default="length-scores", required=True, key="figure",

@@ -2,23 +2,23 @@
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, page_sections
+from workbench.app.frame import errors_as_messages, heading
 from workbench.views.contrastive import measure, tables
 from workbench.views.contrastive.figures import ContrastiveOptions
 
 WHOLE = "(all)"
 
-frame.heading(
+heading(
     "Contrastive evaluation",
     "How often a right translation is more probable than wrong ones that differ in one detail, such as a pronoun.",
 )
-here = empty_states.require_runs(translated=False)
-able = [run for run in here.chosen if not run.outside]
-known = sorted({name for run in able for name in measure.names(run)})
+frame = empty_states.require_runs(translated=False)
+compatible_runs = [run for run in frame.chosen if not run.outside]
+known = sorted({name for run in compatible_runs for name in measure.names(run)})
 if not known:
     page_sections.offer_others(
-        here, "has scored a contrastive test set", lambda run: not run.outside and bool(measure.names(run))
+        frame, "has scored a contrastive test set", lambda run: not run.outside and bool(measure.names(run))
     )
     said = (
         "No contrastive test set was scored by the chosen runs yet: a file of items, or the pronouns of the demo's "
@@ -26,21 +26,21 @@ if not known:
     )
     empty_states.empty_state_of_runs(
         said,
-        here.chosen,
+        frame.chosen,
         "workbench contrastive-eval FILE --run {}\nworkbench contrastive-eval --controlled test --run {}",
     )
     st.stop()
 left, right = st.columns(2)
 name = left.selectbox("Contrastive test set", known, key="contrast", bind="query-params")
-scored = [run for run in able if name in measure.names(run)]
-with frame.errors_as_messages():
+scored = [run for run in compatible_runs if name in measure.names(run)]
+with errors_as_messages():
     tags = measure.tag_names(measure.read(scored[0], name))
     tag = right.selectbox("By", [*tags, WHOLE], key="tag", bind="query-params")
     options = ContrastiveOptions(name=name, tag=None if tag == WHOLE else tag)
-    request = here.request(scored, **options.model_dump())
+    request = frame.request(scored, **options.model_dump())
     figure_view.show("contrastive", request)
     tables.show_accuracy(request, options)
-    waiting = [run for run in able if run not in scored]
+    waiting = [run for run in compatible_runs if run not in scored]
     if waiting:
         empty_states.empty_state(
             f"Not scored yet: {', '.join(run.name for run in waiting)}. Score it:",

@@ -49,18 +49,18 @@ def _attention(request: Request, options: ContextAttentionOptions) -> Figure:
     from workbench.plotting.axes import matrix_table
     from workbench.views.attention.plots import attention_maps
 
-    able = [run for run in request.runs if attending(run)]
-    if not able:
+    compatible_runs = [run for run in request.runs if attending(run)]
+    if not compatible_runs:
         raise RunError(
             f"{request.runs[0].name} attends to no words before the sentence; choose a run of document-transformer, "
             "han or san"
         )
-    side, over = options.side or sides(able)[0], options.over
-    if side not in sides(able):
-        raise RunError(f"side {side!r}: choose {', '.join(sides(able))}")
-    able = [run for run in able if side in sides([run])]
+    side, over = options.side or sides(compatible_runs)[0], options.over
+    if side not in sides(compatible_runs):
+        raise RunError(f"side {side!r}: choose {', '.join(sides(compatible_runs))}")
+    compatible_runs = [run for run in compatible_runs if side in sides([run])]
     tables, read = [], {}
-    for name, looked in passes(request, options, able):
+    for name, looked in passes(request, options, compatible_runs):
         queries = list(looked.source if side == "encoder" else looked.target)
         kinds = [kind for kind, own in attending(looked.run) if own == side]
         for kind in kinds:
@@ -70,7 +70,7 @@ def _attention(request: Request, options: ContextAttentionOptions) -> Figure:
             panel = name if len(kinds) == 1 else f"{name}, {kind.replace('_', ' ')}"
             read[panel] = "their translations" if of_translations(kind, side) else "sources"
             tables.append(matrix_table(weights, keys, queries, x="key", y="query", value="weight").assign(panel=panel))
-    around = f"the sentences {'around' if any(map(reads_after, able)) else 'before'} it"
+    around = f"the sentences {'around' if any(map(reads_after, compatible_runs)) else 'before'} it"
     what = around if over == "sentences" else f"the words of {around}, as they stand in the document"
     alike = len(set(read.values())) == 1
     whose = next(iter(read.values())) if alike else ", ".join(f"{name}: {lines}" for name, lines in read.items())

@@ -25,12 +25,12 @@ def _changes(request: Request, options: ForcedOptions) -> Figure:
     from workbench.views.document_context.context_ablation import WORD, changes
     from workbench.views.document_context.context_ablation_plots import context_changes
 
-    able = context_aware_runs(request.runs)
-    if not able:
+    compatible_runs = context_aware_runs(request.runs)
+    if not compatible_runs:
         raise RunError(f"{request.runs[0].name} reads no sentence but its own; choose a run of qcn, han or san")
     tables = [
         changes(looked.run, request.test, request.sentence, *options.forced).iloc[1:].assign(system=name)
-        for name, looked in passes(request, options, able)
+        for name, looked in passes(request, options, compatible_runs)
     ]
     found = pd.concat(tables, ignore_index=True)
     of_words = found["what"] == WORD

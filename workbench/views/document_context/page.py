@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, page_sections
+from workbench.app.frame import heading
 from workbench.evaluation.document_context import context_aware_runs, context_mechanisms
 from workbench.views.ablation import sections as ablation_section
 from workbench.views.document_context import sections
@@ -22,21 +22,21 @@ SECTIONS = {
     "pronouns": sections.pronouns,
 }
 
-frame.heading(
+heading(
     "Context",
     "What a system makes of the sentences before the one that it translates: capsules and correlations (Yang 2019), "
     "attention (Zhang 2018, Miculicich 2018, Maruf 2019).",
 )
-here = empty_states.require_runs()
+frame = empty_states.require_runs()
 part = page_sections.choose(st, PARTS, "context")
 if part == "scope":
-    ablation_section.ablations(here, stacked=True)
+    ablation_section.ablations(frame, stacked=True)
     st.stop()
-able = context_aware_runs(here.tested)
-if not able:
+compatible_runs = context_aware_runs(frame.tested)
+if not compatible_runs:
     reads = "reads the sentences before, which takes document ids"
-    page_sections.none_able(here, reads, lambda run: bool(context_mechanisms(run)), "qcn-reg")
+    page_sections.none_able(frame, reads, lambda run: bool(context_mechanisms(run)), "qcn-reg")
     st.stop()
-SECTIONS[part](here, able)
+SECTIONS[part](frame, compatible_runs)
 if part != "pronouns":
-    page_sections.left_out(here, able, "context")
+    page_sections.left_out(frame, compatible_runs, "context")

@@ -10,7 +10,6 @@ from dataclasses import replace
 import streamlit as st
 
 from analyses.documents import how_far
-from workbench.app import frame
 from workbench.app.components import (
     document_context_input,
     empty_states,
@@ -19,6 +18,7 @@ from workbench.app.components import (
     page_sections,
     sentence_texts,
 )
+from workbench.app.frame import Frame, errors_as_messages, escape_markdown
 from workbench.evaluation.document_context import CAPSULES, ContextSentences, attending, context_mechanisms
 from workbench.evaluation.live_trace import SentenceTrace
 from workbench.figures.options import choices, default
@@ -37,30 +37,30 @@ PRESETS: dict[str, dict[str, object]] = {"6": {"show": "c"}, "7": {"show": "p"}}
 OVER = {"words": "Words", "sentences": "Sentences"}
 
 
-def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
+def sentence(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     """The context's texts, then maps of capsules by iteration, then attention to the context."""
-    sentence_texts.show(here)
-    with frame.errors_as_messages():
+    sentence_texts.show(frame)
+    with errors_as_messages():
         translation = forced_decoding_controls.target()
-        looked = forced_decoding_controls.looked_into(here, able, translation)
-        show_context(here, looked)
+        looked = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
+        show_context(frame, looked)
         if not any(one.before is not None and one.before.there for one in looked):
             return
         routed = [one for one in looked if CAPSULES in context_mechanisms(one.run)]
         if routed:
-            _capsules(here, routed, translation)
+            _capsules(frame, routed, translation)
         attended = [one.run for one in looked if attending(one.run)]
         if attended:
-            _attention(here, attended, translation)
+            _attention(frame, attended, translation)
         joined = [one.run for one in looked if "concatenation" in context_mechanisms(one.run)]
         if joined:
-            said = ", ".join(short_names(here.tested)[run.name] for run in joined)
+            said = ", ".join(short_names(frame.tested)[run.name] for run in joined)
             st.text(f"{said}: the sentences before are part of the source; the page Attention shows who looks at them.")
 
 
-def show_context(here: frame.Frame, looked: Sequence[SentenceTrace]) -> None:
+def show_context(frame: Frame, looked: Sequence[SentenceTrace]) -> None:
     """The sentences around this one, as far as any run reads, and what runs read as their translations."""
-    names = short_names(here.tested)
+    names = short_names(frame.tested)
     read = {names[one.run.name]: one.before for one in looked if one.before is not None}
     lines = document_context_input.around(read.values())
     if not lines:
@@ -72,7 +72,7 @@ def show_context(here: frame.Frame, looked: Sequence[SentenceTrace]) -> None:
             for translation, whose in _translations(read, distance).items():
                 _line(f"translation read by {', '.join(whose)}", translation)
     reach = ", ".join(f"{name} reads {_reach(read.get(name))}" for name in (names[one.run.name] for one in looked))
-    st.caption(frame.escape_markdown(f"Sentences before: {reach}."))
+    st.caption(escape_markdown(f"Sentences before: {reach}."))
 
 
 def _translations(read: Mapping[str, ContextSentences], distance: int) -> dict[str, list[str]]:
@@ -95,11 +95,11 @@ def _reach(before: ContextSentences | None) -> str:
 
 def _line(label: str, text: str) -> None:
     side, wide = st.columns([1, 6], gap="small")
-    side.caption(frame.escape_markdown(label))
+    side.caption(escape_markdown(label))
     wide.text(text or "(empty)")
 
 
-def _capsules(here: frame.Frame, looked: Sequence[SentenceTrace], translation: dict[str, object]) -> None:
+def _capsules(frame: Frame, looked: Sequence[SentenceTrace], translation: dict[str, object]) -> None:
     st.subheader("Capsules")
     columns = st.columns([3, 3, 3, 2], vertical_alignment="bottom")
     preset = columns[0].selectbox(
@@ -119,42 +119,42 @@ def _capsules(here: frame.Frame, looked: Sequence[SentenceTrace], translation: d
     options = {"show": show, "correlation": correlation, "raw": raw, **PRESETS.get(preset, {})}
     runs = [one.run for one in looked]
     count = min(len(array(one, "couplings")) for one in looked)
-    _scrub(here.request(runs, **translation), options, count, preset == "own")
-    figure_view.show("context-curves", here.request(runs, **translation))
-    figure_view.show("context-capsules-read", here.request(runs, **translation))
+    _scrub(frame.request(runs, **translation), options, count, preset == "own")
+    figure_view.show("context-curves", frame.request(runs, **translation))
+    figure_view.show("context-capsules-read", frame.request(runs, **translation))
 
 
-def change(here: frame.Frame, able: Sequence[Run]) -> None:
+def change(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     """What leaving words and sentences of the context out does to the translation, forced live."""
-    sentence_texts.show(here)
-    with frame.errors_as_messages():
+    sentence_texts.show(frame)
+    with errors_as_messages():
         translation = forced_decoding_controls.target()
-        looked = forced_decoding_controls.looked_into(here, able, translation)
-        show_context(here, looked)
+        looked = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
+        show_context(frame, looked)
         there = [one.run for one in looked if one.before is not None and one.before.there]
         if there:
-            figure_view.show("context-changes", here.request(there, **translation))
+            figure_view.show("context-changes", frame.request(there, **translation))
 
 
-def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
+def corpus(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     """How the context is routed over the test set."""
-    routed = list(filter(_routes_context, able))
+    routed = list(filter(_routes_context, compatible_runs))
     if not routed:
-        page_sections.none_able(here, "routes its context to capsules", _routes_context, "qcn-reg")
+        page_sections.none_able(frame, "routes its context to capsules", _routes_context, "qcn-reg")
         return
     options = forced_decoding_controls.sentence_count(st, "context-sentences")
-    figure_view.show("context-corpus", here.request(routed, **options))
-    figure_view.show("context-distances", here.request(routed, **options))
+    figure_view.show("context-corpus", frame.request(routed, **options))
+    figure_view.show("context-distances", frame.request(routed, **options))
 
 
 def _routes_context(run: Run) -> bool:
     return CAPSULES in context_mechanisms(run)
 
 
-def pronouns(here: frame.Frame, able: Sequence[Run]) -> None:
+def pronouns(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     """Pronouns by how far back they were decided: as they were written, and as they are scored; the majority beside."""
-    test = here.view.test
-    if any(run.translations(test).truth is None for run in here.tested):
+    test = frame.view.test
+    if any(run.translations(test).truth is None for run in frame.tested):
         empty_states.empty_state(
             f"The test set {test!r} does not say which pronoun is right; the controlled corpus does. Write one, "
             "prepare it and train on it:",
@@ -162,13 +162,13 @@ def pronouns(here: frame.Frame, able: Sequence[Run]) -> None:
         )
         return
     st.subheader("As they were written")
-    figure_view.show("true-choices", here.request())
+    figure_view.show("true-choices", frame.request())
     st.subheader("Contrastive evaluation")
     name = f"controlled-{test}"
-    models = [run for run in here.tested if not run.outside]
+    models = [run for run in frame.tested if not run.outside]
     scored = [run for run in models if name in contrastive.names(run)]
     if scored:
-        figure_view.show("contrastive", here.request(scored, name=name, tag="distance"))
+        figure_view.show("contrastive", frame.request(scored, name=name, tag="distance"))
     waiting = [run for run in models if run not in scored]
     if waiting:
         said = f"Not scored yet: {', '.join(run.name for run in waiting)}. Score the pronouns of its test set:"
@@ -187,7 +187,7 @@ def _scrub(request: Request, options: dict[str, object], count: int, free: bool)
     )
 
 
-def _attention(here: frame.Frame, runs: Sequence[Run], translation: dict[str, object]) -> None:
+def _attention(frame: Frame, runs: Sequence[Run], translation: dict[str, object]) -> None:
     st.subheader("Attention to the context")
     columns = st.columns(3, vertical_alignment="bottom")
     known = sides(list(runs))
@@ -207,4 +207,4 @@ def _attention(here: frame.Frame, runs: Sequence[Run], translation: dict[str, ob
         bind="query-params",
         help="The share that gets the darkest color",
     )
-    figure_view.show("context-attention", here.request(runs, **translation, side=side, over=over, limit=limit))
+    figure_view.show("context-attention", frame.request(runs, **translation, side=side, over=over, limit=limit))

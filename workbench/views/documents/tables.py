@@ -59,16 +59,16 @@ def _levels(key: Stamps, test: str, metric: str, counting: Counting, _runs: tupl
     return documents.levels_table(_runs, test, metric, counting)
 
 
-def show_sentences(here: Frame, document: str) -> None:
+def show_sentences(frame: Frame, document: str) -> None:
     """The sentences of the document; what each system read beside the chosen one is named below."""
-    test, names = here.view.test, short_names(here.tested)
-    table = _sentences(stamps(here.tested, test), test, document, here.tested)
+    test, names = frame.view.test, short_names(frame.tested)
+    table = _sentences(stamps(frame.tested, test), test, document, frame.tested)
     rows = table["sentence"].tolist()
     wide = {name: st.column_config.TextColumn(name.capitalize(), width="medium") for name in ("source", "reference")}
-    outputs = {run.name: st.column_config.TextColumn(names[run.name], width="medium") for run in here.tested}
+    outputs = {run.name: st.column_config.TextColumn(names[run.name], width="medium") for run in frame.tested}
     read = {
         f"{run.name} read": st.column_config.TextColumn(f"{names[run.name]} read", width="small", help=_help(run))
-        for run in context_aware_runs(here.tested)
+        for run in context_aware_runs(frame.tested)
     }
     st.dataframe(
         table,
@@ -82,7 +82,7 @@ def show_sentences(here: Frame, document: str) -> None:
         selection_mode="single-row",
         alt=f"Document {document}, sentence by sentence",
     )
-    st.caption(escape_markdown(_said(here, names)))
+    st.caption(escape_markdown(_said(frame, names)))
     with st.container(horizontal=True):
         st.page_link(page_file("context"), label="What they make of its context", icon=":material/arrow_forward:")
         st.page_link(page_file("sentences"), label="Its differences", icon=":material/arrow_forward:")
@@ -95,12 +95,12 @@ def _help(run: Run) -> str:
     return f"Sentences {where} this one in the document{translations}"
 
 
-def _said(here: Frame, names: Mapping[str, str]) -> str:
+def _said(frame: Frame, names: Mapping[str, str]) -> str:
     """What was read beside the chosen sentence, in words."""
-    test, number = here.tested[0].translations(here.view.test).test_set, here.view.sentence
-    able = context_aware_runs(here.tested)
-    reading = [f"{names[run.name]} {documents.read_beside(run, test, number)}" for run in able]
-    others = [names[run.name] for run in here.tested if run not in able]
+    test, number = frame.tested[0].translations(frame.view.test).test_set, frame.view.sentence
+    compatible_runs = context_aware_runs(frame.tested)
+    reading = [f"{names[run.name]} {documents.read_beside(run, test, number)}" for run in compatible_runs]
+    others = [names[run.name] for run in frame.tested if run not in compatible_runs]
     said = f"Read beside sentence {number}: {'; '.join(reading)}." if reading else ""
     alone = f" {', '.join(others)}: no sentence but its own." if others else ""
     return f"{said}{alone} Select a row to look at its sentence.".lstrip()
@@ -119,11 +119,11 @@ _LEVELS = {
 }  # fmt: skip
 
 
-def show_levels(here: Frame, metric: str, counting: Counting) -> None:
+def show_levels(frame: Frame, metric: str, counting: Counting) -> None:
     """Scores of the corpus beside those of documents."""
-    table = _levels(stamps(here.tested, here.view.test), here.view.test, metric, counting, here.tested)
+    table = _levels(stamps(frame.tested, frame.view.test), frame.view.test, metric, counting, frame.tested)
     st.dataframe(
-        table.assign(system=table["system"].map(short_names(here.tested))),
+        table.assign(system=table["system"].map(short_names(frame.tested))),
         hide_index=True,
         placeholder="–",
         column_config=_LEVELS,

@@ -32,11 +32,11 @@ def _calibration(request: Request, options: FigureOptions) -> Figure:
     from analyses.future_cost import calibration
     from workbench.views.future_cost.plots import calibration as drawn
 
-    able = [run for run in request.runs if "future_cost" in run.mechanisms]
-    if not able:
+    compatible_runs = [run for run in request.runs if "future_cost" in run.mechanisms]
+    if not compatible_runs:
         raise RunError("none of the runs estimates a future cost; choose a run of future-cost-1 or future-cost-2")
     tables = [
         calibration(*future_cost_pairs(run, request.test)).assign(system=short_names(request.runs)[run.name])
-        for run in able
+        for run in compatible_runs
     ]
     return drawn(pd.concat(tables, ignore_index=True), styles=styles(request))

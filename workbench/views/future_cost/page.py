@@ -4,8 +4,8 @@ import shlex
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, page_sections, sentence_texts
+from workbench.app.frame import errors_as_messages, escape_markdown, heading
 from workbench.store.runs import short_names
 from workbench.views.future_cost.measure import agreement_table, estimates, is_traced
 
@@ -23,36 +23,38 @@ COLUMNS = {
     "n": Number("Words", format="localized"),
 }
 
-frame.heading(
+heading(
     "Future cost",
     "How well a system foretells, one step ahead, what its next word will cost (Duan 2020). A cost is −log P in nats.",
 )
-here = empty_states.require_runs()
-able = list(filter(estimates, here.tested))
-if not able:
-    page_sections.none_able(here, "estimates a future cost", estimates, "future-cost-2")
+frame = empty_states.require_runs()
+compatible_runs = list(filter(estimates, frame.tested))
+if not compatible_runs:
+    page_sections.none_able(frame, "estimates a future cost", estimates, "future-cost-2")
     st.stop()
-untraced = [run for run in able if not is_traced(run, here.view.test)]
+untraced = [run for run in compatible_runs if not is_traced(run, frame.view.test)]
 if untraced:
     empty_states.empty_state_of_runs(
         "Without traces of this test set there is nothing to show. Make them:",
         untraced,
-        f"workbench trace {{}} --test {shlex.quote(here.view.test)}",
+        f"workbench trace {{}} --test {shlex.quote(frame.view.test)}",
     )
-able = [run for run in able if run not in untraced]
-if not able:
+compatible_runs = [run for run in compatible_runs if run not in untraced]
+if not compatible_runs:
     st.stop()
 
 st.subheader("Along the translation")
-sentence_texts.show(here)
-names = short_names(here.tested)
-for tab, run in zip(st.tabs([frame.escape_markdown(names[run.name]) for run in able]), able, strict=True):
+sentence_texts.show(frame)
+names = short_names(frame.tested)
+for tab, run in zip(
+    st.tabs([escape_markdown(names[run.name]) for run in compatible_runs]), compatible_runs, strict=True
+):
     with tab:
-        figure_view.show("future-cost-overlay", here.request([run]), key=run.name)
+        figure_view.show("future-cost-overlay", frame.request([run]), key=run.name)
 
 st.subheader("Over the test set")
-with frame.errors_as_messages():
-    table = agreement_table(here.request(able))
+with errors_as_messages():
+    table = agreement_table(frame.request(compatible_runs))
     st.dataframe(
         table,
         hide_index=True,
@@ -62,4 +64,4 @@ with frame.errors_as_messages():
         column_config=COLUMNS,
         alt="How estimated and realised costs agree",
     )
-figure_view.show("future-cost-calibration", here.request(able))
+figure_view.show("future-cost-calibration", frame.request(compatible_runs))

@@ -2,11 +2,12 @@
 
 import streamlit as st
 
-from workbench.app import frame, glossary
+from workbench.app import glossary
+from workbench.app.frame import current, heading
 from workbench.views.help import tables
 
-frame.heading("Help", "What the terms mean here, the formulas behind the numbers, keys, files, and how to report.")
-here = frame.current()
+heading("Help", "What the terms mean here, the formulas behind the numbers, keys, files, and how to report.")
+frame = current()
 terms, formulas, keys, files, report = st.tabs(["Glossary", "Formulas", "Keys", "Files", "Reporting"])
 with terms:
     wanted = st.text_input("Search", placeholder="a term, or a word of what it means", key="term", bind="query-params")
@@ -16,6 +17,6 @@ with formulas:
 with keys:
     tables.show_keys()
 with files:
-    tables.show_files(here.root)
+    tables.show_files(frame.root)
 with report:
-    tables.show_report(here.root)
+    tables.show_report(frame.root)

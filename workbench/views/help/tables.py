@@ -8,7 +8,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from workbench.app import frame, health, sidebar
+from workbench.app import health, sidebar
+from workbench.app.frame import escape_markdown, page_file
 from workbench.app.glossary import Formula, Term
 from workbench.jobs import queue
 
@@ -60,21 +61,21 @@ def show_terms(found: Sequence[Term]) -> None:
         st.text("No term and no explanation has this text.")
     for term in found:
         left, right = st.columns([2, 7], gap="small")
-        left.markdown(f"**{frame.escape_markdown(term.name)}**")
+        left.markdown(f"**{escape_markdown(term.name)}**")
         if term.also:
-            left.caption(frame.escape_markdown(", ".join(term.also)))
+            left.caption(escape_markdown(", ".join(term.also)))
         right.text(term.said)
         if term.page:
-            right.page_link(frame.page_file(term.page), icon=":material/arrow_forward:")
+            right.page_link(page_file(term.page), icon=":material/arrow_forward:")
 
 
 def show_formulas(known: Sequence[Formula]) -> None:
     for formula in known:
         with st.container(border=True):
-            st.markdown(f"**{frame.escape_markdown(formula.name)}**")
+            st.markdown(f"**{escape_markdown(formula.name)}**")
             st.latex(formula.latex)
             st.markdown(formula.where)
-            st.caption(frame.escape_markdown(formula.source))
+            st.caption(escape_markdown(formula.source))
 
 
 def show_keys() -> None:

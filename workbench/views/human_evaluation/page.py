@@ -2,31 +2,32 @@
 
 import streamlit as st
 
-from workbench.app import frame, sidebar
+from workbench.app import sidebar
 from workbench.app.components import empty_states
+from workbench.app.frame import current, errors_as_messages, heading
 from workbench.store import rating_studies as rating
 from workbench.store import read_only
 from workbench.views.human_evaluation import form, results
 
-frame.heading(
+heading(
     "Human rating",
     "Quality from 1 to 5 and the source words that are over- and under-translated, rated without knowing the system.",
 )
-here = frame.current() if sidebar.rates_blind() and frame.current().known else empty_states.require_runs()
+frame = current() if sidebar.rates_blind() and current().known else empty_states.require_runs()
 part = st.segmented_control(
     "Part", ["Rate", *sidebar.NAMING_RUNS], default="Rate", required=True, key="rating", bind="query-params",
     label_visibility="collapsed",
 )  # fmt: skip
-with frame.errors_as_messages():
+with errors_as_messages():
     if read_only.active() and part != "Results":
         empty_states.empty_state(read_only.WHY)
         st.stop()
     if part == "New study":
-        results.new_study(here)
+        results.new_study(frame)
         st.stop()
-    study = rating.open_study(here.root, results.choose_study(here))
+    study = rating.open_study(frame.root, results.choose_study(frame))
     if part == "Results":
-        results.show(here, study)
+        results.show(frame, study)
         st.stop()
     rater = st.text_input(
         "Your name", key="rater", bind="query-params", placeholder="letters, digits, + and -",

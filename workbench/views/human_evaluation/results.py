@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, upload
+from workbench.app.frame import Frame, escape_markdown
 from workbench.figures.request import Request
 from workbench.store import rating_studies as rating
 from workbench.store.csv_cells import csv_text
@@ -27,20 +27,20 @@ _TESTS = {"difference": Number(format="%+.2f"), "low": Number("95% CI lower", fo
 _AGREEMENT = {"alpha": Number("Krippendorff's alpha", format="%.3f"), "units": "translations"}
 
 
-def choose_study(here: frame.Frame) -> str:
+def choose_study(frame: Frame) -> str:
     """The study that is looked at; where there is none the page says how to begin one, and ends."""
-    names = rating.studies(here.root)
+    names = rating.studies(frame.root)
     if not names:
         said = "There is no study here yet. Create one above, or on the command line:"
-        empty_states.empty_state(said, _command(here, "NAME", 100, 1))
+        empty_states.empty_state(said, _command(frame, "NAME", 100, 1))
         st.stop()
     return st.selectbox("Study", names, key="study", bind="query-params")
 
 
-def new_study(here: frame.Frame) -> None:
+def new_study(frame: Frame) -> None:
     """Controls that begin a study of the chosen runs."""
-    st.text(f"Runs: {', '.join(run.name for run in here.tested)}. Test set: {here.view.test}.")
-    count = len(here.tested[0].translations(here.view.test))
+    st.text(f"Runs: {', '.join(run.name for run in frame.tested)}. Test set: {frame.view.test}.")
+    count = len(frame.tested[0].translations(frame.view.test))
     with st.form("new-study", clear_on_submit=False):
         name = st.text_input("Name", placeholder="letters, digits, + and -").strip()
         left, right = st.columns(2)
@@ -48,22 +48,22 @@ def new_study(here: frame.Frame) -> None:
         seed = int(right.number_input("Random seed", 0, 2**31 - 1, 1))
         reference = st.toggle("Show the reference to raters", False)
         begun = st.form_submit_button("Create study", type="primary")
-    st.code(_command(here, name or "NAME", sentences, seed, reference), language="bash", wrap_lines=True)
+    st.code(_command(frame, name or "NAME", sentences, seed, reference), language="bash", wrap_lines=True)
     if begun:
-        study = rating.create(here.root, name, here.tested, here.view.test, sentences, seed, reference)
+        study = rating.create(frame.root, name, frame.tested, frame.view.test, sentences, seed, reference)
         said = f"{study.name} is there: {len(study.items)} sentences, {len(study.systems)} systems."
-        st.success(frame.escape_markdown(said))
+        st.success(escape_markdown(said))
 
 
-def _command(here: frame.Frame, name: str, sentences: int, seed: int, reference: bool = False) -> str:
+def _command(frame: Frame, name: str, sentences: int, seed: int, reference: bool = False) -> str:
     words = ["workbench", "rating", "new", name]
-    for run in here.tested:
+    for run in frame.tested:
         words += ["--run", run.reference]
-    words += ["--test", here.view.test, "--sentences", str(sentences), "--seed", str(seed), "--runs", str(here.root)]
+    words += ["--test", frame.view.test, "--sentences", str(sentences), "--seed", str(seed), "--runs", str(frame.root)]
     return shlex.join([*words, *(["--reference"] if reference else [])])
 
 
-def show(here: frame.Frame, study: Study) -> None:
+def show(frame: Frame, study: Study) -> None:
     """How far the raters are; ratings from elsewhere; results once somebody asks."""
     rows = []
     for rater in study.raters:
@@ -75,7 +75,7 @@ def show(here: frame.Frame, study: Study) -> None:
         st.caption("A CSV file: a form that was filled in, or an export. A row a rater, sentence and translation.")
         upload.take_in(["csv"], f"ratings-{study.name}", lambda file: _brought(study, file))
     if st.toggle("Unblind: say which system is which", False, key="unblind"):
-        _unblinded(here, rating.open_study(here.root, study.name))
+        _unblinded(frame, rating.open_study(frame.root, study.name))
 
 
 def _brought(study: Study, file: UploadedFile) -> str:
@@ -87,20 +87,20 @@ def _said(rows: list[dict[str, object]]) -> str:
     return ", ".join(f"{row['rater']} has rated {row['rated']}" for row in rows) + "." if rows else ""
 
 
-def _unblinded(here: frame.Frame, study: Study) -> None:
-    usual = study.systems.index(here.view.baseline) if here.view.baseline in study.systems else 0
+def _unblinded(frame: Frame, study: Study) -> None:
+    usual = study.systems.index(frame.view.baseline) if frame.view.baseline in study.systems else 0
     baseline = st.selectbox("Baseline of the study", study.systems, usual, key=f"rating-baseline-{study.name}")
     found = tables.results(study, baseline)
-    runs = [run for run in here.runs if not run.problem and rating.system_name(here.root, run) in study.systems]
+    runs = [run for run in frame.runs if not run.problem and rating.system_name(frame.root, run) in study.systems]
     if runs:
-        runs.sort(key=lambda run: rating.system_name(here.root, run) != baseline)
-        request = Request(tuple(runs), study.test, options={"study": study.name}, among=here.chosen)
+        runs.sort(key=lambda run: rating.system_name(frame.root, run) != baseline)
+        request = Request(tuple(runs), study.test, options={"study": study.name}, among=frame.chosen)
         figure_view.show("human-rating", request)
     st.subheader("Results")
     st.dataframe(
         found.intervals, hide_index=True, placeholder="–", column_config=_SCORES, alt="Mean ratings with intervals"
     )
-    st.caption(frame.escape_markdown(f"{found.counted}. Intervals: 95% bootstrap over sentences."))
+    st.caption(escape_markdown(f"{found.counted}. Intervals: 95% bootstrap over sentences."))
     if found.differences is not None:
         st.subheader("Difference to the baseline")
         st.dataframe(

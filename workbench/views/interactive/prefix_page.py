@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from workbench.app import frame, sidebar
+from workbench.app import sidebar
 from workbench.app.components import document_context_input, empty_states, page_sections
+from workbench.app.frame import errors_as_messages, heading
 from workbench.app.url_state import PREFIX
 from workbench.evaluation import adequacy
 from workbench.evaluation.document_context import context_aware_runs
@@ -17,26 +18,26 @@ SAID = {
     "aligner": "Coverage: the share of source words that one frozen aligner ({}) links to a word of the output.",
 }
 
-frame.heading(
+heading(
     "What-if", "Prefix-constrained decoding: every run continues a forced prefix. Click a subword, or type a prefix."
 )
-here = empty_states.require_runs(translated=False)
-runs = prefix_controls.able_runs(here.chosen)
+frame = empty_states.require_runs(translated=False)
+runs = prefix_controls.able_runs(frame.chosen)
 if not runs:
-    if not page_sections.offer_others(here, "is trained", lambda run: bool(prefix_controls.able_runs([run]))):
+    if not page_sections.offer_others(frame, "is trained", lambda run: bool(prefix_controls.able_runs([run]))):
         empty_states.empty_state_of_runs(
-            "None of the runs here is trained; train one:", here.chosen, "workbench resume {}"
+            "None of the runs here is trained; train one:", frame.chosen, "workbench resume {}"
         )
     st.stop()
-names = short_names(here.chosen)
-tested = here.tested
-line = tested[0].translations(here.view.test).test_set.sources[here.view.sentence] if tested else ""
+names = short_names(frame.chosen)
+tested = frame.tested
+line = tested[0].translations(frame.view.test).test_set.sources[frame.view.sentence] if tested else ""
 
 typed = st.text_area(
     "Source", placeholder=line, height=80, key="source", bind="query-params",
     help="Tokenized as in the training data. Left empty: the sentence chosen in the sidebar.",
 )  # fmt: skip
-before = document_context_input.field(here, runs, typed)
+before = document_context_input.field(frame, runs, typed)
 losses = any(map(decoding.has_test_losses, runs))
 columns = st.columns([4, 2, 2, 4, *([2] if losses else [])], vertical_alignment="bottom")
 prefix = (
@@ -58,11 +59,13 @@ if not source:
 st.text(source)
 
 continued = []
-able = context_aware_runs(runs)
+compatible_runs = context_aware_runs(runs)
 for run in runs:
-    with frame.errors_as_messages():
+    with errors_as_messages():
         read = (
-            decoding.completed(run, document_context_input.read_by(here, run, typed, before)) if run in able else None
+            decoding.completed(run, document_context_input.read_by(frame, run, typed, before))
+            if run in compatible_runs
+            else None
         )
         search = (int(beam), float(penalty), 1, read, test_loss if decoding.has_test_losses(run) else None)
         free = decoding.translate(run, decoding.Asked(source, "", *search))
@@ -71,8 +74,8 @@ for run in runs:
 if not continued:
     st.stop()
 document_context_input.say({names[one.run.name]: one.before for one in continued})
-with frame.errors_as_messages():
-    aligner, origin = adequacy.aligner_of(runs, here.view.test) if by == "aligner" else (None, "")
+with errors_as_messages():
+    aligner, origin = adequacy.aligner_of(runs, frame.view.test) if by == "aligner" else (None, "")
     prefix_controls.results(prefix_constrained.table(continued, names, aligner))
     st.caption(SAID[by].format(f"{aligner.digest}, {origin}" if aligner else ""))
     if prefix:
@@ -86,5 +89,5 @@ name = st.selectbox(
     bind="query-params",
 )  # fmt: skip
 asked = next(one for one in continued if one.run.name == name)
-with frame.errors_as_messages():
+with errors_as_messages():
     prefix_controls.alternatives(names[name], prefix_constrained.alternatives(asked.run, prefix, asked.forced))

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from workbench.app import frame, sidebar
+from workbench.app import sidebar
 from workbench.app.components import document_context_input, empty_states, figure_view
+from workbench.app.frame import errors_as_messages, heading
 from workbench.store.runs import short_names
 from workbench.views.beam_search import controls as beam_controls
 from workbench.views.beam_search import node_selection
@@ -23,12 +24,12 @@ TOKENS = {
     "probability": st.column_config.ProgressColumn("P", format="%.3f", min_value=0.0, max_value=1.0),
 }
 
-frame.heading("Translate", "Translate a sentence with any run; a forced prefix asks what would follow it.")
-here = empty_states.require_runs(translated=False)
+heading("Translate", "Translate a sentence with any run; a forced prefix asks what would follow it.")
+frame = empty_states.require_runs(translated=False)
 
-tested = here.tested
-line = tested[0].translations(here.view.test).test_set.sources[here.view.sentence] if tested else ""
-names = short_names(here.chosen)
+tested = frame.tested
+line = tested[0].translations(frame.view.test).test_set.sources[frame.view.sentence] if tested else ""
+names = short_names(frame.chosen)
 wide, narrow = st.columns([3, 1])
 typed = wide.text_area(
     "Source",
@@ -39,10 +40,10 @@ typed = wide.text_area(
     help="Tokenized as in the training data. Left empty: the sentence chosen in the sidebar.",
 )
 name = narrow.selectbox(
-    "Run", [run.name for run in here.chosen], format_func=names.__getitem__, key="with", bind="query-params"
+    "Run", [run.name for run in frame.chosen], format_func=names.__getitem__, key="with", bind="query-params"
 )
-run = next(run for run in here.chosen if run.name == name)
-before = document_context_input.field(here, here.chosen, typed)
+run = next(run for run in frame.chosen if run.name == name)
+before = document_context_input.field(frame, frame.chosen, typed)
 losses = decoding.has_test_losses(run)
 columns = st.columns([4, 2, 2, 2, *([2] if losses else [])])
 prefix = columns[0].text_input(
@@ -59,8 +60,8 @@ source = (typed or line).strip()
 if not source:
     empty_states.empty_state("Type a sentence above.")
     st.stop()
-with frame.errors_as_messages():
-    read = decoding.completed(run, document_context_input.read_by(here, run, typed, before))
+with errors_as_messages():
+    read = decoding.completed(run, document_context_input.read_by(frame, run, typed, before))
     search = int(beam), float(penalty), int(n_best)
     asked = decoding.Asked(source, prefix.strip(), *search, read, test_loss)
     found = decoding.translate(run, asked)

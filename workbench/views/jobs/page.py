@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states
+from workbench.app.frame import current, heading
 from workbench.jobs import queue
 from workbench.store import read_only
 from workbench.views.jobs import table
 
-here = frame.current()
+frame = current()
 together = "One runs" if queue.at_once() == 1 else f"{queue.at_once()} run"
-frame.heading(
+heading(
     "Jobs",
     f"Commands that were started on a page. {together} at a time, the others wait for their turn; all go on when the "
     "page is reloaded or the app is closed. Select a row to read its log.",
@@ -18,5 +18,5 @@ frame.heading(
 if read_only.active():
     empty_states.empty_state(read_only.WHY)
     st.stop()
-scored = ("evaluate", *(run.reference for run in here.tested), "--test", here.view.test)
-table.show(here.root, scored if here.tested else ("demo", "--runs", str(here.root)))
+scored = ("evaluate", *(run.reference for run in frame.tested), "--test", frame.view.test)
+table.show(frame.root, scored if frame.tested else ("demo", "--runs", str(frame.root)))

@@ -60,10 +60,10 @@ class RoutingHealthOptions(RoutedOptions):
 
 
 def _able(request: Request, side: str) -> list[Run]:
-    able = [run for run in request.runs if routing.routed(run, side)]
-    if not able:
+    compatible_runs = [run for run in request.runs if routing.routed(run, side)]
+    if not compatible_runs:
         routing.kind_of(request.runs[0], side)  # says what is wrong
-    return able
+    return compatible_runs
 
 
 def _targets(run: Run, request: Request, options: RoutedOptions) -> Targets:
@@ -161,10 +161,10 @@ def _routing_learned(request: Request, options: RoutedOptions) -> Figure:
     from workbench.views.layer_routing.corpus_plots import routing_corpus
 
     tables, found, said = [], [], []
-    able = _able(request, options.side)
-    for run in able:
+    compatible_runs = _able(request, options.side)
+    for run in compatible_runs:
         targets = _targets(run, request, options)
-        name = f"{_names(request)[run.name]}, " if len(able) > 1 else ""
+        name = f"{_names(request)[run.name]}, " if len(compatible_runs) > 1 else ""
         for state, label in routing.STATES.items():
             one = routing.measured(run, options.side, targets, state)
             table = measures(one)

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, page_sections
+from workbench.app.frame import heading
 from workbench.views.ablation import sections as ablation_section
 from workbench.views.layer_routing import sections
 from workbench.views.layer_routing.measure import routed
@@ -23,24 +23,24 @@ SECTIONS = {
     "health": sections.health,
 }
 
-frame.heading("Routing", "How the layers of a stack agree, iteration by iteration, on what leaves it (Dou 2019).")
-here = empty_states.require_runs()
+heading("Routing", "How the layers of a stack agree, iteration by iteration, on what leaves it (Dou 2019).")
+frame = empty_states.require_runs()
 left, right = st.columns([5, 2], vertical_alignment="bottom")
 page_sections.read_old_label("routing", {"What is learned": "learned"})
 part = page_sections.choose(left, PARTS, "routing")
 if part == "ablation":
-    ablation_section.ablations(here)
+    ablation_section.ablations(frame)
     st.stop()
 side = right.segmented_control(
     "Stack", list(SIDES), format_func=SIDES.__getitem__, default="encoder", required=True, key="side",
     bind="query-params",
 )  # fmt: skip
-able = [run for run in here.tested if routed(run, side)]
-if not able:
+compatible_runs = [run for run in frame.tested if routed(run, side)]
+if not compatible_runs:
     page_sections.none_able(
-        here, f"routes the layers of its {side}", lambda run: routed(run, side), "em-routing",
+        frame, f"routes the layers of its {side}", lambda run: routed(run, side), "em-routing",
         ":preset=small,capsules=8", "--config keep_every=100",
     )  # fmt: skip
     st.stop()
-SECTIONS[part](here, able, side)
-page_sections.left_out(here, able, "routing of this stack")
+SECTIONS[part](frame, compatible_runs, side)
+page_sections.left_out(frame, compatible_runs, "routing of this stack")

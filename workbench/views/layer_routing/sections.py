@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, forced_decoding_controls, page_sections, sentence_texts
+from workbench.app.frame import Frame, errors_as_messages
 from workbench.figures.options import choices, default
 from workbench.figures.request import Request
 from workbench.store.runs import Run
@@ -39,9 +39,9 @@ MEASURES = {
 }
 
 
-def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
+def sentence(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
     """Assignments of one sentence; iteration and position are sliders that all figures follow."""
-    sentence_texts.show(here)
+    sentence_texts.show(frame)
     columns = st.columns([3, 2, 2], vertical_alignment="bottom")
     order = columns[0].segmented_control(
         "Capsules", choices(RoutingMapsOptions, "order"), format_func=ORDERS.__getitem__,
@@ -52,12 +52,12 @@ def sentence(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     )
     layers = columns[2].toggle("Per layer", False, key="layers", bind="query-params")
     translation = forced_decoding_controls.target()
-    with frame.errors_as_messages():
-        looked = forced_decoding_controls.looked_into(here, able, translation)
+    with errors_as_messages():
+        looked = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
         tokens = list(looked[0].source if side == "encoder" else looked[0].target)
-        iterations = min(len(assignments(run, one, side)) for run, one in zip(able, looked, strict=True))
+        iterations = min(len(assignments(run, one, side)) for run, one in zip(compatible_runs, looked, strict=True))
         maps = {"order": order, "difference": growth}
-        _scrub(here.request(able, **translation, side=side), maps, {"layers": layers}, tokens, iterations)
+        _scrub(frame.request(compatible_runs, **translation, side=side), maps, {"layers": layers}, tokens, iterations)
 
 
 @st.fragment
@@ -77,7 +77,7 @@ def _scrub(
         figure_view.show(name, replace(request, options={**request.options, **chosen, **others}))
 
 
-def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
+def corpus(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
     """The measures over a test set, with intervals, and their table."""
     columns = st.columns([3, 3, 2, 2], vertical_alignment="bottom")
     sentences = forced_decoding_controls.sentence_count(columns[0], "routed-sentences", RoutedOptions)
@@ -90,10 +90,10 @@ def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
     layers = columns[2].toggle("Per layer", False, key="layers", bind="query-params")
     beside = columns[3].toggle("Reported values", True, key="beside-printed", bind="query-params")
     options = {"side": side, **sentences, "formula": formula, "layers": layers, "printed": beside}
-    figure_view.show("routing-corpus", here.request(able, **options))
-    with frame.errors_as_messages():
+    figure_view.show("routing-corpus", frame.request(compatible_runs, **options))
+    with errors_as_messages():
         st.dataframe(
-            corpus_table(here.request(able), RoutingCorpusOptions.model_validate(options)),
+            corpus_table(frame.request(compatible_runs), RoutingCorpusOptions.model_validate(options)),
             hide_index=True,
             placeholder="–",
             key="measures",
@@ -103,21 +103,21 @@ def corpus(here: frame.Frame, able: Sequence[Run], side: str) -> None:
         )
 
 
-def learned(here: frame.Frame, able: Sequence[Run], side: str) -> None:
+def learned(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
     """The trained run beside its own beginning and beside votes that cannot agree."""
     sentences = forced_decoding_controls.sentence_count(st, "routed-sentences", RoutedOptions)
-    figure_view.show("routing-learned", here.request(able, side=side, **sentences))
+    figure_view.show("routing-learned", frame.request(compatible_runs, side=side, **sentences))
 
 
-def health(here: frame.Frame, able: Sequence[Run], side: str) -> None:
+def health(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
     """The measures of the last iteration over the checkpoints of training."""
-    kept = [run for run in able if checkpoints(run, default(RoutingHealthOptions, "checkpoints"))]
-    if len(kept) < len(able):
+    kept = [run for run in compatible_runs if checkpoints(run, default(RoutingHealthOptions, "checkpoints"))]
+    if len(kept) < len(compatible_runs):
         empty_states.empty_state(
-            f"Without checkpoints: {', '.join(run.name for run in able if run not in kept)}. Training keeps them when "
-            "told to:",
-            f"workbench train em-routing --data DATA --out {shlex.quote(str(here.root))}/NAME --config keep_every=100",
+            f"Without checkpoints: {', '.join(run.name for run in compatible_runs if run not in kept)}. "
+            "Training keeps them when told to:",
+            f"workbench train em-routing --data DATA --out {shlex.quote(str(frame.root))}/NAME --config keep_every=100",
         )
     if kept:
         sentences = forced_decoding_controls.sentence_count(st, "routed-checkpoints", RoutingHealthOptions)
-        figure_view.show("routing-health", here.request(kept, side=side, **sentences))
+        figure_view.show("routing-health", frame.request(kept, side=side, **sentences))

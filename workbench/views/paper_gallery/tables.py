@@ -84,9 +84,9 @@ def _ours(key: figure_view.Stamps, table: str, test: str, _table: Table, _runs: 
     return our_results(_table, _runs, test)
 
 
-def show_table(preset: Preset, table: Table, here: Frame) -> None:
+def show_table(preset: Preset, table: Table, frame: Frame) -> None:
     """What is printed beside ours; printed numbers keep their digits."""
-    runs, test = presets.in_row_order(table, here.tested), here.view.test
+    runs, test = presets.in_row_order(table, frame.tested), frame.view.test
     found = pd.DataFrame(columns=OURS)
     with errors_as_messages():
         found = _ours(_stamps(runs, test), f"{preset.paper}/{table.id}", test, table, runs)
@@ -149,7 +149,7 @@ def _filled(column: pd.Series) -> bool:
     return bool((column.notna() & (column.astype(str) != "")).any())
 
 
-def show_dots(preset: Preset, table: Table, here: Frame) -> None:
+def show_dots(preset: Preset, table: Table, frame: Frame) -> None:
     """The same numbers as dots."""
     known = {column.key: column.label for column in presets.columns_with_values(table)}
     if len(table.rows) < FEWEST_DOTS:
@@ -164,8 +164,8 @@ def show_dots(preset: Preset, table: Table, here: Frame) -> None:
     if columns:
         relative = any(column.measure in SPEEDS for column in table.columns if column.key in columns)
         options = {"paper": preset.paper, "table": table.id, "columns": columns, "relative": relative}
-        runs = [run for run in presets.in_row_order(table, here.tested) if presets.rows_of(table, run.system)]
-        figure_view.show("paper-table", here.request(runs, **options))
+        runs = [run for run in presets.in_row_order(table, frame.tested) if presets.rows_of(table, run.system)]
+        figure_view.show("paper-table", frame.request(runs, **options))
     else:
         empty_state("Choose a column above.")
 
@@ -189,37 +189,37 @@ def show_checks(checks: pd.DataFrame) -> None:
                  alt="Reported numbers and what the paper's own numbers give")  # fmt: skip
 
 
-def show_drawing(table: Table, here: Frame) -> None:
+def show_drawing(table: Table, frame: Frame) -> None:
     """The figure of our runs that shows the same kind of thing."""
-    if not here.known:
+    if not frame.known:
         empty_state(
             "There is no run here yet, so nothing of ours can be drawn. Build the demo, on the page Start or so:",
-            shlex.join(["workbench", "demo", "--runs", str(here.root)]),
+            shlex.join(["workbench", "demo", "--runs", str(frame.root)]),
         )
-    elif not here.tested:
+    elif not frame.tested:
         empty_state(
             "Choose runs that have translated a test set in the sidebar; the same kind of figure is drawn of them."
         )
     else:
-        runs, option = presets.in_row_order(table, here.tested), str(table.options.get("option", ""))
+        runs, option = presets.in_row_order(table, frame.tested), str(table.options.get("option", ""))
         runs = [run for run in runs if not (option and run.outside)]  # translated elsewhere: without any option
         if option and option not in ablation.varied_options(ablation.settings_of_runs(runs)):
             experiment = ablation.experiment_varying(option, table.rows[0].system)
             if experiment is not None:
-                figure_view.show(table.drawing, here.request((), experiment=experiment, **table.options))
+                figure_view.show(table.drawing, frame.request((), experiment=experiment, **table.options))
                 return
-        figure_view.show(table.drawing, here.request(runs, **table.options))
+        figure_view.show(table.drawing, frame.request(runs, **table.options))
 
 
-def show_cases(preset: Preset, here: Frame) -> None:
+def show_cases(preset: Preset, frame: Frame) -> None:
     """What the paper's translation case shows; our sentence in the same form, and where it can be looked at."""
     for case in preset.cases:
         with st.container(border=True):
             st.text(case.what)
             st.caption(escape_markdown(f"Shows: {case.shows}. Systems: {', '.join(case.systems) or 'not said'}."))
-    if here.tested:
-        st.caption(f"This work, sentence {here.view.sentence} of the sidebar:")
-        texts = {name: text for name, text in sentence_texts.texts(here).items() if text is not None}
+    if frame.tested:
+        st.caption(f"This work, sentence {frame.view.sentence} of the sidebar:")
+        texts = {name: text for name, text in sentence_texts.texts(frame).items() if text is not None}
         base = REFERENCE if REFERENCE in texts else next(name for name in texts if name != SOURCE)
         translation_case.show(texts, base)
     with st.container(horizontal=True):

@@ -1,6 +1,6 @@
-"""Drawings of PAST and FUTURE over a test set: flips, overlap rates, what is left untranslated (Zheng 2019).
+"""Figures of PAST and FUTURE over a test set: flip times, overlap rates, under-translation (Zheng 2019).
 
-Runs that separate no PAST and FUTURE are left out. What is computed is kept beside the runs (`measure`).
+Runs without PAST and FUTURE groups are left out. Results are cached in the runs' folders (`measure`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from workbench.figures.options import CorpusOptions, number
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, of_the_first, styles
 from workbench.store.runs import Run, RunError, short_names
-from workbench.views.past_future import measure as runs_of
-from workbench.views.past_future.figures import able
+from workbench.views.past_future import measure
+from workbench.views.past_future.figures import drawable_runs
 from workbench.views.past_future.measure import Sentence
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ RANKED = {"left": "all words together", "mean": "mean of a word", "most": "the w
 
 
 class TargetOptions(CorpusOptions):
-    """Which translations are forced, of how many sentences of a test set."""
+    """Options of all figures over a test set: which translations are forced, and of how many sentences."""
 
     target: Literal["own", "reference"] | None = Field(
         None, description="The translations that are forced; references unless told, where there are any"
@@ -64,19 +64,19 @@ class UnderTranslationOptions(CorpusOptions):
 
 
 def target_of(request: Request, options: TargetOptions, run: Run) -> str:
-    """Which translations are forced: the references, where there are any and nothing else is asked for."""
-    usual = "own" if run.translations(request.test).test_set.references is None else "reference"
-    return options.target or usual
+    """Return "own" or "reference": the requested translations, by default references if the test set has any."""
+    default = "own" if run.translations(request.test).test_set.references is None else "reference"
+    return options.target or default
 
 
 def sentences_of(request: Request, options: CorpusOptions, run: Run, target: str) -> list[Sentence]:
-    """The sentences that a request is about, forced through a run."""
-    return runs_of.measured(run, request.test, target, number(options.sentences))
+    """Sentences of a request, force-decoded by a run."""
+    return measure.measured(run, request.test, target, number(options.sentences))
 
 
-def _on(request: Request, run: Run, target: str, sentences: int) -> str:
-    whose = "its own translations" if target == "own" else "references"
-    return f"{short_names(request.runs)[run.name]}: {sentences} sentence{'s' * (sentences > 1)}, {whose}"
+def _forced_text(request: Request, run: Run, target: str, sentences: int) -> str:
+    translations = "its own translations" if target == "own" else "references"
+    return f"{short_names(request.runs)[run.name]}: {sentences} sentence{'s' * (sentences > 1)}, {translations}"
 
 
 @figure("flip-times", scope="test_set", options=FlipTimesOptions)
@@ -87,23 +87,23 @@ def _flip_times(request: Request, options: FlipTimesOptions) -> Figure:
     from analyses.past_future import distribution, flip_table
     from workbench.views.past_future.corpus_plots import flip_times
 
-    tables, said = [], []
-    for run in able(request):
+    tables, descriptions = [], []
+    for run in drawable_runs(request):
         target = target_of(request, options, run)
-        found, linked = sentences_of(request, options, run, target), _linked(request, options, run, target)
-        kept = [one for one in found if linked is None or linked[one.row].fits(*one.words)]
-        if not kept:
+        sentences, truth = sentences_of(request, options, run, target), _truth_links(request, options, run, target)
+        matching = [sentence for sentence in sentences if truth is None or truth[sentence.row].fits(*sentence.words)]
+        if not matching:
             raise RunError(f"{run.name}: its pieces join to other words than the truth counts, in every sentence")
-        links = [one.attended() if linked is None else linked[one.row].links for one in kept]
-        flips = flip_table([one.mass for one in kept], links)
+        links = [sentence.attended() if truth is None else truth[sentence.row].links for sentence in matching]
+        flips = flip_table([sentence.mass for sentence in matching], links)
         name = short_names(request.runs)[run.name]
         tables.append(distribution(flips["distance"].to_numpy()).assign(system=name))
-        by = "the word attended to most" if linked is None else "true links"
-        said.append(f"{_on(request, run, target, len(kept))}, by {by}")
+        criterion = "the word attended to most" if truth is None else "true links"
+        descriptions.append(f"{_forced_text(request, run, target, len(matching))}, by {criterion}")
     caption = (
         "From the step at which the last counterpart of a source word is written to the first from which PAST stays "
         "above FUTURE; 0: it is past as its counterpart is predicted, 1: one step later. Words without counterpart are "
-        f"left out. {'; '.join(said)}."
+        f"left out. {'; '.join(descriptions)}."
     )
     return flip_times(pd.concat(tables, ignore_index=True), styles(request), caption)
 
@@ -116,27 +116,27 @@ def _course(request: Request, options: TargetOptions) -> Figure:
     from analyses.past_future import course
     from workbench.views.past_future.corpus_plots import past_future_course
 
-    tables, said = [], []
-    for run in able(request):
+    tables, descriptions = [], []
+    for run in drawable_runs(request):
         target = target_of(request, options, run)
-        found = sentences_of(request, options, run, target)
-        left = course([one.mass[:, : one.source_words] for one in found])
-        tables.append(left.assign(system=short_names(request.runs)[run.name]))
-        said.append(_on(request, run, target, len(found)))
+        sentences = sentences_of(request, options, run, target)
+        table = course([sentence.mass[:, : sentence.source_words] for sentence in sentences])
+        tables.append(table.assign(system=short_names(request.runs)[run.name]))
+        descriptions.append(_forced_text(request, run, target, len(sentences)))
     caption = (
         "Mean mass of a source word over the relative position, in tenths, with 95% bootstrap intervals over "
-        f"sentences. The paper says that PAST rises and FUTURE falls to around zero. {'; '.join(said)}."
+        f"sentences. The paper says that PAST rises and FUTURE falls to around zero. {'; '.join(descriptions)}."
     )
     return past_future_course(pd.concat(tables, ignore_index=True), caption)
 
 
-def _linked(request: Request, options: FlipTimesOptions, run: Run, target: str) -> list[Truth] | None:
-    """The truth of every sentence; None where attention is to say what belongs together."""
-    there = target == "reference" and has_truth(run, request.test)
-    asked = options.links or ("truth" if there else "attention")
-    if asked == "truth" and target != "reference":
+def _truth_links(request: Request, options: FlipTimesOptions, run: Run, target: str) -> list[Truth] | None:
+    """Gold links of every sentence; None if attention is to give the links."""
+    has_links = target == "reference" and has_truth(run, request.test)
+    requested = options.links or ("truth" if has_links else "attention")
+    if requested == "truth" and target != "reference":
         raise RunError("the truth has links of references; force them: target=reference")
-    return truths(run, request.test) if asked == "truth" else None
+    return truths(run, request.test) if requested == "truth" else None
 
 
 @figure("overlap", scope="test_set", options=OverlapOptions)
@@ -149,20 +149,20 @@ def _overlap(request: Request, options: OverlapOptions) -> Figure:
     from workbench.papers.load import library
     from workbench.views.past_future.corpus_plots import overlap_rates
 
-    with_bags = [run for run in able(request) if runs_of.has_bags(run)]
+    with_bags = [run for run in drawable_runs(request) if measure.has_bags(run)]
     if not with_bags:
         raise RunError(
             "none of the runs predicts bags of words, which overlap rates are made of; choose gdr-bow or gdr-bow-bca"
         )
     types, end = not options.tokens, options.end
-    tables, means, said = [], [], []
+    tables, means, descriptions = [], [], []
     for run in with_bags:
         target, name = target_of(request, options, run), short_names(request.runs)[run.name]
-        found = sentences_of(request, options, run, target)
-        past, future = ([one.overlap(side, types, end) for one in found] for side in ("past", "future"))
+        sentences = sentences_of(request, options, run, target)
+        past, future = ([sentence.overlap(side, types, end) for sentence in sentences] for side in ("past", "future"))
         tables.append(along({"past": past, "future": future}, list(map(len, past))).assign(system=name))
         means.append(rates(past, future).assign(system=name))
-        said.append(_on(request, run, target, len(found)))
+        descriptions.append(_forced_text(request, run, target, len(sentences)))
     counted = "distinct pieces" if types else "pieces, repeated ones each time"
     (row,) = library()["zheng-2019"].table("section-4.3").rows
     printed = {side: float(value) for side, value in row.values.items()}
@@ -171,7 +171,8 @@ def _overlap(request: Request, options: OverlapOptions) -> Figure:
         f"words after it (FUTURE) among 5 (T − t); {counted}, "
         f"{'</s> among them' if end else 'without </s>'}; over relative position in tenths, "
         "95% bootstrap intervals over sentences; at the right the means of sentences"
-        f"{', hollow: reported by Zheng et al. 2019 (other data)' if options.printed else ''}. {'; '.join(said)}."
+        f"{', hollow: reported by Zheng et al. 2019 (other data)' if options.printed else ''}. "
+        f"{'; '.join(descriptions)}."
     )
     return overlap_rates(
         pd.concat(tables, ignore_index=True),
@@ -182,35 +183,37 @@ def _overlap(request: Request, options: OverlapOptions) -> Figure:
 
 
 def remainder_table(request: Request, options: UnderTranslationOptions) -> pd.DataFrame:
-    """What of FUTURE is left at the end of each own translation: sentence, system, words, left, mean, most, word,
-    source, translation; most of `by` (left, mean, most) first."""
+    """Remaining FUTURE mass at the end of each translation, sorted by the column `by`, largest first.
+
+    Columns: sentence, system, words, left, mean, most, word, source, translation.
+    """
     import pandas as pd
 
     from analyses.past_future import remainders
 
     by, target = options.by, options.target
     tables = []
-    for run in able(request):
-        found, opened = sentences_of(request, options, run, target), run.translations(request.test)
-        table = remainders([one.mass for one in found], [one.source_words for one in found])
-        words = [found[row].source[word] if word >= 0 else "" for row, word in enumerate(table["word"])]
-        rows = [one.row for one in found]
-        written = opened.hypotheses if target == "own" else references_of(run, request.test)
+    for run in drawable_runs(request):
+        sentences, translations = sentences_of(request, options, run, target), run.translations(request.test)
+        table = remainders([sentence.mass for sentence in sentences], [sentence.source_words for sentence in sentences])
+        words = [sentences[row].source[word] if word >= 0 else "" for row, word in enumerate(table["word"])]
+        rows = [sentence.row for sentence in sentences]
+        written = translations.hypotheses if target == "own" else references_of(run, request.test)
         tables.append(
             table.assign(
                 word=words,
                 sentence=rows,
                 system=short_names(request.runs)[run.name],
-                source=[opened.test_set.sources[row] for row in rows],
+                source=[translations.test_set.sources[row] for row in rows],
                 translation=[written[row] for row in rows],
             )
         )
-    whole = pd.concat(tables, ignore_index=True).sort_values([by, "sentence"], ascending=[False, True], kind="stable")
-    return whole[["sentence", "system", "words", "left", "mean", "most", "word", "source", "translation"]].dropna()
+    ranked = pd.concat(tables, ignore_index=True).sort_values([by, "sentence"], ascending=[False, True], kind="stable")
+    return ranked[["sentence", "system", "words", "left", "mean", "most", "word", "source", "translation"]].dropna()
 
 
-def _beside_aligner(request: Request, options: UnderTranslationOptions, run: Run, table: pd.DataFrame) -> str:
-    """How well what is left finds the own translations that leave out a word by the frozen aligner, in a sentence."""
+def _aligner_comparison(request: Request, options: UnderTranslationOptions, run: Run, table: pd.DataFrame) -> str:
+    """Sentence with the AUC of the remaining mass as a predictor of words that are missing by the frozen aligner."""
     from analyses.past_future_gold import area_under_curve
     from workbench.evaluation.adequacy import aligner_of, by_sentence
 
@@ -219,10 +222,11 @@ def _beside_aligner(request: Request, options: UnderTranslationOptions, run: Run
     aligner, origin = aligner_of([run], request.test)
     missed = by_sentence([run], request.test, aligner)[run.name]["missed"].iloc[table["sentence"]].to_numpy() > 0
     area, by_length = (area_under_curve(table[column].to_numpy(), missed) for column in (options.by, "words"))
-    said = f"AUC of what is left as a sign of that: {area:.3f}, of the length of the source alone: {by_length:.3f}"
-    found = said if missed.any() and not missed.all() else "no AUC"
+    auc_text = f"AUC of what is left as a sign of that: {area:.3f}, of the length of the source alone: {by_length:.3f}"
+    result = auc_text if missed.any() and not missed.all() else "no AUC"
     return (
-        f" By the frozen aligner ({origin}) {missed.sum()} of them leave out a word that the reference covers; {found}."
+        f" By the frozen aligner ({origin}) {missed.sum()} of them leave out a word that the reference covers; "
+        f"{result}."
     )
 
 
@@ -231,7 +235,7 @@ def _under_translation(request: Request, options: UnderTranslationOptions) -> Fi
     """The sentences with most FUTURE mass left at the end of the translation."""
     from workbench.views.past_future.corpus_plots import under_translation
 
-    runs = able(request)
+    runs = drawable_runs(request)
     table = remainder_table(replace(request, runs=tuple(runs[:1])), options)
     by, target = options.by, options.target
     caption = (
@@ -240,6 +244,6 @@ def _under_translation(request: Request, options: UnderTranslationOptions) -> Fi
         f"over all sentences {table['mean'].mean():.3f} for each word."
     )
     if options.aligned:
-        caption += _beside_aligner(request, options, runs[0], table)
+        caption += _aligner_comparison(request, options, runs[0], table)
     figure = under_translation(table.head(MOST_BARS), by, caption)
     return of_the_first(figure, replace(request, runs=tuple(runs)))

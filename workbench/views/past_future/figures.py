@@ -1,6 +1,6 @@
-"""Drawings of PAST and FUTURE in one sentence (Zheng 2019, Figure 4), which is forced through the runs, live.
+"""Figures of PAST and FUTURE in one force-decoded sentence (Zheng 2019, Figure 4).
 
-Runs that separate no PAST and FUTURE are left out.
+Runs without PAST and FUTURE groups are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from analyses.alignment import Link
     from workbench.plotting.grammar import Figure
 
-MOST_WORDS, MOST_STEPS = 6, 10  # life lines, and steps of a strip, unless told
+MOST_WORDS, MOST_STEPS = 6, 10  # defaults: number of life lines, and of steps in a strip
 _MARKED = {
     "sure": "Squares: true counterparts",
     "attention": "Dots: the source word that a target word attends to most",
@@ -60,8 +60,8 @@ class LinesOptions(MassOptions):
 
 
 @dataclass(frozen=True, eq=False)
-class _Shown:
-    """One forced sentence of one run: mass [T, I, G] of what is shown, and which of it belongs together."""
+class _ForcedSentence:
+    """One sentence force-decoded by one run: mass [T, I, G] of the groups, and the links of its words."""
 
     name: str
     sources: list[str]
@@ -72,129 +72,149 @@ class _Shown:
     true: bool
 
 
-def able(request: Request) -> list[Run]:
-    """The runs of a request that can be drawn; raises RunError where none can."""
-    found = guided(request.runs)
-    if not found:
+def drawable_runs(request: Request) -> list[Run]:
+    """Runs of a request with PAST and FUTURE groups; raises RunError if there are none."""
+    runs = guided(request.runs)
+    if not runs:
         require_guided(request.runs[0])
-    return found
+    return runs
 
 
-def iterations(looked: SentenceTrace) -> int:
-    """After how many iterations of its routing a pass can be looked at; 1 where nothing is routed."""
-    return len(looked.trace[ASSIGNMENTS].values) if ASSIGNMENTS in looked.trace else 1
+def iterations(forced: SentenceTrace) -> int:
+    """Number of routing iterations with a trace; 1 without routing."""
+    return len(forced.trace[ASSIGNMENTS].values) if ASSIGNMENTS in forced.trace else 1
 
 
-def _places(name: str, places: tuple[int, ...], last: int) -> list[int]:
-    """The places that an option lists; raises RunError for one that is not there."""
-    if places and max(places) > last:
-        raise RunError(f"{name} {max(places)}: write numbers from 0 to {last}, with commas between")
-    return list(dict.fromkeys(places))
+def _places(name: str, positions: tuple[int, ...], last: int) -> list[int]:
+    """Positions of an option without duplicates; raises RunError for one after `last`."""
+    if positions and max(positions) > last:
+        raise RunError(f"{name} {max(positions)}: write numbers from 0 to {last}, with commas between")
+    return list(dict.fromkeys(positions))
 
 
-def _raw(looked: SentenceTrace, options: MassOptions, capsules: bool) -> np.ndarray:
-    """Mass [T, I, G] of the pieces after the iteration that is asked for; of each capsule by itself, [T, I, J]."""
+def _raw_mass(forced: SentenceTrace, options: MassOptions, capsules: bool) -> np.ndarray:
+    """Mass of the pieces after the requested iteration: [T, I, G], or [T, I, J] of single capsules."""
     from analyses.past_future import group_mass
 
-    mass = looked.array(MASS)
-    iteration = up_to(options, "iteration", iterations(looked))
-    if ASSIGNMENTS not in looked.trace:
+    mass = forced.array(MASS)
+    iteration = up_to(options, "iteration", iterations(forced))
+    if ASSIGNMENTS not in forced.trace:
         if capsules:
-            raise RunError(f"{looked.run.name} routes nothing to capsules; choose a run of gdr, or leave out capsules")
+            raise RunError(f"{forced.run.name} routes nothing to capsules; choose a run of gdr, or leave out capsules")
         return mass
-    chosen = looked.array(ASSIGNMENTS)[-1 if iteration is None else iteration - 1]
-    return chosen if capsules else group_mass(chosen, mass.shape[-1])
+    assignments = forced.array(ASSIGNMENTS)[-1 if iteration is None else iteration - 1]
+    return assignments if capsules else group_mass(assignments, mass.shape[-1])
 
 
-def _shown(request: Request, options: MassOptions, runs: list[Run], capsules: bool = False) -> list[_Shown]:
+def _forced_sentences(
+    request: Request, options: MassOptions, runs: list[Run], capsules: bool = False
+) -> list[_ForcedSentence]:
     from analyses.attention import joined
     from analyses.past_future import of_words
 
     names = short_names(request.runs)
-    found = []
+    sentences = []
     for run in runs:
-        looked = trace_sentence(run, request.test, request.sentence, *options.forced)
-        mass, sources, targets = _raw(looked, options, capsules), list(looked.source), list(looked.target)
+        forced = trace_sentence(run, request.test, request.sentence, *options.forced)
+        mass, sources, targets = (
+            _raw_mass(forced, options, capsules),
+            list(forced.source),
+            list(forced.target),
+        )
         if not options.pieces:
-            mass = of_words(mass, targets, sources, looked.trace[MASS].sums_to_one)
+            mass = of_words(mass, targets, sources, forced.trace[MASS].sums_to_one)
             sources, targets = joined(sources), joined(targets)
-        named = _groups(looked.array(MASS).shape[-1], mass.shape[-1])
-        links = _links(request, options, run, looked, sources, targets)
-        found.append(_Shown(names[run.name], sources, targets, mass, named, *links))
-    return found
+        group_names = _groups(forced.array(MASS).shape[-1], mass.shape[-1])
+        links = _links(request, options, run, forced, sources, targets)
+        sentences.append(_ForcedSentence(names[run.name], sources, targets, mass, group_names, *links))
+    return sentences
 
 
 def _groups(groups: int, count: int) -> tuple[str, ...]:
-    """The names of groups, or of the capsules that are side by side in each."""
+    """Names of the groups, or of the capsules, numbered within each group."""
     from analyses.past_future import GROUPS
 
     names = [name.upper() for name in GROUPS[:groups]]
-    each = count // groups
-    return tuple(names) if each == 1 else tuple(f"{name} {place}" for name in names for place in range(1, each + 1))
+    per_group = count // groups
+    if per_group == 1:
+        return tuple(names)
+    return tuple(f"{name} {number}" for name in names for number in range(1, per_group + 1))
 
 
 def _links(
-    request: Request, options: MassOptions, run: Run, looked: SentenceTrace, sources: list[str], targets: list[str]
+    request: Request,
+    options: MassOptions,
+    run: Run,
+    forced: SentenceTrace,
+    sources: list[str],
+    targets: list[str],
 ) -> tuple[set[Link], bool]:
-    """The true links of a reference in words, else each target token to the source token it attends to most."""
+    """Gold links of a reference in words, else a link from each target token to its most attended source token."""
     from analyses import attention
     from analyses.alignment import from_attention
     from analyses.attention import END
 
-    ends = len(sources) - (sources[-1] == END), len(targets) - (targets[-1] == END)
+    lengths = len(sources) - (sources[-1] == END), len(targets) - (targets[-1] == END)
     true = options.target == "reference" and not options.pieces
     if true and has_truth(run, request.test):
         truth = truths(run, request.test)[request.sentence]
-        if truth.fits(*ends):
+        if truth.fits(*lengths):
             return set(truth.links), True
-    if CROSS not in looked.trace:
+    if CROSS not in forced.trace:
         return set(), False
-    weights = attention.average(looked.array(CROSS))
+    weights = attention.average(forced.array(CROSS))
     if not options.pieces:
-        weights = attention.to_words(weights, looked.target, looked.source)
-    return from_attention(weights[: ends[1], : ends[0]]), False
+        weights = attention.to_words(weights, forced.target, forced.source)
+    return from_attention(weights[: lengths[1], : lengths[0]]), False
 
 
-def _cells(shown: _Shown, groups: tuple[str, ...]) -> pd.DataFrame:
-    """A row a cell of the first groups of the mass."""
+def _cells(sentence: _ForcedSentence, groups: tuple[str, ...]) -> pd.DataFrame:
+    """Table of the mass of the first groups, one row per cell."""
     import pandas as pd
 
     from workbench.plotting.axes import matrix_table
 
     tables = [
-        matrix_table(shown.mass[..., place].T, shown.targets, shown.sources, "step", "word").assign(group=group)
-        for place, group in enumerate(groups)
+        matrix_table(sentence.mass[..., index].T, sentence.targets, sentence.sources, "step", "word").assign(
+            group=group
+        )
+        for index, group in enumerate(groups)
     ]
-    return pd.concat(tables, ignore_index=True).assign(system=shown.name)
+    return pd.concat(tables, ignore_index=True).assign(system=sentence.name)
 
 
-def _marked(found: list[_Shown]) -> tuple[pd.DataFrame, str]:
-    """The links of all as a table, and what marks them, in sentences."""
+def _link_table(sentences: list[_ForcedSentence]) -> tuple[pd.DataFrame, str]:
+    """Table of the links of all sentences, and the caption of their marks."""
     import pandas as pd
 
-    rows = [(one.name, j, i, "sure" if one.true else "attention") for one in found for i, j in sorted(one.links)]
+    rows = [
+        (sentence.name, j, i, "sure" if sentence.true else "attention")
+        for sentence in sentences
+        for i, j in sorted(sentence.links)
+    ]
     table = pd.DataFrame(rows, columns=["system", "step", "word", "kind"])
-    return table, "".join(f" {said}." for kind, said in _MARKED.items() if (table["kind"] == kind).any())
+    return table, "".join(f" {description}." for kind, description in _MARKED.items() if (table["kind"] == kind).any())
 
 
-def _said(options: MassOptions, found: list[_Shown]) -> str:
-    """What the mass is of, in words."""
+def _mass_caption(options: MassOptions, sentences: list[_ForcedSentence]) -> str:
+    """Caption that says which mass is shown."""
     last = options.iteration == "last"
     after = "after the last iteration" if last else f"after iteration {options.iteration}"
     rule = "Pieces." if options.pieces else "Words: the mean over their pieces."
-    two = " Of two attentions a word has the sum of its pieces, and its groups do not sum to one."
-    return f"{after}, along {options.spoken}. {rule}{'' if all(_even(one.mass) for one in found) else two}"
+    two_attentions = " Of two attentions a word has the sum of its pieces, and its groups do not sum to one."
+    one_attention = all(_sums_to_one(sentence.mass) for sentence in sentences)
+    return f"{after}, along {options.spoken}. {rule}{'' if one_attention else two_attentions}"
 
 
-def _even(mass: np.ndarray) -> bool:
-    """Does each word's mass sum to one over groups?"""
+def _sums_to_one(mass: np.ndarray) -> bool:
+    """Return True if the mass of each word sums to one over groups."""
     import numpy as np
 
     return bool(np.allclose(mass.sum(-1), 1, atol=1e-2))
 
 
-def _step(options: MassOptions, found: list[_Shown]) -> int | None:
-    return up_to(options, "step", max(len(one.targets) for one in found) - 1)
+def _step(options: MassOptions, sentences: list[_ForcedSentence]) -> int | None:
+    return up_to(options, "step", max(len(sentence.targets) for sentence in sentences) - 1)
 
 
 @figure("past-future", scope="sentence", options=PastFutureOptions)
@@ -204,24 +224,26 @@ def _past_future(request: Request, options: PastFutureOptions) -> Figure:
 
     from workbench.views.past_future.plots import SIGNED, past_future_maps
 
-    found = _shown(request, options, able(request), options.capsules)
-    groups = min((one.groups for one in found), key=len)
-    if not all(set(groups) <= set(one.groups) for one in found):
+    sentences = _forced_sentences(request, options, drawable_runs(request), options.capsules)
+    groups = min((sentence.groups for sentence in sentences), key=len)
+    if not all(set(groups) <= set(sentence.groups) for sentence in sentences):
         raise RunError("these runs have not the same capsules; draw them one by one, or leave out capsules")
-    cells = len(groups) * sum(len(one.sources) * len(one.targets) for one in found)
+    cells = len(groups) * sum(len(sentence.sources) * len(sentence.targets) for sentence in sentences)
     if cells > MOST_CELLS:
         raise RunError(f"{cells} cells are too many for maps; draw fewer runs, or the strip of single steps")
-    tables = [_cells(one, groups) for one in found]
+    tables = [_cells(sentence, groups) for sentence in sentences]
     if options.difference and not options.capsules:
-        signed = [replace(one, mass=one.mass[..., :1] - one.mass[..., 1:2]) for one in found]
-        tables += [_cells(one, (SIGNED,)) for one in signed]
-    links, marks = _marked(found)
-    missing = " Drawn is what all of these systems have." if any(one.groups != groups for one in found) else ""
-    caption = (
-        f"Mass of source words {_said(options, found)} A column is the step at which its token is predicted."
-        f"{missing}{marks}"
+        signed = [replace(sentence, mass=sentence.mass[..., :1] - sentence.mass[..., 1:2]) for sentence in sentences]
+        tables += [_cells(sentence, (SIGNED,)) for sentence in signed]
+    links, marks = _link_table(sentences)
+    missing = (
+        " Drawn is what all of these systems have." if any(sentence.groups != groups for sentence in sentences) else ""
     )
-    return past_future_maps(pd.concat(tables, ignore_index=True), links, _step(options, found), caption)
+    caption = (
+        f"Mass of source words {_mass_caption(options, sentences)} A column is the step at which its token is "
+        f"predicted.{missing}{marks}"
+    )
+    return past_future_maps(pd.concat(tables, ignore_index=True), links, _step(options, sentences), caption)
 
 
 @figure("past-future-strip", scope="sentence", options=StripOptions)
@@ -232,27 +254,29 @@ def _strip(request: Request, options: StripOptions) -> Figure:
 
     from workbench.views.past_future.plots import past_future_strip
 
-    runs = able(request)
-    found = _shown(request, options, runs)
-    step = _step(options, found)
+    runs = drawable_runs(request)
+    sentences = _forced_sentences(request, options, runs)
+    step = _step(options, sentences)
     if step is not None:
-        reaching = [one for one in found if step < len(one.targets)]
-        cells = pd.concat([_cells(one, one.groups) for one in reaching], ignore_index=True)
-        predicted = " and ".join(dict.fromkeys(repr(one.targets[step]) for one in reaching))
-        at = f"at step {step}, where {predicted} is predicted"
-        return past_future_strip(cells, None, step, f"Mass of source words {at}, {_said(options, reaching)}")
-    one = found[0]
-    chosen = _places("steps", options.steps, len(one.targets) - 1)
+        reaching = [sentence for sentence in sentences if step < len(sentence.targets)]
+        cells = pd.concat([_cells(sentence, sentence.groups) for sentence in reaching], ignore_index=True)
+        predicted = " and ".join(dict.fromkeys(repr(sentence.targets[step]) for sentence in reaching))
+        moment = f"at step {step}, where {predicted} is predicted"
+        return past_future_strip(
+            cells, None, step, f"Mass of source words {moment}, {_mass_caption(options, reaching)}"
+        )
+    sentence = sentences[0]
+    chosen = _places("steps", options.steps, len(sentence.targets) - 1)
     if not chosen:
-        chosen = sorted(set(np.linspace(0, len(one.targets) - 1, MOST_STEPS).round().astype(int).tolist()))
-    links, marks = _marked([one])
-    cells = _cells(one, ("PAST", "FUTURE"))
+        chosen = sorted(set(np.linspace(0, len(sentence.targets) - 1, MOST_STEPS).round().astype(int).tolist()))
+    links, marks = _link_table([sentence])
+    cells = _cells(sentence, ("PAST", "FUTURE"))
     figure = past_future_strip(
         cells[cells["step"].isin(chosen)],
         links[links["step"].isin(chosen)],
         None,
         f"Two columns for each of {len(chosen)} target words: mass of source words in PAST (P) and FUTURE (F) "
-        f"{_said(options, found[:1])}{marks} As Figure 4 of Zheng 2019 has it.",
+        f"{_mass_caption(options, sentences[:1])}{marks} As Figure 4 of Zheng 2019 has it.",
     )
     return of_the_first(figure, replace(request, runs=tuple(runs)))
 
@@ -266,24 +290,24 @@ def _lines(request: Request, options: LinesOptions) -> Figure:
     from analyses.past_future import flips, past_share
     from workbench.views.past_future.plots import past_future_lives
 
-    runs = able(request)
-    one = _shown(request, options, runs[:1])[0]
-    chosen = _places("source", options.source, len(one.sources) - 1)
+    runs = drawable_runs(request)
+    sentence = _forced_sentences(request, options, runs[:1])[0]
+    chosen = _places("source", options.source, len(sentence.sources) - 1)
     if not chosen:
-        change = np.ptp(past_share(one.mass), axis=0)
+        change = np.ptp(past_share(sentence.mass), axis=0)
         chosen = sorted(np.argsort(-change, kind="stable")[:MOST_WORDS].tolist())
-    cells = _cells(one, one.groups)
+    cells = _cells(sentence, sentence.groups)
     cells = cells[cells["word"].isin(chosen)].sort_values(["word", "step"], kind="stable")
     top = cells.groupby(["word", "step"])["value"].cumsum()
     lives = cells.assign(top=top, base=top - cells["value"])
-    written = pd.DataFrame([(i, j) for i, j in sorted(one.links) if i in chosen], columns=["word", "step"])
-    of_words = flips(one.mass) - 1
-    flipped = pd.DataFrame({"word": chosen, "flip": [of_words[word] for word in chosen]})
-    known = "true counterparts" if one.true else "target words that attend to it most"
+    written = pd.DataFrame([(i, j) for i, j in sorted(sentence.links) if i in chosen], columns=["word", "step"])
+    flip_steps = flips(sentence.mass) - 1
+    flipped = pd.DataFrame({"word": chosen, "flip": [flip_steps[word] for word in chosen]})
+    counterparts = "true counterparts" if sentence.true else "target words that attend to it most"
     caption = (
-        f"What of a source word is in which group {_said(options, [one])} Triangles: {known}. Dashed: the step from "
-        "which PAST stays above FUTURE."
+        f"What of a source word is in which group {_mass_caption(options, [sentence])} Triangles: {counterparts}. "
+        "Dashed: the step from which PAST stays above FUTURE."
     )
-    step = _step(options, [one])
+    step = _step(options, [sentence])
     figure = past_future_lives(lives, written, flipped, step, caption)
     return of_the_first(figure, replace(request, runs=tuple(runs)))

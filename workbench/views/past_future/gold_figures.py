@@ -1,7 +1,7 @@
-"""The drawing of PAST and FUTURE against the truth: runs beside rules that need no model, on the same words and steps.
+"""Figure of PAST and FUTURE against the gold links, for runs and for rules without a model, on the same cells.
 
-References of the controlled corpus are forced. Runs that separate no PAST and FUTURE serve as a rule, by their
-attention; coverage counts as what it says of each word.
+References of the controlled corpus are force-decoded. Runs without PAST and FUTURE groups give a rule: their cumulated
+attention. Their coverage, if any, is compared too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class TruthOptions(CorpusOptions):
 
 @dataclass(frozen=True, eq=False)
 class Truths:
-    """Everything that the truth says of some runs and rules, on the same words at the same steps."""
+    """Comparison of runs and rules with the gold links, on the same words at the same steps."""
 
     areas: Areas
     bins: pd.DataFrame
@@ -63,8 +63,10 @@ class Truths:
 
 @dataclass(frozen=True, eq=False)
 class _Forced:
-    """References forced through runs, where these and the truth count the same words: `rows` of the test set, and of
-    each the cells (step, word) at which the truth knows an answer."""
+    """References force-decoded by the runs, for sentences in which the runs and the truth count the same words.
+
+    `rows`: these rows of the test set; `cells`: for each row the cells (step, word) that the truth labels.
+    """
 
     separating: list[Run]
     plain: list[Run]
@@ -79,26 +81,34 @@ class _Forced:
         """A score [T, I] of each sentence by its row, at the cells of all."""
         import numpy as np
 
-        return np.concatenate([score(row)[own["step"], own["word"]] for row, own in self.cells.items()])
+        return np.concatenate([score(row)[cells["step"], cells["word"]] for row, cells in self.cells.items()])
 
 
 def against_truth(request: Request, options: TruthOptions) -> Truths:
-    """The truth beside runs and rules; raises RunError where it cannot be had."""
+    """Compare runs and rules with the gold links; raises RunError if there are none."""
     import pandas as pd
 
     from analyses import past_future_gold as truth
 
     forced, names = _forced(request, options), short_names(request.runs)
-    said, attended = _said_of_words(forced, names), _attended(options, forced, names)
-    scores = {**said, **attended, **_probed(request, options, forced, names), POSITION: _by_position(forced)}
-    table = pd.concat([own.assign(sentence=row) for row, own in forced.cells.items()], ignore_index=True)
-    bins = [truth.calibration(table, own).assign(system=name) for name, own in {**said, **attended}.items()]
+    run_scores, attention_scores = _run_scores(forced, names), _attention_scores(options, forced, names)
+    scores = {
+        **run_scores,
+        **attention_scores,
+        **_probe_scores(request, options, forced, names),
+        POSITION: _by_position(forced),
+    }
+    table = pd.concat([cells.assign(sentence=row) for row, cells in forced.cells.items()], ignore_index=True)
+    bins = [
+        truth.calibration(table, values).assign(system=name)
+        for name, values in {**run_scores, **attention_scores}.items()
+    ]
     redundant = _redundancies(forced, names)
     return Truths(
         truth.areas(table, scores),
         pd.concat(bins, ignore_index=True),
         pd.concat(redundant, ignore_index=True) if redundant else pd.DataFrame(),
-        tuple(said),
+        tuple(run_scores),
         tuple(name for name in scores if name.startswith("rule: ")),
         len(forced.rows),
         forced.left_out,
@@ -106,7 +116,7 @@ def against_truth(request: Request, options: TruthOptions) -> Truths:
 
 
 def _forced(request: Request, options: TruthOptions) -> _Forced:
-    """The references of a request, forced through its runs that attend to the source or separate PAST and FUTURE."""
+    """Force-decode the references with the runs that attend to the source or separate PAST and FUTURE."""
     from analyses import past_future_gold as truth
 
     present: Present = options.present
@@ -115,29 +125,32 @@ def _forced(request: Request, options: TruthOptions) -> _Forced:
         request.runs[0].require_model()
     check_alike({run.name: run.translations(request.test) for run in with_models})  # the truth is of one version
     known, separating = truths(with_models[0], request.test), guided(with_models)
-    found = {run: {one.row: one for one in sentences_of(request, options, run, "reference")} for run in with_models}
-    plain = [run for run in with_models if run not in separating and _any(found[run], "attention")]
-    found = {run: found[run] for run in (*separating, *plain)}
-    if not found:
+    sentences = {
+        run: {sentence.row: sentence for sentence in sentences_of(request, options, run, "reference")}
+        for run in with_models
+    }
+    plain = [run for run in with_models if run not in separating and _has_array(sentences[run], "attention")]
+    sentences = {run: sentences[run] for run in (*separating, *plain)}
+    if not sentences:
         raise RunError("none of the runs attends to the source or separates PAST and FUTURE; choose another")
-    shared = sorted(set.intersection(*(set(own) for own in found.values())))
-    rows = [row for row in shared if all(known[row].fits(*own[row].words) for own in found.values())]
+    shared = sorted(set.intersection(*(set(by_row) for by_row in sentences.values())))
+    rows = [row for row in shared if all(known[row].fits(*by_row[row].words) for by_row in sentences.values())]
     if not rows:
         raise RunError("the runs' pieces join to other words than the truth counts, in every sentence")
     cells = {
         row: truth.cells(known[row].links, known[row].source_words, known[row].target_words, options.present)
         for row in rows
     }
-    return _Forced(separating, plain, found, known, present, rows, cells, len(shared) - len(rows))
+    return _Forced(separating, plain, sentences, known, present, rows, cells, len(shared) - len(rows))
 
 
-def _any(sentences: Mapping[int, Sentence], array: str) -> bool:
-    """Has some sentence an array, such as attention?"""
-    return any(len(getattr(one, array)) for one in sentences.values())
+def _has_array(sentences: Mapping[int, Sentence], array: str) -> bool:
+    """Return True if some sentence has the array, e.g. attention."""
+    return any(len(getattr(sentence, array)) for sentence in sentences.values())
 
 
-def _said_of_words(forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """What systems themselves say of each word: the share of PAST, or how far it is covered."""
+def _run_scores(forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """Score of each cell by the runs' own groups: the share of PAST, or the coverage of the word."""
     from analyses.past_future import past_share
 
     def share(run: Run) -> np.ndarray:
@@ -146,15 +159,15 @@ def _said_of_words(forced: _Forced, names: Mapping[str, str]) -> dict[str, np.nd
     def coverage(run: Run) -> np.ndarray:
         return forced.at_cells(lambda row: _covered(run, forced.sentences[run][row]))
 
-    covering = [run for run in forced.plain if _any(forced.sentences[run], "coverage")]
+    covering = [run for run in forced.plain if _has_array(forced.sentences[run], "coverage")]
     return {
         **{names[run.name]: share(run) for run in forced.separating},
         **{f"{COVERAGE}{names[run.name]}": coverage(run) for run in covering},
     }
 
 
-def _attended(options: TruthOptions, forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """The rule of cumulated attention, of every plain run."""
+def _attention_scores(options: TruthOptions, forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """Scores of the rule "cumulated attention", for every run without groups."""
     from analyses.past_future_gold import cumulated
 
     def attention(run: Run) -> np.ndarray:
@@ -163,28 +176,28 @@ def _attended(options: TruthOptions, forced: _Forced, names: Mapping[str, str]) 
     return {f"{ATTENTION}{names[run.name]}": attention(run) for run in forced.plain}
 
 
-def _probed(
+def _probe_scores(
     request: Request, options: TruthOptions, forced: _Forced, names: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    """What a probe reads in the states of every run; nothing where none is asked for."""
+    """Scores of a probe of the hidden states, for every run; empty unless `probe` is set."""
     lessons, rows = _lessons(options.probe), forced.rows
 
     def read(run: Run) -> np.ndarray:
-        found = dict(zip(rows, read_by_probe(run, request.test, rows, forced.present, lessons), strict=True))
-        return forced.at_cells(found.__getitem__)
+        probabilities = dict(zip(rows, read_by_probe(run, request.test, rows, forced.present, lessons), strict=True))
+        return forced.at_cells(probabilities.__getitem__)
 
     return {f"{PROBE}{names[run.name]}": read(run) for run in forced.sentences} if lessons else {}
 
 
 def _by_position(forced: _Forced) -> np.ndarray:
-    """The rule of relative positions."""
+    """Scores of the rule "relative positions"."""
     from analyses.past_future_gold import by_position
 
     return forced.at_cells(lambda row: by_position(forced.known[row].target_words, forced.known[row].source_words))
 
 
 def _redundancies(forced: _Forced, names: Mapping[str, str]) -> list[pd.DataFrame]:
-    """REDUNDANT mass of words with and without a counterpart, of every run that has such a group."""
+    """REDUNDANT mass of words with and without a counterpart, for every run with such a group."""
     from analyses.past_future import REDUNDANT
     from analyses.past_future_gold import redundancy
 
@@ -193,14 +206,18 @@ def _redundancies(forced: _Forced, names: Mapping[str, str]) -> list[pd.DataFram
         masses = [forced.sentences[run][row].mass for row in forced.rows]
         if masses[0].shape[-1] > REDUNDANT:
             truth = [forced.known[row] for row in forced.rows]
-            found = redundancy(masses, [one.without for one in truth], [one.source_words for one in truth])
-            tables.append(found.assign(system=names[run.name]))
+            table = redundancy(
+                masses, [sentence.without for sentence in truth], [sentence.source_words for sentence in truth]
+            )
+            tables.append(table.assign(system=names[run.name]))
     return tables
 
 
 def _covered(run: Run, sentence: Sentence) -> np.ndarray:
-    """How far each word was covered before each step [T, I]; of coverage that is taken from one, what was taken; of a
-    mean, the sum."""
+    """Coverage of each source word before each step [T, I], as a sum of what was covered.
+
+    "subtractive" coverage counts down from one, "mean" coverage is divided by the step: both are converted.
+    """
     import numpy as np
 
     from analyses.content_states import before_each_step
@@ -213,9 +230,9 @@ def _covered(run: Run, sentence: Sentence) -> np.ndarray:
     return before_each_step(covered)
 
 
-def _layer(asked: int | str, run: Run, sentence: Sentence) -> np.ndarray:
-    """The attention [T, I] of a layer, or the mean over all."""
-    layer, layers = number(asked), len(sentence.attention)
+def _layer(requested: int | str, run: Run, sentence: Sentence) -> np.ndarray:
+    """Attention [T, I] of one layer, or the mean over all layers."""
+    layer, layers = number(requested), len(sentence.attention)
     if layer is None:
         return sentence.attention.mean(0)
     if layer > layers:
@@ -223,9 +240,9 @@ def _layer(asked: int | str, run: Run, sentence: Sentence) -> np.ndarray:
     return sentence.attention[layer - 1]
 
 
-def _lessons(asked: bool | int) -> int:
-    """Of how many sentences the probes are taught; 0 where there are to be none."""
-    return LESSONS * asked if isinstance(asked, bool) else asked
+def _lessons(requested: bool | int) -> int:
+    """Number of sentences that the probe is trained on; 0 for no probe."""
+    return LESSONS * requested if isinstance(requested, bool) else requested
 
 
 @figure("past-future-truth", scope="test_set", options=TruthOptions)
@@ -234,39 +251,43 @@ def _truth(request: Request, options: TruthOptions) -> Figure:
     from analyses.past_future_gold import WORDS, calibration_error
     from workbench.views.past_future.corpus_plots import against_truth as drawn
 
-    found = against_truth(request, options)
-    own = styles(request)
-    names = found.areas.table["system"].unique()
-    by_name = {name: own[_bare(name)] for name in names if _bare(name) in own}
-    errors = [f"{name} {calibration_error(rows):.3f}" for name, rows in found.bins.groupby("system", sort=False)]
-    apart = "; ".join(_margin(found, system, rule) for system in found.systems for rule in found.rules)
-    margins = f"AUC minus that of the rule, paired: {apart}. " if apart else ""
-    redundant = "".join(
-        f" REDUNDANT as a sign of having no counterpart: AUC {one['auc'].iloc[0]:.3f} ({name})."
-        for name, one in (found.redundant.groupby("system", sort=False) if len(found.redundant) else ())
+    comparison = against_truth(request, options)
+    run_styles = styles(request)
+    names = comparison.areas.table["system"].unique()
+    by_name = {name: run_styles[_bare(name)] for name in names if _bare(name) in run_styles}
+    errors = [f"{name} {calibration_error(rows):.3f}" for name, rows in comparison.bins.groupby("system", sort=False)]
+    differences = "; ".join(
+        _margin(comparison, system, rule) for system in comparison.systems for rule in comparison.rules
     )
-    left = f", {found.left_out} left out whose pieces join to other words" if found.left_out else ""
+    margins = f"AUC minus that of the rule, paired: {differences}. " if differences else ""
+    redundant = "".join(
+        f" REDUNDANT as a sign of having no counterpart: AUC {table['auc'].iloc[0]:.3f} ({name})."
+        for name, table in (comparison.redundant.groupby("system", sort=False) if len(comparison.redundant) else ())
+    )
+    left_out = f", {comparison.left_out} left out whose pieces join to other words" if comparison.left_out else ""
     probed = (
         ""
-        if not any(name.startswith(PROBE) for name in found.areas.table["system"])
+        if not any(name.startswith(PROBE) for name in comparison.areas.table["system"])
         else (" Probes: a small network, taught the truth, reads a system's frozen states and annotations.")
     )
     rule = "position scores t/T − i/I" + (
-        "; attention of a plain system: what a word was attended to before the step" if len(found.rules) > 1 else ""
+        "; attention of a plain system: what a word was attended to before the step"
+        if len(comparison.rules) > 1
+        else ""
     )
-    covered = "Coverage: what stood for the word before the step. " if any(map(_covers, found.systems)) else ""
-    now = "left out" if options.present == "out" else "taken for FUTURE"
+    covered = "Coverage: what stood for the word before the step. " if any(map(_covers, comparison.systems)) else ""
+    present = "left out" if options.present == "out" else "taken for FUTURE"
     caption = (
-        f"References of {found.sentences} sentences{left}, true links. Of a source word at a step: PAST / (PAST + "
-        "FUTURE), against whether all its counterparts are written or all are to come; words that are just being "
-        f"written are {now}. Rules without a model: {rule}.{probed} 95% bootstrap intervals over sentences. "
+        f"References of {comparison.sentences} sentences{left_out}, true links. Of a source word at a step: PAST / "
+        "(PAST + FUTURE), against whether all its counterparts are written or all are to come; words that are just "
+        f"being written are {present}. Rules without a model: {rule}.{probed} 95% bootstrap intervals over sentences. "
         f"{covered}{margins}Calibration error: {', '.join(errors)}.{redundant}"
     )
-    return drawn(found.areas.table, found.bins, found.redundant, WORDS, by_name, caption)
+    return drawn(comparison.areas.table, comparison.bins, comparison.redundant, WORDS, by_name, caption)
 
 
 def _bare(name: str) -> str:
-    """The system's own name, which gives its look."""
+    """Name of the run behind a rule, coverage or probe, which gives the style."""
     return name.removeprefix(ATTENTION).removeprefix(PROBE).removeprefix(COVERAGE)
 
 
@@ -274,12 +295,12 @@ def _covers(name: str) -> bool:
     return name.startswith(COVERAGE)
 
 
-def _margin(found: Truths, system: str, rule: str) -> str:
-    """How far a system is above a rule, on all words and on moved ones."""
+def _margin(comparison: Truths, system: str, rule: str) -> str:
+    """Differences in AUC of a system and a rule, for all words and for moved words."""
     from analyses.past_future_gold import WORDS
 
-    told = []
+    differences = []
     for words, title in WORDS.items():
-        delta, low, high = found.areas.difference(system, rule, words)
-        told.append(f"{title} {delta:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−"))
-    return f"{system} over {rule.removeprefix('rule: ')} {', '.join(told)}"
+        delta, low, high = comparison.areas.difference(system, rule, words)
+        differences.append(f"{title} {delta:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−"))
+    return f"{system} over {rule.removeprefix('rule: ')} {', '.join(differences)}"

@@ -1,8 +1,8 @@
 """PAST and FUTURE of a run over a test set, live or from a stored trace: RESULTS/scores/past-future-*.npz.
 
-Masses and attention are reduced to words, ranks of bags to overlap rates, a few sentences at a time; what is left is
-small and kept beside the run. Of a run without guided capsules there is its attention alone. Knows runs and traces,
-no figure; torch comes with the first measurement.
+Masses and attention are reduced to words, and ranks of bags to overlap rates, a few sentences at a time; the result is
+small and cached in the run's folder. Runs without guided capsules have their attention only. Imports no figure code;
+torch is imported by the first measurement.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ _OVERLAPS = ("past_overlap", "future_overlap")
 
 
 def options_of(run: Run) -> dict[str, Any] | None:
-    """The options of a run's guided capsules, as its configuration has them; None where it has none."""
+    """Configured options of a run's guided capsules; None without guided capsules."""
     return run.mechanism_options.get(MECHANISM)
 
 
 def coverage_form(run: Run) -> str | None:
-    """The form of a run's coverage (Tu 2016): a number a word, where it is not neural; None where it has none."""
+    """Form of a run's coverage (Tu 2016), one number for each word unless "neural"; None without coverage."""
     options = run.mechanism_options.get("coverage")
     return None if options is None else str(options.get("form", "additive"))
 
 
 def coverage_units(run: Run) -> int:
-    """How many units a word's neural coverage has; 0 where a run has none."""
+    """Number of units of a word's neural coverage; 0 for a run without it."""
     if coverage_form(run) != "neural":
         return 0
     from core_models.mechanisms.coverage import CoverageOptions
@@ -63,7 +63,7 @@ def _counts_coverage(run: Run) -> bool:
 
 
 def separates(run: Run) -> bool:
-    """Does it separate PAST and FUTURE?"""
+    """Return True if the run separates PAST and FUTURE."""
     return options_of(run) is not None
 
 
@@ -103,7 +103,7 @@ class Sentence:
 
     @property
     def source_words(self) -> int:
-        """How many there are without the end."""
+        """Number of source words without </s>."""
         return len(self.source) - (self.source[-1] == END)
 
     @property
@@ -112,26 +112,26 @@ class Sentence:
 
     @property
     def words(self) -> tuple[int, int]:
-        """How many of the source and of the target there are without the ends."""
+        """Numbers of source and target words without </s>."""
         return self.source_words, self.target_words
 
     def overlap(self, side: str, types: bool = True, end: bool = True) -> np.ndarray:
-        """The overlap rates of the steps of a side ("past", "future"), with words counted as types or as tokens."""
-        found = getattr(self, f"{side}_overlap")[COUNTED.index((types, end))]
-        return found[~np.isnan(found)]
+        """Overlap rates of the steps of a side ("past", "future"), with words counted as types or as tokens."""
+        rates = getattr(self, f"{side}_overlap")[COUNTED.index((types, end))]
+        return rates[~np.isnan(rates)]
 
     def attended(self) -> set[Link]:
-        """A link for each target word, to the source word attended to most on average; ends have none."""
+        """Links of each target word to its most attended source word (mean over layers); </s> has none."""
         if not len(self.attention):
             return set()
         return from_attention(self.attention.mean(0)[: self.target_words, : self.source_words])
 
 
 def measured(run: Run, test: str, target: str, sentences: int | None = None) -> list[Sentence]:
-    """The first so many sentences of a test set (None: all), their own translations or references forced; those that
-    are empty are left out. Kept beside the run; from its stored trace where that has the own translations.
+    """Force-decode translations or references of the first `sentences` sentences of a test set (None: all).
 
-    Raises RunError, and what loading does.
+    Empty sentences are left out. The result is cached in the run's folder. Own translations come from the stored
+    trace if there is one. Raises RunError, and the errors of loading.
     """
     targets = targets_of(run, test, target, sentences)
 
@@ -143,12 +143,12 @@ def measured(run: Run, test: str, target: str, sentences: int | None = None) -> 
 
 
 def _live(run: Run, targets: Targets) -> Iterator[Sentence]:
-    for one in force_in_documents(run, targets, [MASS, CROSS, COVERAGE, *RANKS]):
-        yield reduced(one.target.row, one.source_tokens, one.tokens, one.trace)
+    for forced in force_in_documents(run, targets, [MASS, CROSS, COVERAGE, *RANKS]):
+        yield reduced(forced.target.row, forced.source_tokens, forced.tokens, forced.trace)
 
 
 def reduced(row: int, sources: Sequence[str], targets: Sequence[str], trace: Trace) -> Sentence:
-    """What is kept of the trace of one forced sentence, given its pieces."""
+    """Reduce the trace of one forced sentence, given its pieces, to words."""
     words = joined(targets), joined(sources)
     mass, weights = np.zeros((*map(len, words), 0)), np.zeros((0, *map(len, words)))
     if MASS in trace:
@@ -167,19 +167,19 @@ def reduced(row: int, sources: Sequence[str], targets: Sequence[str], trace: Tra
 
 
 def _overlaps(past: np.ndarray, future: np.ndarray, targets: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Overlap rates of all steps, counted in each way: [4, T] and [4, T - 1]."""
-    found = [np.full((len(COUNTED), max(0, len(targets) - after)), np.nan) for after in (0, 1)]
-    for place, (types, end) in enumerate(COUNTED):
+    """Overlap rates of all steps for each way of counting (`COUNTED`): [4, T] and [4, T - 1]."""
+    overlap_rates = [np.full((len(COUNTED), max(0, len(targets) - after)), np.nan) for after in (0, 1)]
+    for way, (types, end) in enumerate(COUNTED):
         count = len(targets) - (not end and targets[-1] == END)
         if count:
             rates = overlap.overlaps(past[:count, :count], future[:count, :count], targets[:count], types)
-            for whole, own in zip(found, rates, strict=True):
-                whole[place, : len(own)] = own
-    return found[0], found[1]
+            for array, values in zip(overlap_rates, rates, strict=True):
+                array[way, : len(values)] = values
+    return overlap_rates[0], overlap_rates[1]
 
 
 def _stored(run: Run, targets: Targets) -> TraceStore | None:
-    """The run's own stored trace, if it has all that is needed."""
+    """Stored trace of the run, if it has all needed arrays."""
     masses, covered = [MASS] * (options_of(run) is not None), [COVERAGE] * _counts_coverage(run)
     needed = [CROSS, *masses, *covered, *(RANKS if has_bags(run) else ())]
     return stored_traces(run, targets.test, needed, targets.pieces)
@@ -188,30 +188,30 @@ def _stored(run: Run, targets: Targets) -> TraceStore | None:
 def _from_store(run: Run, store: TraceStore, targets: Targets) -> Iterator[Sentence]:
     details = run.translations(targets.test).details
     names = [name for name in (MASS, CROSS, COVERAGE, *RANKS) if name in store.names]
-    for one in targets.sentences:
-        own = strip_context_pieces(details[one.row]["source_tokens"])
-        trace = {name: store.array(name, one.row) for name in names}
-        yield reduced(one.row, own, one.pieces, strip_context(trace, len(own)))
+    for sentence in targets.sentences:
+        source_pieces = strip_context_pieces(details[sentence.row]["source_tokens"])
+        trace = {name: store.array(name, sentence.row) for name in names}
+        yield reduced(sentence.row, source_pieces, sentence.pieces, strip_context(trace, len(source_pieces)))
 
 
 def _dump(sentences: Sequence[Sentence]) -> dict[str, Any]:
-    """Sentences as arrays, those of a name one behind the other."""
-    said = [
-        {"row": one.row, "source": one.source, "target": one.target,
-         "shapes": {name: getattr(one, name).shape for name in _ARRAYS}}
-        for one in sentences
+    """Sentences as flat arrays, concatenated by name."""
+    headers = [
+        {"row": sentence.row, "source": sentence.source, "target": sentence.target,
+         "shapes": {name: getattr(sentence, name).shape for name in _ARRAYS}}
+        for sentence in sentences
     ]  # fmt: skip
-    arrays = {name: np.concatenate([getattr(one, name).ravel() for one in sentences]) for name in _ARRAYS}
-    return {"said": np.array(json.dumps(said)), **arrays}
+    arrays = {name: np.concatenate([getattr(sentence, name).ravel() for sentence in sentences]) for name in _ARRAYS}
+    return {"said": np.array(json.dumps(headers)), **arrays}
 
 
 def _parse(arrays: Mapping[str, Any]) -> list[Sentence]:
-    said = json.loads(str(arrays["said"]))
+    headers = json.loads(str(arrays["said"]))
     flat = {name: checked_numbers(arrays, {name: "N"}, _OVERLAPS)[name] for name in _ARRAYS}
-    parts = {name: _split(flat[name], [one["shapes"][name] for one in said]) for name in _ARRAYS}
+    parts = {name: _split(flat[name], [one["shapes"][name] for one in headers]) for name in _ARRAYS}
     sentences = [
-        Sentence(one["row"], tuple(one["source"]), tuple(one["target"]), *(parts[name][place] for name in _ARRAYS))
-        for place, one in enumerate(said)
+        Sentence(one["row"], tuple(one["source"]), tuple(one["target"]), *(parts[name][index] for name in _ARRAYS))
+        for index, one in enumerate(headers)
     ]
     for one in sentences:
         words = len(one.target), len(one.source)
@@ -221,7 +221,7 @@ def _parse(arrays: Mapping[str, Any]) -> list[Sentence]:
 
 
 def _split(flat: np.ndarray, shapes: Sequence[Sequence[int]]) -> list[np.ndarray]:
-    """Arrays of the given shapes that stand one behind the other; raises ValueError where they do not fill it."""
+    """Split a flat array into arrays of the given shapes; raises ValueError if the sizes differ."""
     sizes = [int(np.prod(shape)) for shape in shapes]
     if sum(sizes) != len(flat):
         raise ValueError(f"{len(flat)} numbers are not {sum(sizes)}")

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, page_sections
+from workbench.app.frame import heading
 from workbench.views.ablation import sections as ablation_section
 from workbench.views.past_future import sections
 from workbench.views.past_future.measure import guided, separates
@@ -23,23 +23,23 @@ SECTIONS = {
     "lengths": sections.lengths,
 }
 
-frame.heading(
+heading(
     "Past and future",
     "Which source words a system takes for translated (PAST), for still to come (FUTURE) or for neither (REDUNDANT), "
     "step by step (Zheng 2019).",
 )
-here = empty_states.require_runs()
+frame = empty_states.require_runs()
 part = page_sections.choose(st, PARTS, "past-future")
 if part == "ablation":
-    ablation_section.ablations(here)
+    ablation_section.ablations(frame)
     st.stop()
 if part == "truth":
-    sections.truth(here)
+    sections.truth(frame)
     st.stop()
-able = guided(here.tested)
-if not able:
-    page_sections.none_able(here, "separates PAST and FUTURE", separates, "gdr-bow-bca")
+compatible_runs = guided(frame.tested)
+if not compatible_runs:
+    page_sections.none_able(frame, "separates PAST and FUTURE", separates, "gdr-bow-bca")
     st.stop()
-SECTIONS[part](here, able)
+SECTIONS[part](frame, compatible_runs)
 if part != "lengths":
-    page_sections.left_out(here, able, "PAST and FUTURE")
+    page_sections.left_out(frame, compatible_runs, "PAST and FUTURE")

@@ -1,7 +1,7 @@
-"""PAST and FUTURE in one sentence (Zheng 2019, Figure 4): maps over all steps, life lines of words, strips at a step.
+"""Plots of PAST and FUTURE in one sentence (Zheng 2019, Figure 4): maps, life lines of words, strips at single steps.
 
-Mass comes as tidy tables, a row a cell, step and word counted from 0; nothing is averaged here. Whole test sets are
-`past_future_measures`' business.
+Input are tidy tables of mass, one row per cell, with step and word counted from 0. Plots over a test set are in
+`corpus_plots`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LINKS = ("system", "step", "word", "kind")
 _LIVES = ("word", "word_token", "step", "step_token", "group", "base", "top", "value")
 _ROW_INCHES, _STRIP_INCHES = 0.14, 0.16
 _LOWEST, _HIGHEST = 0.7, 7.0
-_LABELS_ACROSS = 60  # tokens named beside each other in a row of maps
+_LABELS_ACROSS = 60  # most token labels in a row of maps
 SIGNED = "PAST − FUTURE"
 GROUP_STYLES = {
     "PAST": SeriesStyle(theme.PAST, "solid", "square"),
@@ -40,7 +40,7 @@ WRITTEN, FLIPS = "counterpart written", "flips to PAST for good"
 def past_future_maps(
     cells: pd.DataFrame, links: pd.DataFrame | None = None, step: int | None = None, caption: str = ""
 ) -> Figure:
-    """Source words (downwards) by target words, a map for each group and system; a row of maps is one system.
+    """Maps of source words (downwards) by target words, one for each group and system, one row for each system.
 
     value: mass of a word in the group when the target word is predicted, shaded from 0 to 1; of the group SIGNED from
     -1 to 1. links: cells to be marked, of a `kind` in `attention.LINKS`. step: looked at, a line in all maps.
@@ -51,13 +51,13 @@ def past_future_maps(
     across = len(capsules) or len(groups)
     panels = []
     for system in systems:
-        own = cells[cells["system"] == system]
-        sources, targets = _tokens(own, "word"), _tokens(own, "step")
+        rows = cells[cells["system"] == system]
+        sources, targets = _tokens(rows, "word"), _tokens(rows, "step")
         x, y = token_axis(targets, "target"), token_axis(sources, "source", reversed=True)
         x = replace(x, every=max(x.every, math.ceil(len(targets) * across / _LABELS_ACROSS)))
         for group in groups:
-            marks: list[Mark] = [_heat(own[own["group"] == group], "step", "word", group == SIGNED)]
-            marks += _linked(links, system, "step", "word")
+            marks: list[Mark] = [_heat(rows[rows["group"] == group], "step", "word", group == SIGNED)]
+            marks += _link_marks(links, system, "step", "word")
             marks += (
                 [rule(float(step), horizontal=False, style=_AT)] if step is not None and step < len(targets) else []
             )
@@ -82,20 +82,20 @@ def _heat(rows: pd.DataFrame, x: str, y: str, signed: bool = False) -> Heat:
                 label="mass")  # fmt: skip
 
 
-def _linked(links: pd.DataFrame | None, system: str, x: str, y: str) -> list[Mark]:
+def _link_marks(links: pd.DataFrame | None, system: str, x: str, y: str) -> list[Mark]:
     if links is None:
         return []
-    own = links[links["system"] == system]
+    system_links = links[links["system"] == system]
     return [
-        Points(own[own["kind"] == kind], x, y, series, style)
+        Points(system_links[system_links["kind"] == kind], x, y, series, style)
         for kind, (series, style) in LINKS.items()
-        if (own["kind"] == kind).any()
+        if (system_links["kind"] == kind).any()
     ]
 
 
 def _tokens(cells: pd.DataFrame, side: str) -> list[str]:
-    found = cells.drop_duplicates(side).sort_values(side)
-    return [str(token) for token in found[f"{side}_token"]]
+    rows = cells.drop_duplicates(side).sort_values(side)
+    return [str(token) for token in rows[f"{side}_token"]]
 
 
 def _height(rows: int) -> float:
@@ -103,27 +103,30 @@ def _height(rows: int) -> float:
 
 
 def _ends(system: str, cells: pd.DataFrame) -> str:
-    """Mean mass of the groups at the first and at the last step."""
+    """Summary: mean mass of the groups at the first and at the last step."""
     groups = [group for group in dict.fromkeys(cells["group"]) if group != SIGNED]
     means = cells.groupby(["group", "step"])["value"].mean()
     last = int(cells["step"].max())
-    said = [f"{group} {means[group, 0]:.2f} to {means[group, last]:.2f}" for group in groups]
-    return f"{system}: from the first to the last step the mean mass of a source word goes in {', in '.join(said)}."
+    changes = [f"{group} {means[group, 0]:.2f} to {means[group, last]:.2f}" for group in groups]
+    return f"{system}: from the first to the last step the mean mass of a source word goes in {', in '.join(changes)}."
 
 
 def past_future_strip(
     cells: pd.DataFrame, links: pd.DataFrame | None = None, step: int | None = None, caption: str = ""
 ) -> Figure:
-    """The groups at single steps. With a `step`, that one, source words to the right and a strip for each system; else
-    for each step of the first system a column of PAST and one of FUTURE, as in Figure 4 of Zheng 2019."""
+    """Strips of the groups at single steps.
+
+    With `step`: that step, source words to the right, one strip for each system. Else: for each step of the first
+    system a column of PAST and a column of FUTURE, as in Figure 4 of Zheng 2019.
+    """
     require_columns(cells, _CELLS, "cells")
-    found = cells if step is None else cells[cells["step"] == step]
+    shown = cells if step is None else cells[cells["step"] == step]
     return Figure(
         "past-future-strip",
         "PAST and FUTURE at single steps",
-        tuple(_strips(found) if step is not None else [_pairs(cells, links)]),
+        tuple(_strips(shown) if step is not None else [_pairs(cells, links)]),
         caption,
-        _past_and_future(found),
+        _past_and_future(shown),
         "page",
     )
 
@@ -132,35 +135,39 @@ def _strips(cells: pd.DataFrame) -> list[Panel]:
     panels = []
     systems = list(dict.fromkeys(cells["system"]))
     for system in systems:
-        own = cells[cells["system"] == system]
-        names = list(dict.fromkeys(own["group"]))
-        rows = own.assign(place=own["group"].map({name: place for place, name in enumerate(names)}))
-        axes = token_axis(_tokens(own, "word"), "source"), category_axis(names, reversed=True)
+        system_cells = cells[cells["system"] == system]
+        names = list(dict.fromkeys(system_cells["group"]))
+        rows = system_cells.assign(
+            place=system_cells["group"].map({name: position for position, name in enumerate(names)})
+        )
+        axes = token_axis(_tokens(system_cells, "word"), "source"), category_axis(names, reversed=True)
         heat = _heat(rows, "word", "place")
         panels.append(Panel((heat,), *axes, _STRIP_INCHES * len(names), system if len(systems) > 1 else ""))
     return panels
 
 
 def _pairs(cells: pd.DataFrame, links: pd.DataFrame | None) -> Panel:
-    """Pairs of columns, a free one between two pairs."""
+    """Pairs of columns (PAST, FUTURE), separated by an empty column."""
     system = cells["system"].iloc[0]
-    own = cells[(cells["system"] == system) & cells["group"].isin(["PAST", "FUTURE"])]
-    steps = sorted(set(own["step"]))
+    system_cells = cells[(cells["system"] == system) & cells["group"].isin(["PAST", "FUTURE"])]
+    steps = sorted(set(system_cells["step"]))
     pairs = {step: 3 * number for number, step in enumerate(steps)}
-    own = own.assign(place=own["step"].map(pairs) + (own["group"] == "FUTURE"))
-    y = token_axis(_tokens(own, "word"), "source", reversed=True)
-    marks: list[Mark] = [_heat(own, "place", "word")]
+    system_cells = system_cells.assign(place=system_cells["step"].map(pairs) + (system_cells["group"] == "FUTURE"))
+    y = token_axis(_tokens(system_cells, "word"), "source", reversed=True)
+    marks: list[Mark] = [_heat(system_cells, "place", "word")]
     if links is not None:
-        there = links[links["step"].isin(steps)]
-        both = pd.concat([there.assign(place=there["step"].map(pairs) + side) for side in (0, 1)], ignore_index=True)
-        marks += _linked(both, system, "place", "word")
-    marks += [rule(place - 1.0, horizontal=False) for place in list(pairs.values())[1:]]
-    letters = own.drop_duplicates("place").assign(
+        shown_links = links[links["step"].isin(steps)]
+        both = pd.concat(
+            [shown_links.assign(place=shown_links["step"].map(pairs) + side) for side in (0, 1)], ignore_index=True
+        )
+        marks += _link_marks(both, system, "place", "word")
+    marks += [rule(position - 1.0, horizontal=False) for position in list(pairs.values())[1:]]
+    letters = system_cells.drop_duplicates("place").assign(
         text=lambda rows: rows["group"].str[0], height=float(len(y.texts)) - 0.1
     )
     marks.append(Labels(letters, "place", "height", font_points=6.0, offset_points=0.0))
-    tokens = own.drop_duplicates("step").set_index("step")["step_token"]
-    middles = tuple(place + 0.5 for place in pairs.values())
+    tokens = system_cells.drop_duplicates("step").set_index("step")["step_token"]
+    middles = tuple(position + 0.5 for position in pairs.values())
     x = Axis("target", "tokens", middles, tuple(token_text(str(tokens[step])) for step in steps), 1,
              (-0.7, 3 * len(steps) - 1.3))  # fmt: skip
     y = replace(y, range=(-0.5, len(y.texts) + 0.4))
@@ -168,20 +175,20 @@ def _pairs(cells: pd.DataFrame, links: pd.DataFrame | None) -> Panel:
 
 
 def _past_and_future(cells: pd.DataFrame) -> str:
-    """How many source words are more PAST than FUTURE at each of the steps."""
-    own = cells[cells["system"] == cells["system"].iloc[0]]
-    wide = own.pivot_table(index=["step", "word"], columns="group", values="value")
+    """Summary: the number of source words with more PAST than FUTURE mass at each step."""
+    system_cells = cells[cells["system"] == cells["system"].iloc[0]]
+    wide = system_cells.pivot_table(index=["step", "word"], columns="group", values="value")
     past = (wide["PAST"] > wide["FUTURE"]).groupby("step").sum()
-    tokens = own.drop_duplicates("step").set_index("step")["step_token"]
-    words = own["word"].nunique()
-    said = ", ".join(f"{count} at {tokens[step]!r}" for step, count in past.items())
-    return f"{own['system'].iloc[0]}: of {words} source words more PAST than FUTURE are {said}."
+    tokens = system_cells.drop_duplicates("step").set_index("step")["step_token"]
+    words = system_cells["word"].nunique()
+    counts = ", ".join(f"{count} at {tokens[step]!r}" for step, count in past.items())
+    return f"{system_cells['system'].iloc[0]}: of {words} source words more PAST than FUTURE are {counts}."
 
 
 def past_future_lives(
     lives: pd.DataFrame, written: pd.DataFrame, flips: pd.DataFrame, step: int | None = None, caption: str = ""
 ) -> Figure:
-    """The life of chosen source words, a panel each: what of a word is PAST, FUTURE, REDUNDANT at each step, stacked.
+    """Stacked PAST, FUTURE and REDUNDANT mass at each step, one panel for each chosen source word.
 
     lives: a bar of `group` from base to top. written: word and step of its counterparts; flips: word and flip (the
     step, from 0, from which PAST stays above FUTURE). step: looked at.
@@ -198,13 +205,13 @@ def past_future_lives(
     for word, token in zip(words["word"], words["word_token"], strict=True):
         rows = lives[lives["word"] == word]
         marks: list[Mark] = [
-            Bars(rows[rows["group"] == group], "step", "top", group, look, ("value", "step_token"), base="base",
+            Bars(rows[rows["group"] == group], "step", "top", group, style, ("value", "step_token"), base="base",
                  width=1.0)
-            for group, look in GROUP_STYLES.items()
+            for group, style in GROUP_STYLES.items()
             if (rows["group"] == group).any()
         ]  # fmt: skip
-        at = written[written["word"] == word].assign(height=1.09)
-        marks += [Points(at, "step", "height", WRITTEN, _WRITTEN)] if len(at) else []
+        counterparts = written[written["word"] == word].assign(height=1.09)
+        marks += [Points(counterparts, "step", "height", WRITTEN, _WRITTEN)] if len(counterparts) else []
         marks += [
             rule(float(flip) - 0.5, horizontal=False, series=FLIPS, style=_FLIP)
             for flip in flips.loc[flips["word"] == word, "flip"].dropna()
@@ -225,10 +232,10 @@ def past_future_lives(
 
 
 def _flipped(words: pd.DataFrame, flips: pd.DataFrame, tokens: Sequence[str]) -> str:
-    found = flips.set_index("word")["flip"]
-    said = []
+    flip_steps = flips.set_index("word")["flip"]
+    descriptions = []
     for word, token in zip(words["word"], words["word_token"], strict=True):
-        flip = found.get(word)
+        flip = flip_steps.get(word)
         when = "never" if flip is None or pd.isna(flip) else f"when {tokens[int(flip)]!r} is predicted"
-        said.append(f"{token!r} {when}")
-    return f"Words flip to PAST for good: {', '.join(said)}."
+        descriptions.append(f"{token!r} {when}")
+    return f"Words flip to PAST for good: {', '.join(descriptions)}."

@@ -1,6 +1,6 @@
-"""The sections of the page Past and future: a sentence with its two sliders, a test set, truth, what is left, lengths.
+"""Sections of the page Past and future: one sentence, the test set, the truth, under-translation, lengths.
 
-Each arranges controls and figures; what they show is computed by the drawings.
+Sections arrange controls and figures; the figures compute.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import pandas as pd
 import streamlit as st
 
 from analyses.attention import joined
-from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, forced_decoding_controls, page_sections, sentence_texts
 from workbench.app.components.row_selection import look_at
+from workbench.app.frame import Frame, errors_as_messages
 from workbench.evaluation.gold_alignments import has_truth
 from workbench.figures.options import choices, default
 from workbench.figures.request import Request
@@ -39,25 +39,25 @@ _COLUMNS = {
 }
 
 
-def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
-    """Maps, a strip and life lines of one sentence; iteration and step are sliders that all figures follow."""
-    sentence_texts.show(here)
+def sentence(frame: Frame, compatible_runs: Sequence[Run]) -> None:
+    """Maps, strip and life lines of one sentence, with sliders for iteration and step."""
+    sentence_texts.show(frame)
     translation = forced_decoding_controls.target()
     columns = st.columns(3, vertical_alignment="bottom")
     pieces = columns[0].toggle("Show subwords", False, key="pieces", bind="query-params", help="Not merged into words")
     signed = columns[1].toggle("PAST − FUTURE", False, key="signed", bind="query-params")
-    routed = [run for run in able if (options_of(run) or {}).get("routing", "guided") == "guided"]
+    routed = [run for run in compatible_runs if (options_of(run) or {}).get("routing", "guided") == "guided"]
     capsules = columns[2].toggle(
-        "Each capsule", False, key="capsules", bind="query-params", disabled=len(routed) < len(able),
+        "Each capsule", False, key="capsules", bind="query-params", disabled=len(routed) < len(compatible_runs),
         help="Instead of their groups; of runs that route to as many",
     )  # fmt: skip
-    with frame.errors_as_messages():
-        looked = forced_decoding_controls.looked_into(here, able, translation)
-        sides = [list(looked[0].source), list(looked[0].target)]
+    with errors_as_messages():
+        traces = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
+        sides = [list(traces[0].source), list(traces[0].target)]
         sources, targets = sides if pieces else map(joined, sides)
-        request = here.request(able, **translation, pieces=pieces)
+        request = frame.request(compatible_runs, **translation, pieces=pieces)
         maps = {"difference": signed, "capsules": capsules}
-        _scrub(request, maps, list(sources), list(targets), min(map(iterations, looked)))
+        _scrub(request, maps, list(sources), list(targets), min(map(iterations, traces)))
 
 
 @st.fragment
@@ -72,44 +72,44 @@ def _scrub(
     step = forced_decoding_controls.slider(right, "Step t", "step", ["all", *map(str, range(len(targets)))])
     if step != "all":
         forced_decoding_controls.marked(targets, int(step), True)
-    whole = replace(request, options={**request.options, "iteration": iteration, "step": step})
-    figure_view.show("past-future", replace(whole, options={**whole.options, **maps}))
+    at_step = replace(request, options={**request.options, "iteration": iteration, "step": step})
+    figure_view.show("past-future", replace(at_step, options={**at_step.options, **maps}))
     strip = _places("steps", "Target words", targets, "strip", "ten over the sentence", 10) if step == "all" else {}
-    figure_view.show("past-future-strip", replace(whole, options={**whole.options, **strip}))
+    figure_view.show("past-future-strip", replace(at_step, options={**at_step.options, **strip}))
     lives = _places("source", "Source words", sources, "lives", "those that change most", 12)
-    figure_view.show("past-future-lines", replace(whole, options={**whole.options, **lives}))
+    figure_view.show("past-future-lines", replace(at_step, options={**at_step.options, **lives}))
 
 
 def _places(option: str, label: str, tokens: Sequence[str], key: str, otherwise: str, most: int) -> dict[str, object]:
-    """The option that lists the chosen tokens of a sentence; none where the figure is to choose."""
-    found = st.multiselect(
-        label, range(len(tokens)), format_func=lambda place: f"{place}  {tokens[place]}", key=key,
+    """Figure option with the selected tokens of a sentence; an empty list lets the figure choose."""
+    selected = st.multiselect(
+        label, range(len(tokens)), format_func=lambda index: f"{index}  {tokens[index]}", key=key,
         placeholder=otherwise, persist_state="session", max_selections=most,
     )  # fmt: skip
-    return {option: [place for place in sorted(found) if place < len(tokens)]}
+    return {option: [index for index in sorted(selected) if index < len(tokens)]}
 
 
-def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
-    """When words flip, and what the bags of words foretell."""
+def corpus(frame: Frame, compatible_runs: Sequence[Run]) -> None:
+    """Course, flip times and overlap rates over the test set."""
     left, right = st.columns([3, 3], vertical_alignment="bottom")
     options = forced_decoding_controls.sentence_count(left, "forced-sentences")
-    options |= forced_decoding_controls.whose(right, "forced", here, able[0])
-    figure_view.show("past-future-course", here.request(able, **options))
-    figure_view.show("flip-times", here.request(able, **options))
-    with_bags = [run for run in able if has_bags(run)]
+    options |= forced_decoding_controls.whose(right, "forced", frame, compatible_runs[0])
+    figure_view.show("past-future-course", frame.request(compatible_runs, **options))
+    figure_view.show("flip-times", frame.request(compatible_runs, **options))
+    with_bags = [run for run in compatible_runs if has_bags(run)]
     if with_bags:
-        figure_view.show("overlap", here.request(with_bags, **options))
+        figure_view.show("overlap", frame.request(with_bags, **options))
     else:
-        said = "predicts bags of words, of which overlap rates are made"
-        page_sections.none_able(here, said, has_bags, "gdr-bow-bca")
+        reason = "predicts bags of words, of which overlap rates are made"
+        page_sections.none_able(frame, reason, has_bags, "gdr-bow-bca")
 
 
-def truth(here: frame.Frame) -> None:
-    """Against true links, beside rules that need no model: masses, coverage, attention."""
-    able = forced_decoding_controls.with_models(here)
-    if not has_truth(able[0], here.view.test):
+def truth(frame: Frame) -> None:
+    """Comparison with the gold links and with rules without a model."""
+    compatible_runs = forced_decoding_controls.with_models(frame)
+    if not has_truth(compatible_runs[0], frame.view.test):
         empty_states.empty_state(
-            f"The test set {here.view.test!r} does not say which words belong together; the controlled corpus does. "
+            f"The test set {frame.view.test!r} does not say which words belong together; the controlled corpus does. "
             "Write one, prepare it and train on it:",
             "workbench data controlled --out DIR",
         )
@@ -126,10 +126,10 @@ def truth(here: frame.Frame) -> None:
         default=default(TruthOptions, "present"), required=True, key="present", bind="query-params",
     )  # fmt: skip
     options |= {"present": present, "probe": probe}
-    separating = guided(able)
-    if len(separating) == len(able):
+    separating = guided(compatible_runs)
+    if len(separating) == len(compatible_runs):
         st.caption("Choose a plain system too: its cumulated attention is the second rule.")
-    figure_view.show("past-future-truth", here.request(able, **options))
+    figure_view.show("past-future-truth", frame.request(compatible_runs, **options))
 
 
 @st.cache_data(max_entries=8, show_spinner="Forcing")
@@ -137,8 +137,8 @@ def _remainders(key: tuple[object, ...], options: UnderTranslationOptions, _requ
     return remainder_table(_request, options)
 
 
-def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
-    """Sentences with FUTURE left at the end; a click on one looks at it."""
+def left_over(frame: Frame, compatible_runs: Sequence[Run]) -> None:
+    """Sentences with remaining FUTURE mass; a click on a row selects the sentence."""
     left, right, last = st.columns([3, 3, 2], vertical_alignment="bottom")
     options = forced_decoding_controls.sentence_count(left, "forced-sentences")
     by = right.segmented_control(
@@ -146,18 +146,18 @@ def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
         default=default(UnderTranslationOptions, "by"), required=True, key="ranked", bind="query-params",
     )  # fmt: skip
     options |= {"by": by}
-    aligned = able[0].translations(here.view.test).test_set.references is not None and last.toggle(
+    aligned = compatible_runs[0].translations(frame.view.test).test_set.references is not None and last.toggle(
         "Use word aligner",
         False,
         key="aligned",
         bind="query-params",
         help="Do the sentences with most leave out words?",
     )
-    figure_view.show("under-translation", here.request(able, **options, aligned=aligned))
-    with frame.errors_as_messages():
-        key = (*figure_view.stamps(able, here.view.test), here.view.test)
-        asked = UnderTranslationOptions.model_validate(options)
-        table = _remainders(key, asked, here.request(able)).head(MOST_SENTENCES)
+    figure_view.show("under-translation", frame.request(compatible_runs, **options, aligned=aligned))
+    with errors_as_messages():
+        key = (*figure_view.stamps(compatible_runs, frame.view.test), frame.view.test)
+        validated = UnderTranslationOptions.model_validate(options)
+        table = _remainders(key, validated, frame.request(compatible_runs)).head(MOST_SENTENCES)
         numbers = table["sentence"].tolist()
         st.dataframe(
             table,
@@ -172,11 +172,11 @@ def left_over(here: frame.Frame, able: Sequence[Run]) -> None:
             alt="Sentences by the FUTURE mass that is left at the end",
         )
         st.caption("Select a row to look at its sentence, here and on the other pages.")
-    sentence_texts.show(here)
-    figure_view.show("past-future", here.request(able))
+    sentence_texts.show(frame)
+    figure_view.show("past-future", frame.request(compatible_runs))
 
 
-def lengths(here: frame.Frame, able: Sequence[Run]) -> None:
-    """All chosen runs, those without PAST and FUTURE among them: output lengths and scores by source length, scores."""
+def lengths(frame: Frame, compatible_runs: Sequence[Run]) -> None:
+    """Output lengths and scores by source length of all chosen runs, with or without PAST and FUTURE."""
     for name in ("output-lengths", "length-scores", "scores"):  # Figures 5a, 5b and 6 of the paper
-        figure_view.show(name, here.request(here.tested, **({"metrics": "bleu"} if name == "scores" else {})))
+        figure_view.show(name, frame.request(frame.tested, **({"metrics": "bleu"} if name == "scores" else {})))

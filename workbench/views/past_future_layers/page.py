@@ -6,8 +6,8 @@ have the one never have the other.
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, page_sections
+from workbench.app.frame import heading
 from workbench.views.past_future_layers import sections
 from workbench.views.past_future_layers.measure import layered, sides_of
 
@@ -18,21 +18,21 @@ SECTIONS = {
     "coverage": sections.coverage,
 }
 
-frame.heading(
+heading(
     "Content states",
     "What recurrent PAST and FUTURE layers hold as words are translated (Zheng 2018), and how far each source word is "
     "covered (Tu 2016).",
 )
-here = empty_states.require_runs()
-able = layered(here.tested)
+frame = empty_states.require_runs()
+compatible_runs = layered(frame.tested)
 part = page_sections.choose(st, PARTS, "content")
-if part != "coverage" and not able:
+if part != "coverage" and not compatible_runs:
     page_sections.none_able(
-        here, "has PAST or FUTURE layers", lambda run: bool(sides_of(run)), "pfrnn-loss",
+        frame, "has PAST or FUTURE layers", lambda run: bool(sides_of(run)), "pfrnn-loss",
         settings="--init-from RNNSEARCH_RUN",
         reason="They hardly train from scratch, so a run begins from a trained run of rnnsearch (--init-from).",
     )  # fmt: skip
     st.stop()
-SECTIONS[part](here, able)
+SECTIONS[part](frame, compatible_runs)
 if part != "coverage":
-    page_sections.left_out(here, able, "PAST and FUTURE layers")
+    page_sections.left_out(frame, compatible_runs, "PAST and FUTURE layers")

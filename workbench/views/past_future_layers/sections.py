@@ -6,35 +6,35 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import figure_view, forced_decoding_controls, sentence_texts
+from workbench.app.frame import Frame
 from workbench.store.runs import Run
 from workbench.views.past_future.measure import coverage_units
 
 
-def sentence(here: frame.Frame, able: Sequence[Run]) -> None:
+def sentence(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     """The states at every step of one sentence."""
-    sentence_texts.show(here)
-    figure_view.show("content-states", here.request(able, **forced_decoding_controls.target()))
+    sentence_texts.show(frame)
+    figure_view.show("content-states", frame.request(compatible_runs, **forced_decoding_controls.target()))
 
 
-def corpus(here: frame.Frame, able: Sequence[Run]) -> None:
+def corpus(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     """Their means over the relative position."""
     left, right = st.columns([3, 3], vertical_alignment="bottom")
     options = forced_decoding_controls.sentence_count(left, "content-sentences")
-    options |= forced_decoding_controls.whose(right, "content-forced", here, able[0])
-    figure_view.show("content-course", here.request(able, **options))
+    options |= forced_decoding_controls.whose(right, "content-forced", frame, compatible_runs[0])
+    figure_view.show("content-course", frame.request(compatible_runs, **options))
 
 
-def coverage(here: frame.Frame, able: Sequence[Run]) -> None:
+def coverage(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     """How far each source word is covered after each step, of all runs with a model."""
-    with_models = forced_decoding_controls.with_models(here)
-    sentence_texts.show(here)
+    with_models = forced_decoding_controls.with_models(frame)
+    sentence_texts.show(frame)
     translation = forced_decoding_controls.target()
     pieces = st.toggle("Show subwords", False, key="content-pieces", bind="query-params", help="Not merged into words")
     options: dict[str, object] = {"pieces": pieces}
     if widths := [units for units in map(coverage_units, with_models) if units]:
         units = ["mean", *map(str, range(1, min(widths) + 1))]
         options["unit"] = st.selectbox("Unit of neural coverage", units, key="content-unit", bind="query-params")
-    figure_view.show("coverage-map", here.request(with_models, **translation, **options))
+    figure_view.show("coverage-map", frame.request(with_models, **translation, **options))
     st.caption("Against the truth of the controlled corpus: page Past and future, Against the truth.")

@@ -5,8 +5,8 @@ import shlex
 import streamlit as st
 
 from analyses.reranking import LENGTH, grid_of
-from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, page_sections
+from workbench.app.frame import errors_as_messages, heading
 from workbench.views.reranking import measure
 from workbench.views.reranking.figures import PARTS, WeightsOptions, free_parts, weights_table
 
@@ -37,17 +37,17 @@ def _weights(parts: list[str]) -> dict[str, float]:
     return found
 
 
-frame.heading(
+heading(
     "Reranking",
     "Stored n-best lists, reranked by a weighted sum of the scores of every head and of the length; BLEU without "
     "decoding again (Zheng 2018, Table 7).",
 )
-here = empty_states.require_runs()
-test = here.view.test
-waiting = [run for run in here.tested if run.outside or not measure.is_measured(run, test)]
-if len(waiting) == len(here.tested):
+frame = empty_states.require_runs()
+test = frame.view.test
+waiting = [run for run in frame.tested if run.outside or not measure.is_measured(run, test)]
+if len(waiting) == len(frame.tested):
     page_sections.offer_others(
-        here, "has scored n-best lists", lambda run: not run.outside and measure.is_measured(run, test)
+        frame, "has scored n-best lists", lambda run: not run.outside and measure.is_measured(run, test)
     )
 listed = [run for run in waiting if not run.outside and measure.has_lists(run, test)]
 if listed:
@@ -61,25 +61,29 @@ if unlisted := [run for run in waiting if run not in listed]:
         unlisted,
         f"{measure.to_make('{}', test)}\nworkbench rerank {{}} --test {shlex.quote(test)}",
     )
-able = [run for run in here.tested if run not in waiting]
-if not able:
+compatible_runs = [run for run in frame.tested if run not in waiting]
+if not compatible_runs:
     st.stop()
-with frame.errors_as_messages():
-    parts = free_parts(able, test)
+with errors_as_messages():
+    parts = free_parts(compatible_runs, test)
     weights = _weights(parts)
     left, right = st.columns(2)
     part = left.segmented_control(
         "Curve over", parts, format_func=lambda name: PARTS.get(name, name), default=parts[0], required=True,
         key="weight-of", bind="query-params",
     )  # fmt: skip
-    others = [name for name in able[0].tests() if name != test]
-    devs = [name for name in others if all(name in run.tests() and measure.is_measured(run, name) for run in able)]
+    others = [name for name in compatible_runs[0].tests() if name != test]
+    devs = [
+        name
+        for name in others
+        if all(name in run.tests() and measure.is_measured(run, name) for run in compatible_runs)
+    ]
     dev = right.selectbox(
         "Weights tuned on", ["", *devs], format_func=lambda name: name or "nothing", key="tuned-on",
         help="Another test set whose lists were scored too; never the one that is shown",
     )  # fmt: skip
     options = {"weights": ",".join(f"{name}={value:g}" for name, value in weights.items()), "dev": dev}
-    request = here.request(able, **options, part=None if part == parts[0] else part)
+    request = frame.request(compatible_runs, **options, part=None if part == parts[0] else part)
     figure_view.show("rescoring", request)
     st.dataframe(
         weights_table(request, WeightsOptions(**options)),

@@ -2,19 +2,19 @@
 
 import shlex
 
-from workbench.app import frame
 from workbench.app.components import empty_states
+from workbench.app.frame import current, heading
 from workbench.views.runs import table
 
-frame.heading(
+heading(
     "Runs",
     "Select up to six rows; the other pages show these runs. A run keeps its color, dash and marker on all pages.",
 )
-here = frame.current()
-if here.runs:
-    table.show(here)
+frame = current()
+if frame.runs:
+    table.show(frame)
 else:
     empty_states.empty_state(
-        f"There is no run below {here.root} yet. Build the demo on the page Start, or on the command line:",
-        shlex.join(["workbench", "demo", "--runs", str(here.root)]),
+        f"There is no run below {frame.root} yet. Build the demo on the page Start, or on the command line:",
+        shlex.join(["workbench", "demo", "--runs", str(frame.root)]),
     )

@@ -4,13 +4,13 @@ from dataclasses import asdict
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, figure_view
+from workbench.app.frame import errors_as_messages, heading
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.views.scores import tables
 
-frame.heading("Scores", "Corpus scores with 95% bootstrap intervals; every number carries its sacreBLEU signature.")
-here = empty_states.require_runs()
+heading("Scores", "Corpus scores with 95% bootstrap intervals; every number carries its sacreBLEU signature.")
+frame = empty_states.require_runs()
 
 left, right = st.columns(2)
 metrics = left.pills(
@@ -35,9 +35,9 @@ if not metrics:
     empty_states.empty_state("Choose a metric above.")
     st.stop()
 
-references = len(here.tested[0].translations(here.view.test).test_set.all_references)
+references = len(frame.tested[0].translations(frame.view.test).test_set.all_references)
 counting = tables.choose_counting(references)
-figure_view.show("scores", here.request(metrics=metrics, **asdict(counting)))
-with frame.errors_as_messages():
-    tables.show(here, metrics, method, counting)
-    tables.show_by_test(here, metrics, method, counting)
+figure_view.show("scores", frame.request(metrics=metrics, **asdict(counting)))
+with errors_as_messages():
+    tables.show(frame, metrics, method, counting)
+    tables.show_by_test(frame, metrics, method, counting)

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from analyses.sentences import REFERENCE, WORDS
-from workbench.app import frame
 from workbench.app.components import empty_states
+from workbench.app.frame import errors_as_messages, escape_markdown, heading, page_file
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.views.paper_gallery import translation_case
 from workbench.views.segments import table
@@ -17,9 +17,9 @@ INSIDE = {
     "translate": "Translate it",
 }
 
-frame.heading("Sentences", "Every sentence with its scores; a click on a row looks at it, here and on the other pages.")
-here = empty_states.require_runs()
-request = here.request()
+heading("Sentences", "Every sentence with its scores; a click on a row looks at it, here and on the other pages.")
+frame = empty_states.require_runs()
+request = frame.request()
 
 left, right = st.columns([5, 3], vertical_alignment="bottom")
 metrics = left.pills(
@@ -34,18 +34,18 @@ metrics = left.pills(
 count = len(request.runs[0].translations(request.test))
 with right.popover("Add labels or scores"):
     st.caption("A CSV or TSV with a header and a row a sentence (COMET, MQM, …), or a text file with a label a line.")
-    with frame.errors_as_messages():
-        table.add_annotations(here.root, request.test, count)
+    with errors_as_messages():
+        table.add_annotations(frame.root, request.test, count)
 
-with frame.errors_as_messages():
-    sentences, problems = table.gathered(request, metrics, here.root)
+with errors_as_messages():
+    sentences, problems = table.gathered(request, metrics, frame.root)
     for problem in problems:
-        st.warning(frame.escape_markdown(problem))
+        st.warning(escape_markdown(problem))
     rows = table.chosen_rows(sentences)
     columns = [name for name in sentences.values.columns if name != WORDS]
     table.show(sentences, rows, columns)
 
-    number = here.view.sentence
+    number = frame.view.sentence
     texts = {str(name): str(text) for name, text in sentences.texts.loc[number].items()}
     values = sentences.values.loc[number]
     st.subheader(f"Sentence {number}")
@@ -66,4 +66,4 @@ with frame.errors_as_messages():
     translation_case.show(texts, base, {system: " · ".join(said) for system, said in scored.items()})
     with st.container(horizontal=True):
         for page, label in INSIDE.items():
-            st.page_link(frame.page_file(page), label=label, icon=":material/arrow_forward:")
+            st.page_link(page_file(page), label=label, icon=":material/arrow_forward:")

@@ -5,8 +5,9 @@ from collections.abc import Collection
 
 import streamlit as st
 
-from workbench.app import frame, health, plugins
+from workbench.app import health, plugins
 from workbench.app.components import empty_states, job_view
+from workbench.app.frame import current, errors_as_messages, escape_markdown, heading, page_file
 from workbench.experiments import demo
 
 
@@ -22,27 +23,27 @@ def add_to_demo(chosen: str, there: Collection[str]) -> None:
             f"PAST and FUTURE layers hardly train from scratch: {chosen} begins from the demo's {first}, which "
             "is trained before if need be, and so sees twice its updates."
         )
-    add = ("demo", chosen, "--runs", str(here.root))
-    job_view.offer(here.root, add, "Train, translate and trace it", f"Demo: {chosen}")
+    add = ("demo", chosen, "--runs", str(frame.root))
+    job_view.offer(frame.root, add, "Train, translate and trace it", f"Demo: {chosen}")
     st.code(shlex.join(["workbench", *add]), language="bash")
 
 
-here = frame.current()
-frame.heading(
+frame = current()
+heading(
     "NMT workbench",
     "Look inside neural machine translation: compare systems, follow a sentence through the search, export figures.",
 )
 
-broken = [run for run in here.runs if run.problem]
-if here.known:
+broken = [run for run in frame.runs if run.problem]
+if frame.known:
     columns = st.columns(4)
-    tests = {test: count for known in here.known for test, count in known.tests.items()}
+    tests = {test: count for known in frame.known for test, count in known.tests.items()}
     for column, (label, value) in zip(
         columns,
         (
-            ("Runs", len(here.known)),
+            ("Runs", len(frame.known)),
             ("Broken runs", len(broken)),
-            ("Chosen", len(here.chosen)),
+            ("Chosen", len(frame.chosen)),
             ("Test sets", len(tests)),
         ),
         strict=True,
@@ -54,11 +55,11 @@ if here.known:
             ("lengths", "Scores by length"),
             ("beam_trees", "Look at a beam search"),
         ):
-            st.page_link(frame.page_file(name), label=label, icon=":material/arrow_forward:")
+            st.page_link(page_file(name), label=label, icon=":material/arrow_forward:")
 else:
     empty_states.empty_state(
-        f"There is no run below {here.root} yet. Build the demo, or train a system of your own:",
-        f"workbench train transformer --data DATA --out {shlex.quote(str(here.root))}/NAME",
+        f"There is no run below {frame.root} yet. Build the demo, or train a system of your own:",
+        f"workbench train transformer --data DATA --out {shlex.quote(str(frame.root))}/NAME",
     )
 
 st.subheader("Demo")
@@ -67,14 +68,14 @@ st.text(
     f"{systems}, trained on the controlled corpus (sentences whose true translation is known), translated with "
     "their beams recorded, and traced. It takes some minutes on a laptop; what is done already is not done again."
 )
-if demo.complete(here.root):
+if demo.complete(frame.root):
     st.text("The demo is built.")
     more = st.expander("Add system to demo", key="more", on_change="rerun")
     if more.open:
         from core_models.system_catalogue import catalogue  # takes PyTorch
 
-        with more, frame.errors_as_messages():
-            there = {run.name for run in here.runs if "test" in run.tests()}
+        with more, errors_as_messages():
+            there = {run.name for run in frame.runs if "test" in run.tests()}
             absent = [name for name in catalogue() if f"demo/{name}" not in there]
             left, right = st.columns(2)
             listed = left.selectbox(
@@ -94,9 +95,9 @@ if demo.complete(here.root):
             if chosen := described or listed:
                 add_to_demo(chosen, there)
 else:
-    build = ("demo", "--runs", str(here.root))
-    with frame.errors_as_messages():
-        job_view.offer(here.root, build, "Build the demo", "Demo", main=True)
+    build = ("demo", "--runs", str(frame.root))
+    with errors_as_messages():
+        job_view.offer(frame.root, build, "Build the demo", "Demo", main=True)
     st.code(shlex.join(["workbench", *build]), language="bash")
 
 machine = st.expander("This machine: device, fonts, versions", key="machine", on_change="rerun")
@@ -114,7 +115,7 @@ if machine.open:
         )
         for part in found:
             if part.advice:
-                st.warning(frame.escape_markdown(part.advice))
+                st.warning(escape_markdown(part.advice))
 
 if parts := plugins.plugged_in():
     st.subheader("Plug-ins")
@@ -128,4 +129,4 @@ if parts := plugins.plugged_in():
     )  # fmt: skip
     for plugged in parts:
         if plugged.problem:
-            st.warning(frame.escape_markdown(f"{plugged.package}, {plugged.kind}, {plugged.name}: {plugged.problem}."))
+            st.warning(escape_markdown(f"{plugged.package}, {plugged.kind}, {plugged.name}: {plugged.problem}."))

@@ -2,18 +2,18 @@
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, figure_view
+from workbench.app.frame import heading
 from workbench.views.training_curves.measure import logged_names
 
 PLACES = {"step": "updates", "epoch": "epochs", "tokens": "target tokens", "seconds": "seconds"}
 
-frame.heading("Curves", "What training logged; losses are nats per target token.")
-here = empty_states.require_runs(translated=False)
-logged = logged_names(here.chosen)
+heading("Curves", "What training logged; losses are nats per target token.")
+frame = empty_states.require_runs(translated=False)
+logged = logged_names(frame.chosen)
 if not logged:
     empty_states.empty_state_of_runs(
-        "These runs have logged nothing yet. Train them:", here.chosen, "workbench resume {}"
+        "These runs have logged nothing yet. Train them:", frame.chosen, "workbench resume {}"
     )
     st.stop()
 
@@ -44,7 +44,7 @@ logarithmic = columns[2].multiselect(
 )
 if names:
     figure_view.show(
-        "training-curves", here.request(here.chosen, names=names, x=place, smoothing=smoothing, log_y=logarithmic)
+        "training-curves", frame.request(frame.chosen, names=names, x=place, smoothing=smoothing, log_y=logarithmic)
     )
 else:
     empty_states.empty_state("Choose a quantity above.")

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from workbench.app import frame
 from workbench.app.components import empty_states, figure_view, sentence_texts
+from workbench.app.frame import errors_as_messages, heading
 from workbench.evaluation import word_frequencies
 from workbench.figures.options import default
 from workbench.store.runs import short_names
@@ -12,8 +12,8 @@ from workbench.views.words.figures import NgramOptions
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 
-frame.heading("Words", "Which words each system gets right, and which n-grams one has and the other lacks.")
-here = empty_states.require_runs()
+heading("Words", "Which words each system gets right, and which n-grams one has and the other lacks.")
+frame = empty_states.require_runs()
 
 columns = st.columns([3, 2, 2], vertical_alignment="bottom")
 counts = columns[0].selectbox(
@@ -27,17 +27,17 @@ tokenize = columns[1].selectbox("Tokenizer", TOKENIZERS, key="tokenize", bind="q
 lowercase = columns[2].toggle("Ignore case", key="lowercase", bind="query-params")
 options = {"tokenize": tokenize, "lowercase": lowercase}
 
-figure_view.show("word-f-measure", here.request(counts=counts, **options))
+figure_view.show("word-f-measure", frame.request(counts=counts, **options))
 
 st.header("N-grams")
-if len(here.tested) < 2:
+if len(frame.tested) < 2:
     empty_states.empty_state(
         "N-grams are compared between two runs that have translated this test set: choose a second one."
     )
     st.stop()
-names = short_names(here.tested)
+names = short_names(frame.tested)
 left, right = st.columns([3, 4])
-beside = left.selectbox("Beside the baseline", [names[run.name] for run in here.tested[1:]], key="beside-words")
+beside = left.selectbox("Beside the baseline", [names[run.name] for run in frame.tested[1:]], key="beside-words")
 orders = right.pills(
     "Words",
     [1, 2, 3, 4],
@@ -50,8 +50,8 @@ if not orders:
     empty_states.empty_state("Choose how many words above.")
     st.stop()
 chosen = NgramOptions(**options, beside=beside, orders=tuple(sorted(orders)))
-request = here.request(**chosen.model_dump())
+request = frame.request(**chosen.model_dump())
 figure_view.show("ngram-differences", request)
-with frame.errors_as_messages():
+with errors_as_messages():
     ngram_table.show(request, chosen)
-    sentence_texts.show(here)
+    sentence_texts.show(frame)
