@@ -1,5 +1,7 @@
-"""The drawing of attention to the sentences before one, which is forced through the runs, live (Zhang 2018, Miculicich
-2018, Maruf 2019). Runs that attend to no words before the sentence are left out."""
+"""Figure of attention to the context of one force-decoded sentence (Zhang 2018, Miculicich 2018, Maruf 2019).
+
+Runs that attend to no context words are left out.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,9 @@ class ContextAttentionOptions(ForcedOptions):
 
 
 def sides(runs: list[Run]) -> list[str]:
-    """The sides on which some run attends to the context."""
-    found = {side for run in runs for _, side in attending(run)}
-    return [side for side in _POSITIONS if side in found]
+    """Sides ("encoder", "decoder") on which some run attends to the context."""
+    attending_sides = {side for run in runs for _, side in attending(run)}
+    return [side for side in _POSITIONS if side in attending_sides]
 
 
 @figure("context-attention", scope="sentence", options=ContextAttentionOptions)
@@ -60,52 +62,56 @@ def _attention(request: Request, options: ContextAttentionOptions) -> Figure:
         raise RunError(f"side {side!r}: choose {', '.join(sides(compatible_runs))}")
     compatible_runs = [run for run in compatible_runs if side in sides([run])]
     tables, read = [], {}
-    for name, looked in passes(request, options, compatible_runs):
-        queries = list(looked.source if side == "encoder" else looked.target)
-        kinds = [kind for kind, own in attending(looked.run) if own == side]
-        for kind in kinds:
-            weights, keys = _attended(options, looked, kind, side)
+    for name, trace in passes(request, options, compatible_runs):
+        queries = list(trace.source if side == "encoder" else trace.target)
+        mechanisms = [mechanism for mechanism, attending_side in attending(trace.run) if attending_side == side]
+        for mechanism in mechanisms:
+            weights, keys = _attended(options, trace, mechanism, side)
             if weights.size > MOST_CELLS:
                 raise RunError(f"{weights.size} cells are too many for a map; look at the sentences, over=sentences")
-            panel = name if len(kinds) == 1 else f"{name}, {kind.replace('_', ' ')}"
-            read[panel] = "their translations" if of_translations(kind, side) else "sources"
+            panel = name if len(mechanisms) == 1 else f"{name}, {mechanism.replace('_', ' ')}"
+            read[panel] = "their translations" if of_translations(mechanism, side) else "sources"
             tables.append(matrix_table(weights, keys, queries, x="key", y="query", value="weight").assign(panel=panel))
     around = f"the sentences {'around' if any(map(reads_after, compatible_runs)) else 'before'} it"
-    what = around if over == "sentences" else f"the words of {around}, as they stand in the document"
-    alike = len(set(read.values())) == 1
-    whose = next(iter(read.values())) if alike else ", ".join(f"{name}: {lines}" for name, lines in read.items())
+    keys_read = around if over == "sentences" else f"the words of {around}, as they stand in the document"
+    same_texts = len(set(read.values())) == 1
+    read_texts = (
+        next(iter(read.values())) if same_texts else ", ".join(f"{name}: {lines}" for name, lines in read.items())
+    )
     return attention_maps(
         pd.concat(tables, ignore_index=True),
         title="Attention to the context",
-        labels=(f"context ({whose})" if alike else "context", _POSITIONS[side]),
+        labels=(f"context ({read_texts})" if same_texts else "context", _POSITIONS[side]),
         columns=1,
-        caption=f"Shares of {what} ({whose}), from each {_POSITIONS[side]} position, a mean over what is not chosen of "
-        f"layers and heads; each sentence ends in </s>; along {options.spoken}. Sparse shares of sentences may be "
-        "nothing.",
+        caption=f"Shares of {keys_read} ({read_texts}), from each {_POSITIONS[side]} position, a mean over what is not "
+        f"chosen of layers and heads; each sentence ends in </s>; along {options.spoken}. Sparse shares of sentences "
+        "may be nothing.",
         name="context-attention",
         limit=options.limit,
     )
 
 
 def _attended(
-    options: ContextAttentionOptions, looked: SentenceTrace, kind: str, side: str
+    options: ContextAttentionOptions, trace: SentenceTrace, mechanism: str, side: str
 ) -> tuple[np.ndarray, list[str]]:
-    """The shares [queries, keys] of one attention of a pass, and what the keys are called."""
+    """Attention weights [queries, keys] of one mechanism, and the labels of the keys."""
     import numpy as np
 
     from analyses import attention
     from analyses.documents import how_far
 
-    found = looked.array(f"{kind}.{side}.attention")
-    weights = found if found.ndim == 4 else found[None]  # [layer, head, query, key]
+    array = trace.array(f"{mechanism}.{side}.attention")
+    weights = array if array.ndim == 4 else array[None]  # [layer, head, query, key]
     layer = up_to(options, "layer", weights.shape[0])
     head = up_to(options, "head", weights.shape[1])
     shares = attention.average(weights, layer, head)
-    tokens, prefix = looked.context, "context"
-    if of_translations(kind, side):
-        tokens, prefix = looked.context_outputs, "context_output"
+    tokens, prefix = trace.context, "context"
+    if of_translations(mechanism, side):
+        tokens, prefix = trace.context_outputs, "context_output"
     if options.over == "words":
         return shares, list(tokens)
-    at = looked.array(f"{prefix}.distance")
-    apart = sorted(set(at.tolist()), reverse=True)
-    return np.stack([shares[:, at == one].sum(1) for one in apart], axis=1), [how_far(one) for one in apart]
+    distances = trace.array(f"{prefix}.distance")
+    ordered = sorted(set(distances.tolist()), reverse=True)
+    return np.stack([shares[:, distances == distance].sum(1) for distance in ordered], axis=1), [
+        how_far(distance) for distance in ordered
+    ]

@@ -1,5 +1,7 @@
-"""The drawing of what a sentence's context changes in log P of its translation, live. Runs that have no context at this
-sentence are left out."""
+"""Figure of the change of a translation's log P by its context.
+
+Runs without context for the sentence are left out.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +31,19 @@ def _changes(request: Request, options: ForcedOptions) -> Figure:
     if not compatible_runs:
         raise RunError(f"{request.runs[0].name} reads no sentence but its own; choose a run of qcn, han or san")
     tables = [
-        changes(looked.run, request.test, request.sentence, *options.forced).iloc[1:].assign(system=name)
-        for name, looked in passes(request, options, compatible_runs)
+        changes(trace.run, request.test, request.sentence, *options.forced).iloc[1:].assign(system=name)
+        for name, trace in passes(request, options, compatible_runs)
     ]
-    found = pd.concat(tables, ignore_index=True)
-    of_words = found["what"] == WORD
-    words, wholes = found[of_words], found[~of_words]
-    at = words.groupby(["system", "side"], sort=False).cumcount()
+    table = pd.concat(tables, ignore_index=True)
+    is_word = table["what"] == WORD
+    words, wholes = table[is_word], table[~is_word]
+    positions = words.groupby(["system", "side"], sort=False).cumcount()
     labels = [
         f"without the sentence {how_far(distance)}" if distance else str(what)
         for what, distance in zip(wholes["what"], wholes["distance"], strict=True)
     ]
     return context_changes(
-        words.assign(at=at),
+        words.assign(at=positions),
         wholes.assign(label=labels),
         f"Change of log P along {options.spoken} where a word of the context is left out (words as blanks part "
         "them), a whole sentence, all of them; with as many sentences of another document; with the words of each "

@@ -1,6 +1,6 @@
-"""What a context changes in log P of a translation: word by word, sentence by sentence, and against other contexts.
+"""Plots of the change of a translation's log P without words or sentences of its context, or with other contexts.
 
-Changes come as a tidy table, a row each; nothing is computed here.
+Input are tidy tables, one row per change.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ _ROUTING = SeriesStyle(theme.NEUTRAL, "solid", "diamond")
 
 
 def context_changes(words: pd.DataFrame, wholes: pd.DataFrame, caption: str = "") -> Figure:
-    """For each system and side a panel of bars, one a context word that is left out, in reading order (`at`, from 0);
-    below it, where couplings are known, how far these moved; at the end the same of whole sentences and other contexts.
+    """Bars of the change of log P: one panel of left-out words for each system and side, then one of whole contexts.
 
-    change: nats of log P, below zero where the translation became less probable; routing: from 0 to 1, NaN where no
-    coupling of the context as it is can stand beside one.
+    words: in reading order (`at`, from 0). change: nats of log P, below zero if the translation became less probable.
+    routing: change of the couplings from 0 to 1, in panels below; NaN if couplings cannot be compared.
     """
     require_columns(words, _WORDS, "words")
     require_columns(wholes, _WHOLES, "wholes")
@@ -35,8 +34,8 @@ def context_changes(words: pd.DataFrame, wholes: pd.DataFrame, caption: str = ""
     panels: list[Panel] = []
     for system in systems:
         name = f"{system}: " if len(systems) > 1 else ""
-        for side, own in words[words["system"] == system].groupby("side", sort=False):
-            panels += _of_words(own, f"{name}without a word ({side})")
+        for side, rows in words[words["system"] == system].groupby("side", sort=False):
+            panels += _of_words(rows, f"{name}without a word ({side})")
         panels += _of_wholes(wholes[wholes["system"] == system], f"{name}without more, or with another context")
     return Figure(
         "context-changes", "What the context changes", tuple(panels), caption, said_of_each(words, _most), "page"
@@ -45,32 +44,32 @@ def context_changes(words: pd.DataFrame, wholes: pd.DataFrame, caption: str = ""
 
 def _of_words(rows: pd.DataFrame, title: str) -> list[Panel]:
     x = token_axis([str(word) for word in rows["word"]], "context word left out")
-    apart = between_sentences(rows)
+    boundaries = between_sentences(rows)
     hover = ("word", "distance")
     low, high = min(0.0, rows["change"].min()), max(0.0, rows["change"].max())
-    room = (high - low) or 1.0
-    labels = sentence_names(rows, "at", high + 0.12 * room)
+    span = (high - low) or 1.0
+    labels = sentence_names(rows, "at", high + 0.12 * span)
     bars = Bars(rows, "at", "change", style=_CHANGE, hover=hover)
-    y = Axis("change of log P (nats)", range=(low - 0.05 * room, high + 0.22 * room))
-    found = [Panel((rule(0.0), bars, *apart, labels), x, y, 1.1, title, linked=title)]
+    y = Axis("change of log P (nats)", range=(low - 0.05 * span, high + 0.22 * span))
+    panels = [Panel((rule(0.0), bars, *boundaries, labels), x, y, 1.1, title, linked=title)]
     if rows["routing"].notna().any():
         moved = Bars(rows, "at", "routing", style=_ROUTING, hover=hover)
-        found.append(Panel((moved, *apart), x, Axis("couplings moved"), 0.6, linked=title))
-    return found
+        panels.append(Panel((moved, *boundaries), x, Axis("couplings moved"), 0.6, linked=title))
+    return panels
 
 
 def _of_wholes(rows: pd.DataFrame, title: str) -> list[Panel]:
     changes, y, height = _lying(rows, "change", _CHANGE)
-    found = [Panel((rule(0.0, horizontal=False), changes), Axis("change of log P (nats)"), y, height, title)]
+    panels = [Panel((rule(0.0, horizontal=False), changes), Axis("change of log P (nats)"), y, height, title)]
     routed = rows[rows["routing"].notna()]
     if len(routed):
         moved, y, height = _lying(routed, "routing", _ROUTING)
-        found.append(Panel((moved,), Axis("couplings moved"), y, height))
-    return found
+        panels.append(Panel((moved,), Axis("couplings moved"), y, height))
+    return panels
 
 
 def _lying(rows: pd.DataFrame, value: str, style: SeriesStyle) -> tuple[Bars, Axis, float]:
-    """Bars with their labels beside them, the axis of the labels, and the height of a panel that holds them."""
+    """Horizontal bars, the axis of their labels, and the height of their panel."""
     labels = [str(label) for label in rows["label"]]
     placed = rows.assign(at=range(len(rows)))
     bars = Bars(placed, value, "at", style=style, hover=("label",), horizontal=True)

@@ -1,4 +1,4 @@
-"""Drawings of how the context is routed over a whole test set, with intervals over its sentences (Yang 2019)."""
+"""Figures of the routing of the context over a test set, with intervals over its sentences (Yang 2019)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def measures_table(request: Request, options: CorpusOptions) -> pd.DataFrame:
-    """`analyses.context_routing.measures` of the runs that route a context: system first."""
+    """`analyses.context_routing.measures` of the runs that route context, with a first column `system`."""
     import pandas as pd
 
     from analyses.context_routing import measures
@@ -28,11 +28,11 @@ def measures_table(request: Request, options: CorpusOptions) -> pd.DataFrame:
         measures(measured(run, request.test, count)).assign(system=names[run.name])
         for run in routing_context(request.runs)
     ]
-    whole = pd.concat(tables, ignore_index=True)
-    return whole[["system", *(column for column in whole if column != "system")]]
+    table = pd.concat(tables, ignore_index=True)
+    return table[["system", *(column for column in table if column != "system")]]
 
 
-def _said(table: pd.DataFrame, request: Request) -> str:
+def _scope_text(table: pd.DataFrame, request: Request) -> str:
     counted = ", ".join(map(str, sorted(set(table.loc[table["distance"] == 0, "n"]))))
     return f"{counted} sentences of {request.test} that have a context; 95% bootstrap intervals over sentences"
 
@@ -50,7 +50,7 @@ def _corpus(request: Request, options: CorpusOptions) -> Figure:
         {"negative": 0.0},
         "Among how many capsules a word is spread as if evenly (exp of the mean entropy of c); among how many all "
         "words of a context together are; what the fullest capsule gets of them (1: collapsed); how many weights are "
-        f"below zero. Means over {_said(table, request)}. Iterations count from 0.",
+        f"below zero. Means over {_scope_text(table, request)}. Iterations count from 0.",
         styles(request),
         "context-corpus",
     )
@@ -69,5 +69,5 @@ def _distances(request: Request, options: CorpusOptions) -> Figure:
         "Words of a context sentence, by how far before the sentence it stands: the largest coupling c of a word, a "
         "mean over words (at first the even share, one over the number of capsules; 1: each word goes to one "
         "capsule); the mean correlation p; the mean size of the weights c + p, how much a word counts, be it added to "
-        f"a capsule or taken off it. Means over {_said(table, request)}. Iterations count from 0.",
+        f"a capsule or taken off it. Means over {_scope_text(table, request)}. Iterations count from 0.",
     )

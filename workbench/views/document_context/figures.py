@@ -1,5 +1,6 @@
-"""Drawings of the capsules that systems make of the sentences before one, which is forced through the runs, live (Yang
-2019). Runs that route no context are left out.
+"""Figures of the context capsules of one force-decoded sentence (Yang 2019).
+
+Runs that route no context are left out.
 """
 
 from __future__ import annotations
@@ -48,59 +49,61 @@ class CapsulesReadOptions(ForcedOptions):
 
 
 def passes(request: Request, options: ForcedOptions, runs: list[Run]) -> Iterator[tuple[str, SentenceTrace]]:
-    """A forced pass of each run that has a context at this sentence; raises RunError where none has."""
+    """Force-decode the sentence with each run that has context for it; raises RunError if none has."""
     names = short_names(request.runs)
-    found = 0
+    count = 0
     for run in runs:
-        looked = trace_sentence(run, request.test, request.sentence, *options.forced)
-        if looked.before is not None and looked.before.there:
-            found += 1
-            yield names[run.name], looked
-    if not found:
+        trace = trace_sentence(run, request.test, request.sentence, *options.forced)
+        if trace.before is not None and trace.before.there:
+            count += 1
+            yield names[run.name], trace
+    if not count:
         raise RunError(
             f"sentence {request.sentence} of {request.test!r} begins its document, or the test set has no document "
             "ids: there is no context to be seen; choose another sentence"
         )
 
 
-def array(looked: SentenceTrace, name: str) -> np.ndarray:
-    """An array [iterations, n, m] of the capsules."""
-    return looked.array(f"{CAPSULES}.{name}")
+def array(trace: SentenceTrace, name: str) -> np.ndarray:
+    """Trace array of the capsules [iterations, n, m]."""
+    return trace.array(f"{CAPSULES}.{name}")
 
 
 def _iterations(options: ContextRoutingOptions, count: int) -> list[int]:
-    """Those that are drawn, from 0."""
-    asked = up_to(options, "iteration", count - 1)
-    return list(range(count)) if asked is None else [asked]
+    """Iterations to draw, counted from 0."""
+    requested = up_to(options, "iteration", count - 1)
+    return list(range(count)) if requested is None else [requested]
 
 
-def _rows(options: ContextRoutingOptions, looked: SentenceTrace) -> dict[str, np.ndarray]:
-    """The rows of maps that are asked for, by what they show."""
+def _rows(options: ContextRoutingOptions, trace: SentenceTrace) -> dict[str, np.ndarray]:
+    """Values of the requested rows of maps, by their title."""
     import numpy as np
 
     from workbench.views.document_context.plots import CORRELATION, COUPLING, LITERAL, TRUE, WEIGHT
 
-    raw, own = options.raw, {CORRELATION: "correlations"}
-    which = own if options.correlation == "own" else {TRUE: "pearson", LITERAL: "eq7"}
-    named = {
-        "c": {COUPLING: array(looked, "couplings")},
-        "p": {row: np.arctanh(array(looked, name)) if raw else array(looked, name) for row, name in which.items()},
-        "sum": {WEIGHT: array(looked, "weights")},
+    raw, as_routed = options.raw, {CORRELATION: "correlations"}
+    correlations = as_routed if options.correlation == "own" else {TRUE: "pearson", LITERAL: "eq7"}
+    by_option = {
+        "c": {COUPLING: array(trace, "couplings")},
+        "p": {row: np.arctanh(array(trace, name)) if raw else array(trace, name) for row, name in correlations.items()},
+        "sum": {WEIGHT: array(trace, "weights")},
     }
-    return {row: values for key, rows in named.items() if options.show in ("all", key) for row, values in rows.items()}
+    return {
+        row: values for key, rows in by_option.items() if options.show in ("all", key) for row, values in rows.items()
+    }
 
 
-def _cells(name: str, looked: SentenceTrace, row: str, values: np.ndarray, iteration: int) -> pd.DataFrame:
-    """A row a cell of one map."""
+def _cells(name: str, trace: SentenceTrace, row: str, values: np.ndarray, iteration: int) -> pd.DataFrame:
+    """Table of one map, one row per cell."""
     from workbench.plotting.axes import matrix_table
     from workbench.views.document_context.plots import COUPLING
 
-    at = looked.array("context.distance")
-    table = matrix_table(values[iteration].T, x_tokens=list(looked.context), x="word", y="capsule")
+    distances = trace.array("context.distance")
+    table = matrix_table(values[iteration].T, x_tokens=list(trace.context), x="word", y="capsule")
     scale = values.shape[-1] if row == COUPLING else 1
     return table.assign(
         system=name, row=row, iteration=iteration, capsule=table["capsule"] + 1, shown=table["value"] * scale,
-        distance=at[table["word"]],
+        distance=distances[table["word"]],
     )  # fmt: skip
 
 
@@ -112,11 +115,11 @@ def _routing(request: Request, options: ContextRoutingOptions) -> Figure:
     from workbench.views.document_context.plots import context_routing
 
     tables = []
-    for name, looked in passes(request, options, routing_context(request.runs)):
-        rows = _rows(options, looked)
+    for name, trace in passes(request, options, routing_context(request.runs)):
+        rows = _rows(options, trace)
         count = len(next(iter(rows.values())))
         tables += [
-            _cells(name, looked, row, values, iteration)
+            _cells(name, trace, row, values, iteration)
             for iteration in _iterations(options, count)
             for row, values in rows.items()
         ]
@@ -133,24 +136,24 @@ def _routing(request: Request, options: ContextRoutingOptions) -> Figure:
     )
 
 
-def curve_table(name: str, looked: SentenceTrace) -> pd.DataFrame:
-    """The measures of one pass by iteration: system, measure, iteration, value."""
+def curve_table(name: str, trace: SentenceTrace) -> pd.DataFrame:
+    """Measures of one sentence by iteration; columns system, measure, iteration, value."""
     import pandas as pd
 
     from analyses import context_routing
     from analyses.routing import effective_capsules
 
-    couplings, correlations = array(looked, "couplings"), array(looked, "correlations")
-    found = {
+    couplings, correlations = array(trace, "couplings"), array(trace, "correlations")
+    measures = {
         "effective": effective_capsules(couplings),
         "used": context_routing.used_capsules(couplings),
         "fullest_share": context_routing.fullest_share(couplings),
         "negative": context_routing.negative_share(couplings, correlations),
-        "query_cosine": array(looked, "query_cosine").mean(-1),
+        "query_cosine": array(trace, "query_cosine").mean(-1),
     }
     rows = [
         {"system": name, "measure": measure, "iteration": iteration, "value": float(value)}
-        for measure, values in found.items()
+        for measure, values in measures.items()
         for iteration, value in enumerate(values)
     ]
     return pd.DataFrame(rows)
@@ -165,9 +168,9 @@ def _curves(request: Request, options: ForcedOptions) -> Figure:
     from workbench.views.document_context.plots import context_curves
 
     tables, capsules = [], set()
-    for name, looked in passes(request, options, routing_context(request.runs)):
-        tables.append(curve_table(name, looked))
-        capsules.add(array(looked, "couplings").shape[-1])
+    for name, trace in passes(request, options, routing_context(request.runs)):
+        tables.append(curve_table(name, trace))
+        capsules.add(array(trace, "couplings").shape[-1])
     ceilings = {name: float(max(capsules)) for name in ("effective", "used")}
     return context_curves(
         pd.concat(tables, ignore_index=True).assign(low=np.nan, high=np.nan),
@@ -192,10 +195,10 @@ def _read(request: Request, options: CapsulesReadOptions) -> Figure:
 
     layer, head = number(options.layer), number(options.head)
     tables = []
-    for name, looked in passes(request, options, routing_context(request.runs)):
-        weights = attention.average(array(looked, "attention"), layer, head)
+    for name, trace in passes(request, options, routing_context(request.runs)):
+        weights = attention.average(array(trace, "attention"), layer, head)
         keys = [f"capsule {number}" for number in range(1, weights.shape[1] + 1)]
-        table = matrix_table(weights.T, list(looked.source), keys, x="key", y="query", value="weight")
+        table = matrix_table(weights.T, list(trace.source), keys, x="key", y="query", value="weight")
         tables.append(table.assign(panel=name))
     return attention_maps(
         pd.concat(tables, ignore_index=True),

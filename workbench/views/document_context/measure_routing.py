@@ -1,7 +1,7 @@
-"""How a run routes the sentences before over a test set, measured live: RESULTS/scores/context-routing-*.npz.
+"""Routing of the context by a run over a test set: RESULTS/scores/context-routing-*.npz.
 
-Couplings and correlations are reduced as they come, some sentences at a time; what is left is small and kept beside the
-run. Knows runs, no figure; torch comes with the first measurement.
+Couplings and correlations are reduced batch by batch; the result is small and cached in the run's folder. Imports no
+figure code; torch is imported by the first measurement.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workbench.store import provenance
 from workbench.store.runs import Run, RunError
 from workbench.store.translations import TestSet
 
-AT_ONCE = 32  # sentences whose arrays are held
+AT_ONCE = 32  # sentences per batch
 _NAMES = (f"{CAPSULES}.couplings", f"{CAPSULES}.correlations", "context.distance")
 _AXES = {"words": "S", "each": "SIM", "far": "SIDK"}
 CACHE = ResultCache(
@@ -30,17 +30,17 @@ CACHE = ResultCache(
 
 
 def measured(run: Run, test: str, sentences: int | None = None) -> ContextSpread:
-    """Of those of the first so many sentences (None: all) that have a context; what is translated has no say in it.
+    """Measure the routing of the first `sentences` sentences (None: all) that have context.
 
-    Raises RunError where none has, and what loading does.
+    The routing does not depend on translations. Raises RunError if no sentence has context, and the errors of loading.
     """
     routing_context([run])
     run.require_model()
-    found = run.translations(test).test_set
-    count = len(found.sources) if sentences is None else min(sentences, len(found.sources))
+    test_set = run.translations(test).test_set
+    count = len(test_set.sources) if sentences is None else min(sentences, len(test_set.sources))
 
     def measure() -> ContextSpread:
-        spreads = list(_live(run, found, count))
+        spreads = list(_live(run, test_set, count))
         if not spreads:
             raise RunError(
                 f"none of the first {count} sentences of {test!r} has a sentence before it in its document: there is "
@@ -48,18 +48,18 @@ def measured(run: Run, test: str, sentences: int | None = None) -> ContextSpread
             )
         return together(spreads)
 
-    documents = found.documents[:count] if found.documents is not None else None
-    inputs = {"model": provenance.digests(run, "")["model"], "texts": digest([found.sources[:count], documents])}
+    documents = test_set.documents[:count] if test_set.documents is not None else None
+    inputs = {"model": provenance.digests(run, "")["model"], "texts": digest([test_set.sources[:count], documents])}
     return CACHE.cached(run, inputs, measure)
 
 
-def _live(run: Run, test: TestSet, count: int) -> Iterator[ContextSpread]:
+def _live(run: Run, test_set: TestSet, count: int) -> Iterator[ContextSpread]:
     model = opened(run.reference, stamp(run))
-    use = model.translator.context
-    # Capsules are made before the first word: any translations will do, here an empty one and those of the sources.
-    outputs = test.sources if use.outputs else None
-    contexts = [before(test, row, use.sentences, outputs) for row in range(count)]
-    targets = [Target(row, test.sources[row], "", (END,), one) for row, one in enumerate(contexts) if one.there]
-    for one in force(model, targets, _NAMES, AT_ONCE):
-        couplings, correlations, distances = (one.trace[name].values for name in _NAMES)
-        yield spread(couplings, correlations, distances, use.sentences)
+    context_options = model.translator.context
+    # Capsules are computed before the first target word, so any translations will do: empty ones and the sources.
+    outputs = test_set.sources if context_options.outputs else None
+    contexts = [before(test_set, row, context_options.sentences, outputs) for row in range(count)]
+    targets = [Target(row, test_set.sources[row], "", (END,), item) for row, item in enumerate(contexts) if item.there]
+    for item in force(model, targets, _NAMES, AT_ONCE):
+        couplings, correlations, distances = (item.trace[name].values for name in _NAMES)
+        yield spread(couplings, correlations, distances, context_options.sentences)

@@ -1,7 +1,6 @@
-"""What a system makes of the sentences before one (Yang 2019, Figures 6 and 7): maps of context words by capsules for
-each iteration, curves over iterations, measures of a test set.
+"""Plots of context capsules (Yang 2019, Figures 6 and 7): maps of context words by capsules, curves over iterations.
 
-Cells come as tidy tables, words in reading order with the farthest sentence first; nothing is averaged here.
+Input are tidy tables with words in reading order, the farthest sentence first.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ LABELS = {
 
 
 def context_routing(cells: pd.DataFrame, caption: str = "") -> Figure:
-    """Capsules (downwards) by context words, a map for each iteration and `row`, one below the other.
+    """Maps of capsules (downwards) by context words, one for each iteration and `row`, below each other.
 
     value: as it is; shown: as it is shaded, couplings as ratios to an even share, all else from -1 to 1 (c + p to
     `SUM_LIMIT`). Lines part the context sentences, which are named above the first map of a system. The maps of a
@@ -46,16 +45,16 @@ def context_routing(cells: pd.DataFrame, caption: str = "") -> Figure:
     require_columns(cells, _CELLS, "cells")
     systems = list(dict.fromkeys(cells["system"]))
     panels: list[Panel] = []
-    named: set[object] = set()
-    for (system, iteration, row), own in cells.groupby(["system", "iteration", "row"], sort=False):
-        words = own.drop_duplicates("word").sort_values("word")
-        capsules = sorted(set(own["capsule"]))
-        placed = own.assign(place=own["capsule"] - capsules[0])
+    with_names: set[object] = set()
+    for (system, iteration, row), rows in cells.groupby(["system", "iteration", "row"], sort=False):
+        words = rows.drop_duplicates("word").sort_values("word")
+        capsules = sorted(set(rows["capsule"]))
+        placed = rows.assign(place=rows["capsule"] - capsules[0])
         marks: list[Mark] = [_heat(placed, str(row), len(capsules)), *between_sentences(words)]
-        first = system not in named
+        first = system not in with_names
         top = len(capsules) - 0.5
         if first:
-            named.add(system)
+            with_names.add(system)
             marks.append(sentence_names(words, "word", len(capsules)))
             top = len(capsules) + 0.6
         axis = token_axis([str(token) for token in words["word_token"]], "context word")
@@ -89,28 +88,27 @@ def between_sentences(words: pd.DataFrame) -> list[Rule]:
     """Lines between context sentences, from the `distance` of each word in reading order."""
     distances = words["distance"].tolist()
     return [
-        rule(place - 0.5, horizontal=False, style=SeriesStyle(theme.BLACK, "solid", "none", width=0.9))
-        for place in range(1, len(distances))
-        if distances[place] != distances[place - 1]
+        rule(position - 0.5, horizontal=False, style=SeriesStyle(theme.BLACK, "solid", "none", width=0.9))
+        for position in range(1, len(distances))
+        if distances[position] != distances[position - 1]
     ]
 
 
 def sentence_names(words: pd.DataFrame, place: str, height: float) -> Labels:
-    """How far before the sentence each context sentence stands, above the middle of its words, which stand at
-    `place`."""
+    """Labels with the distance of each context sentence, above the middle of its words (column `place`)."""
     middles = words.groupby("distance", sort=False)[place].mean().reset_index()
     named = middles.assign(text=[how_far(int(distance)) for distance in middles["distance"]], height=float(height))
     return Labels(named, place, "height", font_points=6.0, offset_points=0.0)
 
 
 def _fullest(system: str, cells: pd.DataFrame) -> str:
-    """Which capsule most words have their largest value with, in the last map of the first row."""
+    """Summary: the capsule with which most words have their largest value, in the last map of the first row."""
     row = cells["row"].iloc[0]
-    own = cells[(cells["row"] == row) & (cells["iteration"] == cells["iteration"].max())]
-    best = own.loc[own.groupby("word")["value"].idxmax(), "capsule"]
+    rows = cells[(cells["row"] == row) & (cells["iteration"] == cells["iteration"].max())]
+    best = rows.loc[rows.groupby("word")["value"].idxmax(), "capsule"]
     capsule = int(best.mode().iloc[0])
     return (
-        f"{system}: in iteration {own['iteration'].iloc[0]} {int((best == capsule).sum())} of {len(best)} context "
+        f"{system}: in iteration {rows['iteration'].iloc[0]} {int((best == capsule).sum())} of {len(best)} context "
         f"words have their largest {row} with capsule {capsule}."
     )
 
@@ -123,23 +121,26 @@ def context_curves(
     styles: dict[str, SeriesStyle] | None = None,
     name: str = "context-curves",
 ) -> Figure:
-    """A panel a measure, by iteration from 0; `low` and `high` end the band (NaN: none). ceilings: rules in panels."""
+    """Measures by iteration from 0, one panel for each; `low` and `high` bound the band (NaN: none).
+
+    ceilings: horizontal rule of a measure's panel.
+    """
     require_columns(table, _CURVES, "table")
-    looks = theme.styles(list(dict.fromkeys(table["system"])), styles)
+    series_styles = theme.styles(list(dict.fromkeys(table["system"])), styles)
     panels, x = [], _iterations(table)
     for measure in measures:
-        own = table[table["measure"] == measure]
-        if own.empty:
+        measure_rows = table[table["measure"] == measure]
+        if measure_rows.empty:
             continue
         ceiling = (ceilings or {}).get(measure)
         marks: list[Mark] = [] if ceiling is None else [rule(ceiling)]
-        for system, rows in own.groupby("system", sort=False):
+        for system, rows in measure_rows.groupby("system", sort=False):
             banded = bool(rows["low"].notna().all())
             marks.append(
-                Line(rows, "iteration", "value", str(system), looks[str(system)],
+                Line(rows, "iteration", "value", str(system), series_styles[str(system)],
                      low="low" if banded else None, high="high" if banded else None)
             )  # fmt: skip
-        y = Axis(LABELS.get(measure, measure), range=_range(measure, ceiling, own))
+        y = Axis(LABELS.get(measure, measure), range=_range(measure, ceiling, measure_rows))
         panels.append(Panel(tuple(marks), x, y, 1.1))
     return Figure(
         name, "Routing of the context by iteration", tuple(panels), caption, _ends(table, measures), "page",
@@ -153,12 +154,12 @@ def _iterations(table: pd.DataFrame) -> Axis:
 
 
 def _last(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of each system's last iteration: not all systems need have as many."""
+    """Rows of each system's last iteration; systems may have different numbers of iterations."""
     return table[table["iteration"] == table.groupby("system")["iteration"].transform("max")]
 
 
 def _range(measure: str, ceiling: float | None, rows: pd.DataFrame) -> tuple[float, float] | None:
-    """All that a measure may be, so that what hardly changes looks like it; a cosine as far as it goes."""
+    """Axis range of a measure: its full range of values, so that small changes look small; None for a cosine."""
     if measure in ("fullest_share", "negative"):
         return -0.03, 1.03
     if measure in ("effective", "used"):
@@ -168,37 +169,44 @@ def _range(measure: str, ceiling: float | None, rows: pd.DataFrame) -> tuple[flo
 
 
 def _ends(table: pd.DataFrame, measures: Sequence[str]) -> str:
-    said = []
+    descriptions = []
     for system, rows in _last(table).groupby("system", sort=False):
         values = rows.drop_duplicates("measure").set_index("measure")["value"]
         listed = [f"{LABELS.get(name, name)} {values[name]:.2f}" for name in measures if name in values]
-        said.append(f"{system} in iteration {rows['iteration'].iloc[0]}: {', '.join(listed)}")
-    return f"At the end, {'; '.join(said)}."
+        descriptions.append(f"{system} in iteration {rows['iteration'].iloc[0]}: {', '.join(listed)}")
+    return f"At the end, {'; '.join(descriptions)}."
 
 
 def context_distances(
     table: pd.DataFrame, measures: Sequence[str], caption: str = "", name: str = "context-distances"
 ) -> Figure:
-    """A panel a measure and system: a line for each distance over the iterations, with bands."""
+    """Measures by iteration, one panel for each measure and system, one line with a band for each distance."""
     require_columns(table, (*_CURVES, "distance"), "table")
     series = {distance: f"{distance} before" for distance in sorted(set(table["distance"]))}
-    looks, x = theme.styles(list(series.values())), _iterations(table)
+    series_styles, x = theme.styles(list(series.values())), _iterations(table)
     systems, panels = list(dict.fromkeys(table["system"])), []
     for system in systems:
         for measure in measures:
             rows = table[(table["system"] == system) & (table["measure"] == measure)]
             lines = [
                 Line(
-                    own, "iteration", "value", series[distance], looks[series[distance]], ("n",), low="low", high="high"
+                    distance_rows,
+                    "iteration",
+                    "value",
+                    series[distance],
+                    series_styles[series[distance]],
+                    ("n",),
+                    low="low",
+                    high="high",
                 )
-                for distance, own in rows.groupby("distance")
+                for distance, distance_rows in rows.groupby("distance")
             ]
             panels.append(Panel(tuple(lines), x, Axis(LABELS[measure]), 1.1, system if len(systems) > 1 else ""))
-    said = [
+    descriptions = [
         f"{row.system}, {row.distance} before: {LABELS[str(row.measure)]} {row.value:.3f}"
         for row in _last(table).itertuples()
     ]
     return Figure(
-        name, "Context by distance", tuple(panels), caption, f"At the end: {'; '.join(said)}.", "page",
+        name, "Context by distance", tuple(panels), caption, f"At the end: {'; '.join(descriptions)}.", "page",
         columns=len(measures),
     )  # fmt: skip

@@ -1,5 +1,7 @@
-"""The sections of the page Context: a sentence with its iteration slider, what its context changes, a test set,
-pronouns. Each arranges controls and figures; what they show is computed by the drawings."""
+"""Sections of the page Context: one sentence, ablation of its context, the test set, pronouns.
+
+Sections arrange controls and figures; the figures compute.
+"""
 
 from __future__ import annotations
 
@@ -38,30 +40,32 @@ OVER = {"words": "Words", "sentences": "Sentences"}
 
 
 def sentence(frame: Frame, compatible_runs: Sequence[Run]) -> None:
-    """The context's texts, then maps of capsules by iteration, then attention to the context."""
+    """Texts of the context, maps of capsules by iteration, and attention to the context."""
     sentence_texts.show(frame)
     with errors_as_messages():
         translation = forced_decoding_controls.target()
-        looked = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
-        show_context(frame, looked)
-        if not any(one.before is not None and one.before.there for one in looked):
+        traces = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
+        show_context(frame, traces)
+        if not any(trace.before is not None and trace.before.there for trace in traces):
             return
-        routed = [one for one in looked if CAPSULES in context_mechanisms(one.run)]
+        routed = [trace for trace in traces if CAPSULES in context_mechanisms(trace.run)]
         if routed:
             _capsules(frame, routed, translation)
-        attended = [one.run for one in looked if attending(one.run)]
+        attended = [trace.run for trace in traces if attending(trace.run)]
         if attended:
             _attention(frame, attended, translation)
-        joined = [one.run for one in looked if "concatenation" in context_mechanisms(one.run)]
+        joined = [trace.run for trace in traces if "concatenation" in context_mechanisms(trace.run)]
         if joined:
-            said = ", ".join(short_names(frame.tested)[run.name] for run in joined)
-            st.text(f"{said}: the sentences before are part of the source; the page Attention shows who looks at them.")
+            names = ", ".join(short_names(frame.tested)[run.name] for run in joined)
+            st.text(
+                f"{names}: the sentences before are part of the source; the page Attention shows who looks at them."
+            )
 
 
-def show_context(frame: Frame, looked: Sequence[SentenceTrace]) -> None:
-    """The sentences around this one, as far as any run reads, and what runs read as their translations."""
+def show_context(frame: Frame, traces: Sequence[SentenceTrace]) -> None:
+    """Context sentences that some run reads, with the translations that runs read for them."""
     names = short_names(frame.tested)
-    read = {names[one.run.name]: one.before for one in looked if one.before is not None}
+    read = {names[trace.run.name]: trace.before for trace in traces if trace.before is not None}
     lines = document_context_input.around(read.values())
     if not lines:
         st.text("This sentence begins its document, or no document is known: there is no context.")
@@ -69,24 +73,24 @@ def show_context(frame: Frame, looked: Sequence[SentenceTrace]) -> None:
     with st.container(border=True):
         for distance, text in lines.items():
             _line(how_far(distance), text)
-            for translation, whose in _translations(read, distance).items():
-                _line(f"translation read by {', '.join(whose)}", translation)
-    reach = ", ".join(f"{name} reads {_reach(read.get(name))}" for name in (names[one.run.name] for one in looked))
+            for translation, readers in _translations(read, distance).items():
+                _line(f"translation read by {', '.join(readers)}", translation)
+    reach = ", ".join(f"{name} reads {_reach(read.get(name))}" for name in (names[trace.run.name] for trace in traces))
     st.caption(escape_markdown(f"Sentences before: {reach}."))
 
 
 def _translations(read: Mapping[str, ContextSentences], distance: int) -> dict[str, list[str]]:
-    """What is read as the translation of a sentence so far before, each with the names of the runs that read it."""
-    found: dict[str, list[str]] = {}
+    """Translations that runs read for the context sentence at a distance, each with the names of its runs."""
+    by_text: dict[str, list[str]] = {}
     for name, before in read.items():
         for entry, text in enumerate(before.outputs or ()):
             if text is not None and before.distance(entry) == distance:
-                found.setdefault(text, []).append(name)
-    return found
+                by_text.setdefault(text, []).append(name)
+    return by_text
 
 
 def _reach(before: ContextSentences | None) -> str:
-    """How many sentences a run reads before one and, where it reads these, after it."""
+    """Number of sentences that a run reads before the current one and, if any, after it."""
     if before is None:
         return "0"
     after = f" and {before.after} after" if before.after else ""
@@ -99,7 +103,7 @@ def _line(label: str, text: str) -> None:
     wide.text(text or "(empty)")
 
 
-def _capsules(frame: Frame, looked: Sequence[SentenceTrace], translation: dict[str, object]) -> None:
+def _capsules(frame: Frame, traces: Sequence[SentenceTrace], translation: dict[str, object]) -> None:
     st.subheader("Capsules")
     columns = st.columns([3, 3, 3, 2], vertical_alignment="bottom")
     preset = columns[0].selectbox(
@@ -117,27 +121,27 @@ def _capsules(frame: Frame, looked: Sequence[SentenceTrace], translation: dict[s
     )  # fmt: skip
     raw = columns[3].toggle("Without tanh", False, key="raw", bind="query-params")
     options = {"show": show, "correlation": correlation, "raw": raw, **PRESETS.get(preset, {})}
-    runs = [one.run for one in looked]
-    count = min(len(array(one, "couplings")) for one in looked)
+    runs = [trace.run for trace in traces]
+    count = min(len(array(trace, "couplings")) for trace in traces)
     _scrub(frame.request(runs, **translation), options, count, preset == "own")
     figure_view.show("context-curves", frame.request(runs, **translation))
     figure_view.show("context-capsules-read", frame.request(runs, **translation))
 
 
 def change(frame: Frame, compatible_runs: Sequence[Run]) -> None:
-    """What leaving words and sentences of the context out does to the translation, forced live."""
+    """Change of the translation's probability when words or sentences of the context are left out."""
     sentence_texts.show(frame)
     with errors_as_messages():
         translation = forced_decoding_controls.target()
-        looked = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
-        show_context(frame, looked)
-        there = [one.run for one in looked if one.before is not None and one.before.there]
-        if there:
-            figure_view.show("context-changes", frame.request(there, **translation))
+        traces = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
+        show_context(frame, traces)
+        with_context = [trace.run for trace in traces if trace.before is not None and trace.before.there]
+        if with_context:
+            figure_view.show("context-changes", frame.request(with_context, **translation))
 
 
 def corpus(frame: Frame, compatible_runs: Sequence[Run]) -> None:
-    """How the context is routed over the test set."""
+    """Routing of the context over the test set."""
     routed = list(filter(_routes_context, compatible_runs))
     if not routed:
         page_sections.none_able(frame, "routes its context to capsules", _routes_context, "qcn-reg")
@@ -152,7 +156,7 @@ def _routes_context(run: Run) -> bool:
 
 
 def pronouns(frame: Frame, compatible_runs: Sequence[Run]) -> None:
-    """Pronouns by how far back they were decided: as they were written, and as they are scored; the majority beside."""
+    """Pronouns by the distance of their antecedent: choices in translations, and contrastive scores."""
     test = frame.view.test
     if any(run.translations(test).truth is None for run in frame.tested):
         empty_states.empty_state(
@@ -171,28 +175,28 @@ def pronouns(frame: Frame, compatible_runs: Sequence[Run]) -> None:
         figure_view.show("contrastive", frame.request(scored, name=name, tag="distance"))
     waiting = [run for run in models if run not in scored]
     if waiting:
-        said = f"Not scored yet: {', '.join(run.name for run in waiting)}. Score the pronouns of its test set:"
+        message = f"Not scored yet: {', '.join(run.name for run in waiting)}. Score the pronouns of its test set:"
         command = f"workbench contrastive-eval --controlled {shlex.quote(test)} --run {{}}"
-        empty_states.empty_state_of_runs(said, waiting, command)
+        empty_states.empty_state_of_runs(message, waiting, command)
 
 
 @st.fragment
 def _scrub(request: Request, options: dict[str, object], count: int, free: bool) -> None:
-    """The iteration is a slider: the three rows of one iteration, or those of all."""
+    """Routing maps of one iteration, chosen by a slider, or of all."""
     steps = [*map(str, range(count)), "all"]
-    chosen = forced_decoding_controls.slider(st, "Iteration", "iteration", steps, str(count - 1)) if free else "all"
+    iteration = forced_decoding_controls.slider(st, "Iteration", "iteration", steps, str(count - 1)) if free else "all"
     figure_view.show(
         "context-routing",
-        replace(request, options={**request.options, **options, "iteration": chosen}),
+        replace(request, options={**request.options, **options, "iteration": iteration}),
     )
 
 
 def _attention(frame: Frame, runs: Sequence[Run], translation: dict[str, object]) -> None:
     st.subheader("Attention to the context")
     columns = st.columns(3, vertical_alignment="bottom")
-    known = sides(list(runs))
+    available = sides(list(runs))
     side = columns[0].segmented_control(
-        "From", known, format_func=str.capitalize, default=known[0], required=True, key="context-side",
+        "From", available, format_func=str.capitalize, default=available[0], required=True, key="context-side",
         bind="query-params",
     )  # fmt: skip
     over = columns[1].segmented_control(
