@@ -1,6 +1,6 @@
-"""Drawings of layer routing over many sentences: a test set, what of it is learned, and how it came about in training.
+"""Figures of layer routing over a test set: measures by iteration, controls, and measures over training.
 
-Runs that route nothing on a side are left out. What is computed is kept beside the runs (`measure`).
+Runs without routing on the side are left out. Results are cached in the runs' folders (`measure`).
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class RoutingHealthOptions(RoutedOptions):
     checkpoints: PositiveInt = Field(12, description="How many at most, evenly chosen")
 
 
-def _able(request: Request, side: str) -> list[Run]:
+def _compatible_runs(request: Request, side: str) -> list[Run]:
     compatible_runs = [run for run in request.runs if routing.routed(run, side)]
     if not compatible_runs:
-        routing.kind_of(request.runs[0], side)  # says what is wrong
+        routing.routing_mechanism(request.runs[0], side)  # raises RunError
     return compatible_runs
 
 
@@ -74,46 +74,46 @@ def _names(request: Request) -> dict[str, str]:
     return short_names(request.runs)
 
 
-def _on(request: Request, side: str, targets: Targets) -> str:
-    """Which sentences these are, in words."""
-    own = "" if side == "encoder" else ", the runs' own translations"
-    return f"{len(targets)} sentence{'s' if len(targets) > 1 else ''} of {request.test}{own}"
+def _sentences_text(request: Request, side: str, targets: Targets) -> str:
+    """Caption with the number of sentences and the test set."""
+    translations = "" if side == "encoder" else ", the runs' own translations"
+    return f"{len(targets)} sentence{'s' if len(targets) > 1 else ''} of {request.test}{translations}"
 
 
-def _ceilings(found: list[Spread]) -> list[float]:
-    return sorted({math.log(one.capsules) for one in found})
+def _ceilings(spreads: list[Spread]) -> list[float]:
+    return sorted({math.log(spread.capsules) for spread in spreads})
 
 
 def corpus_table(request: Request, options: RoutingCorpusOptions) -> pd.DataFrame:
-    """The numbers of the drawing `routing-corpus`, in words: series, measure, iteration, layer, value, low, high."""
+    """Numbers of the figure `routing-corpus`; columns series, measure, iteration, layer, value, low, high."""
     from workbench.views.layer_routing.corpus_plots import LABELS
 
-    table = _wanted(_corpus(request, options)[0], options)
+    table = _chosen_layers(_corpus(request, options)[0], options)
     printed = table["measure"].str.endswith("_as_printed")
     table = table[printed == (options.formula == "printed")]
     return table.assign(measure=table["measure"].map(lambda name: LABELS.get(name, name.replace("_", ", "))))
 
 
-def _wanted(table: pd.DataFrame, options: RoutingCorpusOptions) -> pd.DataFrame:
-    """All layers together, and where it is asked for each by itself."""
+def _chosen_layers(table: pd.DataFrame, options: RoutingCorpusOptions) -> pd.DataFrame:
+    """Rows of all layers together and, with `layers`, of each layer."""
     return table[options.layers | (table["layer"] == "")]
 
 
 def _corpus(request: Request, options: RoutingCorpusOptions) -> tuple[pd.DataFrame, list[Spread], str]:
-    """The table, what it was made of, and in words what has no interval."""
+    """Table of measures, the spreads it comes from, and a description of values without intervals."""
     import pandas as pd
 
     from analyses.routing import measures
 
-    tables, found, said = [], [], []
-    for run in _able(request, options.side):
+    tables, spreads, descriptions = [], [], []
+    for run in _compatible_runs(request, options.side):
         targets, name = _targets(run, request, options), _names(request)[run.name]
-        one = routing.measured(run, options.side, targets)
-        table = measures(one)
+        spread = routing.measured(run, options.side, targets)
+        table = measures(spread)
         tables.append(table.assign(series=name, layer=_layers(table, run)))
-        found.append(one)
-        said.append(f"{name}: {_throughout(table, one)}, {_on(request, options.side, targets)}")
-    return pd.concat(tables, ignore_index=True), found, "; ".join(said)
+        spreads.append(spread)
+        descriptions.append(f"{name}: {_run_summary(table, spread)}, {_sentences_text(request, options.side, targets)}")
+    return pd.concat(tables, ignore_index=True), spreads, "; ".join(descriptions)
 
 
 def _layers(table: pd.DataFrame, run: Run) -> pd.Series:
@@ -121,13 +121,13 @@ def _layers(table: pd.DataFrame, run: Run) -> pd.Series:
     return table["layer"].map(lambda layer: names[layer])
 
 
-def _throughout(table: pd.DataFrame, found: Spread) -> str:
-    dead = round(float(found.dead_throughout[-1]) * found.capsules)
-    said = f"{dead} of {found.capsules} capsules dead throughout"
-    ends = table.set_index("measure")["value"]
-    if "activation_low" not in ends:
-        return said
-    return f"{said}, activations {ends['activation_low']:.3f} to {ends['activation_high']:.3f}"
+def _run_summary(table: pd.DataFrame, spread: Spread) -> str:
+    dead = round(float(spread.dead_throughout[-1]) * spread.capsules)
+    summary = f"{dead} of {spread.capsules} capsules dead throughout"
+    last_values = table.set_index("measure")["value"]
+    if "activation_low" not in last_values:
+        return summary
+    return f"{summary}, activations {last_values['activation_low']:.3f} to {last_values['activation_high']:.3f}"
 
 
 @figure("routing-corpus", scope="test_set", options=RoutingCorpusOptions)
@@ -135,18 +135,18 @@ def _routing_corpus(request: Request, options: RoutingCorpusOptions) -> Figure:
     """Entropy, diversity and other measures of layer routing over a test set, by iteration."""
     from workbench.views.layer_routing.corpus_plots import routing_corpus
 
-    table, found, said = _corpus(request, options)
-    table = _wanted(table, options)
+    table, spreads, description = _corpus(request, options)
+    table = _chosen_layers(table, options)
     series = table["series"] + table["layer"].map(lambda layer: f", layer {layer}" if layer else "")
     caption = (
         f"Layers of the {options.side}, means over positions with 95% bootstrap intervals over sentences. "
-        f"{_EXPLAINED[options.formula]} {_BESIDE if options.printed else ''} {_ACTIVE} {said}."
+        f"{_EXPLAINED[options.formula]} {_BESIDE if options.printed else ''} {_ACTIVE} {description}."
     )
     return routing_corpus(
         table.assign(series=series),
         styles(request),
         printed_curve() if options.printed else None,
-        _ceilings(found),
+        _ceilings(spreads),
         " ".join(caption.split()),
         options.formula,
     )
@@ -154,78 +154,87 @@ def _routing_corpus(request: Request, options: RoutingCorpusOptions) -> Figure:
 
 @figure("routing-learned", scope="test_set", options=RoutedOptions)
 def _routing_learned(request: Request, options: RoutedOptions) -> Figure:
-    """What the trained weights do beside the weights they began from, and beside votes that say less."""
+    """Routing of the trained weights compared with the initial weights and with control votes."""
     import pandas as pd
 
     from analyses.routing import measures
     from workbench.views.layer_routing.corpus_plots import routing_corpus
 
-    tables, found, said = [], [], []
-    compatible_runs = _able(request, options.side)
+    tables, spreads, descriptions = [], [], []
+    compatible_runs = _compatible_runs(request, options.side)
     for run in compatible_runs:
         targets = _targets(run, request, options)
         name = f"{_names(request)[run.name]}, " if len(compatible_runs) > 1 else ""
         for state, label in routing.STATES.items():
-            one = routing.measured(run, options.side, targets, state)
-            table = measures(one)
+            spread = routing.measured(run, options.side, targets, state)
+            table = measures(spread)
             tables.append(table[table["layer"] == 0].assign(series=f"{name}{label}"))
-            found.append(one)
-        trained, *others = found[-len(routing.STATES) :]
+            spreads.append(spread)
+        trained, *controls = spreads[-len(routing.STATES) :]
         labels = list(routing.STATES.values())[1:]
-        apart = [f"minus {label} {_apart(trained, one)}" for one, label in zip(others, labels, strict=True)]
-        said.append(
-            f"{_names(request)[run.name]}, {_on(request, options.side, targets)}; trained {' and '.join(apart)}"
+        comparisons = [
+            f"minus {label} {_difference_text(trained, spread)}" for spread, label in zip(controls, labels, strict=True)
+        ]
+        descriptions.append(
+            f"{_names(request)[run.name]}, {_sentences_text(request, options.side, targets)}; trained "
+            f"{' and '.join(comparisons)}"
         )
     caption = (
         f"Layers of the {options.side}, means over positions with 95% bootstrap intervals over sentences: "
-        f"{'; '.join(said)} (at the last iteration, paired). At initialization: the weights that training began from, "
+        f"{'; '.join(descriptions)} (at the last iteration, paired). At initialization: the weights that training "
+        "began from, "
         "the same words forced. Shuffled votes: each layer's votes moved to other positions of a few sentences, all "
         "capsules together, so every layer votes as often for what it votes for, but no longer about the same word as "
         "the other layers; what is left is the algorithm's own and the layers' average votes. Votes exchanged: at each "
         "position the votes for each capsule among the layers, so it hears the same, from others. "
         f"{_EXPLAINED['corrected']}"
     )
-    figure = routing_corpus(pd.concat(tables, ignore_index=True), None, None, _ceilings(found), caption)
+    figure = routing_corpus(pd.concat(tables, ignore_index=True), None, None, _ceilings(spreads), caption)
     return replace(figure, name="routing-learned", title="Routing: what is learned")
 
 
-def _apart(trained: Spread, other: Spread) -> str:
-    """How much more entropy and diversity the trained run has at the last iteration."""
+def _difference_text(trained: Spread, control: Spread) -> str:
+    """Differences of entropy and diversity between trained run and control at the last iteration."""
     from analyses.routing import differences
 
-    found = differences(trained, other).set_index("measure")
-    said = []
+    table = differences(trained, control).set_index("measure")
+    texts = []
     for measure, unit in (("entropy", " nats"), ("diversity", "")):
-        row = found.loc[measure]
-        said.append(f"{measure} {row['delta']:+.3f}{unit} [{row['low']:+.3f}, {row['high']:+.3f}]")
-    return ", ".join(said).replace("-", "−")
+        row = table.loc[measure]
+        texts.append(f"{measure} {row['delta']:+.3f}{unit} [{row['low']:+.3f}, {row['high']:+.3f}]")
+    return ", ".join(texts).replace("-", "−")
 
 
 def _health(request: Request, options: RoutingHealthOptions) -> tuple[pd.DataFrame, list[Spread], str]:
-    """The measures of the last iteration at each checkpoint: series, step, measure, value, low, high; what every run
-    began from; and what was forced, in words."""
+    """Measures of the last iteration at each checkpoint, the runs' initial spreads, and a description.
+
+    Columns: series, step, measure, value, low, high.
+    """
     import pandas as pd
 
     from analyses.routing import measures
 
-    tables, found, said = [], [], []
-    for run in _able(request, options.side):
+    tables, initial_spreads, descriptions = [], [], []
+    for run in _compatible_runs(request, options.side):
         targets, side = _targets(run, request, options), options.side
-        kept = routing.checkpoints(run, options.checkpoints)
-        if not kept:
+        checkpoints = routing.checkpoints(run, options.checkpoints)
+        if not checkpoints:
             raise RunError(
                 f"{run.name} has kept no checkpoint, so only its end is known; train one that keeps them: --config "
                 "keep_every=STEPS"
             )
         beginning = routing.measured(run, side, targets, "initial")
-        stages = [(0, beginning), *((int(one.step), routing.measured(one, side, targets)) for one in kept)]
-        for step, one in stages:
-            table = measures(one)
+        stages = [(0, beginning), *((int(item.step), routing.measured(item, side, targets)) for item in checkpoints)]
+        for step, item in stages:
+            table = measures(item)
             last = (table["iteration"] == table["iteration"].max()) & (table["layer"] == 0)
             tables.append(table[last].assign(series=_names(request)[run.name], step=step))
-        found.append(beginning)
-        said.append(f"{_names(request)[run.name]}: {len(kept)} checkpoints, {_on(request, options.side, targets)}")
-    return pd.concat(tables, ignore_index=True), found, "; ".join(said)
+        initial_spreads.append(beginning)
+        descriptions.append(
+            f"{_names(request)[run.name]}: {len(checkpoints)} checkpoints, "
+            f"{_sentences_text(request, options.side, targets)}"
+        )
+    return pd.concat(tables, ignore_index=True), initial_spreads, "; ".join(descriptions)
 
 
 @figure("routing-health", scope="runs", options=RoutingHealthOptions)
@@ -233,10 +242,10 @@ def _routing_health(request: Request, options: RoutingHealthOptions) -> Figure:
     """Measures of layer routing at the last iteration, over the checkpoints of training."""
     from workbench.views.layer_routing.corpus_plots import routing_health
 
-    table, found, said = _health(request, options)
+    table, initial_spreads, description = _health(request, options)
     caption = (
         f"Layers of the {options.side} at the last iteration, over training; step 0: the weights it began from. "
         "The same words are forced at every step, as the finished run translates them; 95% bootstrap intervals over "
-        f"sentences. {said}."
+        f"sentences. {description}."
     )
-    return routing_health(table, styles(request), _ceilings(found), caption)
+    return routing_health(table, styles(request), _ceilings(initial_spreads), caption)

@@ -1,6 +1,6 @@
-"""Routing over many sentences: its measures by iteration over a test set, and at the last iteration over training.
+"""Plots of routing measures over a test set: by iteration, and of the last iteration over training.
 
-Measures come as tidy tables with intervals, named as in `analyses.routing.measures`; nothing is averaged here.
+Input are tidy tables with intervals, with the columns of `analyses.routing.measures`.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ def routing_corpus(
     caption: str = "",
     formula: Literal["corrected", "printed"] = "corrected",
 ) -> Figure:
-    """Entropy, diversity, effective and dead capsules by iteration, a line and its 95% band for each series.
+    """Entropy, diversity, effective and dead capsules by iteration, one line with its 95% band for each series.
 
-    formula: "printed" shows entropy and diversity to the letter of their equations. printed: columns iteration, entropy
-    and diversity as a paper prints them, hollow. ceilings: entropies of even shares, drawn as rules.
+    formula: "printed" shows entropy and diversity by the published equations. printed: reported values (columns
+    iteration, entropy, diversity), hollow. ceilings: entropies of even shares, drawn as rules.
     """
     require_columns(table, _CORPUS, "table")
-    shown = CORRECTED if formula == "corrected" else AS_PRINTED
+    measures = CORRECTED if formula == "corrected" else AS_PRINTED
     panels = []
-    for measure in shown:
-        marks = _lines(table, measure, "iteration", styles, legend=measure == shown[0])
+    for measure in measures:
+        marks = _lines(table, measure, "iteration", styles, legend=measure == measures[0])
         of_paper = measure.removesuffix("_as_printed")
         if printed is not None and of_paper in printed:
-            theirs = printed.rename(columns={of_paper: "value"})
-            marks.append(Points(theirs, "iteration", "value", "printed", PRINTED, legend=measure == shown[0]))
+            printed_rows = printed.rename(columns={of_paper: "value"})
+            marks.append(Points(printed_rows, "iteration", "value", "printed", PRINTED, legend=measure == measures[0]))
         if measure == "entropy":
             marks += [rule(ceiling) for ceiling in ceilings]
         panels.append(Panel(tuple(marks), iteration_axis(table["iteration"]), _axis(table, measure), 1.1))
@@ -68,7 +68,7 @@ def routing_corpus(
 def routing_health(
     table: pd.DataFrame, styles: dict[str, SeriesStyle] | None = None, ceilings: Sequence[float] = (), caption: str = ""
 ) -> Figure:
-    """The same measures, of the last iteration, over the updates of training; step 0 are the weights it began from."""
+    """Measures of the last iteration over the updates of training; step 0: the initial weights."""
     require_columns(table, _HEALTH, "table")
     panels = []
     for measure in CORRECTED:
@@ -84,17 +84,17 @@ def _lines(
     table: pd.DataFrame, measure: str, x: str, styles: dict[str, SeriesStyle] | None, legend: bool
 ) -> list[Mark]:
     names = list(dict.fromkeys(table["series"]))
-    chosen = theme.styles(names, styles)
+    series_styles = theme.styles(names, styles)
     rows = table[table["measure"] == measure].sort_values(x).dropna(subset=["value"])
     return [
-        Line(rows[rows["series"] == name], x, "value", name, chosen[name], (), legend, "low", "high")
+        Line(rows[rows["series"] == name], x, "value", name, series_styles[name], (), legend, "low", "high")
         for name in names
         if (rows["series"] == name).any()
     ]
 
 
 def _axis(table: pd.DataFrame, measure: str) -> Axis:
-    """A share stands on an axis from zero: one of its own would show noise about zero."""
+    """Axis of a measure; shares start at zero so that noise near zero is not magnified."""
     if measure != "dead":
         return Axis(LABELS[measure])
     top = max(0.1, 1.1 * float(table.loc[table["measure"] == measure, "high"].max()))
@@ -102,15 +102,16 @@ def _axis(table: pd.DataFrame, measure: str) -> Axis:
 
 
 def _summary(table: pd.DataFrame, x: str) -> str:
-    said = []
+    descriptions = []
     for name in dict.fromkeys(table["series"]):
         rows = table[table["series"] == name]
-        found = {measure: rows[rows["measure"] == measure].sort_values(x)["value"].tolist() for measure in CORRECTED}
-        if not found["diversity"]:  # one layer by itself
+        values = {measure: rows[rows["measure"] == measure].sort_values(x)["value"].tolist() for measure in CORRECTED}
+        if not values["diversity"]:  # one layer by itself
             continue
-        ends = found["entropy"]
-        said.append(
-            f"{name}: entropy {ends[0]:.2f} to {ends[-1]:.2f} nats, as if evenly over {found['effective'][-1]:.1f} "
-            f"capsules, diversity {found['diversity'][-1]:.2f}, {100 * found['dead'][-1]:.0f} % of the capsules dead"
+        entropies = values["entropy"]
+        descriptions.append(
+            f"{name}: entropy {entropies[0]:.2f} to {entropies[-1]:.2f} nats, as if evenly over "
+            f"{values['effective'][-1]:.1f} "
+            f"capsules, diversity {values['diversity'][-1]:.2f}, {100 * values['dead'][-1]:.0f} % of the capsules dead"
         )
-    return f"From the first {'update' if x == 'step' else 'iteration'} to the last, {'; '.join(said)}."
+    return f"From the first {'update' if x == 'step' else 'iteration'} to the last, {'; '.join(descriptions)}."

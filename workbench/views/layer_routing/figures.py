@@ -1,4 +1,4 @@
-"""Drawings of layer routing in one sentence (Dou 2019, Figure 4 and its table), forced through the runs, live."""
+"""Figures of layer routing in one force-decoded sentence (Dou 2019, Figure 4 and its table)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.figures.options import ForcedOptions, up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
-from workbench.views.layer_routing.measure import kind_of, routed, routings
+from workbench.views.layer_routing.measure import routed, routing_mechanism, routings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from workbench.plotting.grammar import Figure
 
-    Pass = tuple[Run, str, SentenceTrace, np.ndarray]  # with its short name, what was forced, what it assigns
+    Pass = tuple[Run, str, SentenceTrace, np.ndarray]  # run, short name, trace, assignments
 
 __all__ = ["assignments", "layer_names", "printed_curve", "routed", "rows_of"]
 Side = Literal["encoder", "decoder"]
@@ -50,97 +50,101 @@ class RoutingCurvesOptions(RoutingOptions):
     layers: bool = Field(False, description="Also each layer by itself")
 
 
-def assignments(run: Run, looked: SentenceTrace, side: str) -> np.ndarray:
-    """[iterations, positions, layers, capsules] of a pass; raises RunError where the run has none."""
-    return looked.array(f"{kind_of(run, side)}.{side}.assignments")
+def assignments(run: Run, trace: SentenceTrace, side: str) -> np.ndarray:
+    """Assignments [iterations, positions, layers, capsules] of a trace; raises RunError if the run has none."""
+    return trace.array(f"{routing_mechanism(run, side)}.{side}.assignments")
 
 
 def layer_names(run: Run, count: int) -> list[str]:
-    """1, 2, … or with the embedding first."""
+    """Layer names "1", "2", …, after "embedding" if it is routed too."""
     embedded = any(options.get("include_embedding") for options in routings(run).values())
     return ["embedding", *map(str, range(1, count))] if embedded else [str(layer + 1) for layer in range(count)]
 
 
 def rows_of(names: Sequence[list[str]]) -> list[str]:
-    """The layers of several runs, the embedding first where one of them has it: what their rows stand at."""
-    return sorted({name for own in names for name in own}, key=lambda name: 0 if name == "embedding" else int(name))
+    """Layer names of several runs in the order of rows, the embedding first."""
+    return sorted(
+        {name for run_layers in names for name in run_layers}, key=lambda name: 0 if name == "embedding" else int(name)
+    )
 
 
 def _passes(request: Request, options: RoutingOptions) -> list[Pass]:
-    """Every run with its short name, its pass and what it assigns."""
-    names, side, found = short_names(request.runs), options.side, []
+    """Runs of a request with short name, trace and assignments."""
+    names, side, passes = short_names(request.runs), options.side, []
     for run in request.runs:
-        kind_of(run, side)
-        looked = trace_sentence(run, request.test, request.sentence, *options.forced)
-        found.append((run, names[run.name], looked, assignments(run, looked, side)))
-    return found
+        routing_mechanism(run, side)
+        trace = trace_sentence(run, request.test, request.sentence, *options.forced)
+        passes.append((run, names[run.name], trace, assignments(run, trace, side)))
+    return passes
 
 
-def _reaching(passes: Sequence[Pass], options: RoutingOptions, place: int | None) -> list[Pass]:
-    """The passes whose sentence reaches to a position: own translations are of different lengths."""
-    return [one for one in passes if place is None or place < len(_tokens(one[2], options))]
+def _reaching(passes: Sequence[Pass], options: RoutingOptions, position: int | None) -> list[Pass]:
+    """Passes whose sentence has the position; translations of the runs differ in length."""
+    return [run_pass for run_pass in passes if position is None or position < len(_tokens(run_pass[2], options))]
 
 
-def _tokens(looked: SentenceTrace, options: RoutingOptions) -> tuple[str, ...]:
-    return looked.source if options.side == "encoder" else looked.target
+def _tokens(trace: SentenceTrace, options: RoutingOptions) -> tuple[str, ...]:
+    return trace.source if options.side == "encoder" else trace.target
 
 
 def _position(passes: Sequence[Pass], options: RoutingOptions) -> int | None:
-    """The position that is looked at, up to the last one of the longest sentence; None for the mean over all."""
-    longest = max(len(_tokens(looked, options)) for _, _, looked, _ in passes)
+    """Chosen position, at most the last one of the longest sentence; None for the mean over all."""
+    longest = max(len(_tokens(trace, options)) for _, _, trace, _ in passes)
     return up_to(options, "position", longest - 1)
 
 
 def _iteration(array: np.ndarray, options: RoutingOptions) -> int | None:
-    """The iteration that is looked at; None for all."""
+    """Chosen iteration; None for all."""
     return up_to(options, "iteration", len(array))
 
 
-def _said(passes: Sequence[Pass], options: RoutingOptions, place: int | None) -> str:
-    """Which position it is, in words, by system where they have other words there."""
-    if place is None:
+def _position_text(passes: Sequence[Pass], options: RoutingOptions, position: int | None) -> str:
+    """Caption of the position with its token, by system if the tokens differ."""
+    if position is None:
         return "mean over the positions of the sentence"
     encoder = options.side == "encoder"
-    told: dict[str, list[str]] = {}
-    for _, name, looked, _ in _reaching(passes, options, place):
-        tokens = _tokens(looked, options)
-        before = " ".join(tokens[:place]) or "the beginning"
-        said = tokens[place] if encoder else f"where {tokens[place]} is predicted after {before}"
-        told.setdefault(said, []).append(name)
-    by_system = [f"{', '.join(names)}: {said}" for said, names in told.items()]
+    by_description: dict[str, list[str]] = {}
+    for _, name, trace, _ in _reaching(passes, options, position):
+        tokens = _tokens(trace, options)
+        before = " ".join(tokens[:position]) or "the beginning"
+        description = tokens[position] if encoder else f"where {tokens[position]} is predicted after {before}"
+        by_description.setdefault(description, []).append(name)
+    by_system = [f"{', '.join(names)}: {description}" for description, names in by_description.items()]
     if len(by_system) > 1:
-        return f"at position {place} ({'; '.join(by_system)})"
-    return f"at position {place} ({said})" if encoder else f"at position {place}, {said}"
+        return f"at position {position} ({'; '.join(by_system)})"
+    return f"at position {position} ({description})" if encoder else f"at position {position}, {description}"
 
 
-def _at(array: np.ndarray, place: int | None) -> np.ndarray:
+def _at_position(array: np.ndarray, position: int | None) -> np.ndarray:
     """Assignments of one position, or of all: [iterations, positions, layers, capsules]."""
-    return array if place is None else array[:, [place]]
+    return array if position is None else array[:, [position]]
 
 
 def _order(array: np.ndarray, order: str) -> np.ndarray:
-    """Capsules by number; or by the layer that sends them most in the last iteration, then by how much, in the mean
-    over all positions: the same at each of them."""
+    """Order of the capsules: by number, or sorted by their strongest layer and then by its share.
+
+    Sorting uses the last iteration and the mean over all positions, so it is the same at each position.
+    """
     import numpy as np
 
     last = array[-1].mean(0)
     return np.lexsort((-last.max(0), last.argmax(0))) if order == "sorted" else np.arange(last.shape[-1])
 
 
-def _maps(options: RoutingMapsOptions, name: str, array: np.ndarray, place: int | None) -> list[pd.DataFrame]:
-    """The cells of one run, a table for each iteration; the order of the capsules is the same in all."""
+def _maps(options: RoutingMapsOptions, name: str, array: np.ndarray, position: int | None) -> list[pd.DataFrame]:
+    """Cells of one run, one table for each iteration, with one order of capsules."""
     import numpy as np
 
     from workbench.plotting.axes import matrix_table
 
-    shares = _at(array, place).mean(1) * array.shape[-1]
+    shares = _at_position(array, position).mean(1) * array.shape[-1]
     difference = options.difference
-    order, wanted = _order(array, options.order), _iteration(array, options)
-    if difference and (wanted == 1 or len(array) == 1):
+    order, iteration = _order(array, options.order), _iteration(array, options)
+    if difference and (iteration == 1 or len(array) == 1):
         raise RunError("the first iteration has no growth to show; choose a later one, or leave out difference")
     tables = []
     for number, matrix in enumerate(np.diff(shares, axis=0) if difference else shares, start=1 + difference):
-        if wanted in (None, number):
+        if iteration in (None, number):
             table = matrix_table(matrix[:, order], x="place", y="layer").assign(iteration=number, system=name)
             tables.append(table.assign(capsule=order[table["place"]]))
     return tables
@@ -154,22 +158,22 @@ def _routing_maps(request: Request, options: RoutingMapsOptions) -> Figure:
     from workbench.views.layer_routing.plots import routing_maps
 
     passes = _passes(request, options)
-    place = _position(passes, options)
-    made = [
-        (layer_names(run, array.shape[2]), _maps(options, name, array, place))
-        for run, name, _, array in _reaching(passes, options, place)
+    position = _position(passes, options)
+    maps = [
+        (layer_names(run, array.shape[2]), _maps(options, name, array, position))
+        for run, name, _, array in _reaching(passes, options, position)
     ]
-    layers = rows_of([own for own, _ in made])
-    placed = [table.assign(layer=table["layer"] + layers.index(own[0])) for own, tables in made for table in tables]
-    what = "growth of the share since the iteration before" if options.difference else "share of a layer's vote"
+    layers = rows_of([names for names, _ in maps])
+    placed = [table.assign(layer=table["layer"] + layers.index(names[0])) for names, tables in maps for table in tables]
+    value_text = "growth of the share since the iteration before" if options.difference else "share of a layer's vote"
     sorting = "the layer that sends them most in the last iteration over all positions, then by how much"
     return routing_maps(
         pd.concat(placed, ignore_index=True),
         layers,
         options.limit,
         options.difference,
-        f"Layers of the {options.side}, {_said(passes, options, place)}: {what}, times the number of capsules (1: "
-        "even). Capsules by "
+        f"Layers of the {options.side}, {_position_text(passes, options, position)}: {value_text}, times the number "
+        "of capsules (1: even). Capsules by "
         f"{sorting if options.order == 'sorted' else 'number'}, the numbers below are their own.",
     )
 
@@ -184,16 +188,16 @@ def _routing_curves(request: Request, options: RoutingCurvesOptions) -> Figure:
 
     tables, ceilings, marked = [], set(), None
     passes = _passes(request, options)
-    place = _position(passes, options)
-    for run, name, _, array in _reaching(passes, options, place):
+    position = _position(passes, options)
+    for run, name, _, array in _reaching(passes, options, position):
         ceilings.add(float(np.log(array.shape[-1])))
         marked = _iteration(array, options)
-        chosen = _at(array, place)
-        tables.append(_curve(chosen, name))
+        selected = _at_position(array, position)
+        tables.append(_curve(selected, name))
         if options.layers:
             names = layer_names(run, array.shape[2])
             tables += [
-                _curve(chosen[:, :, [layer]], f"{name}, layer {names[layer]}").assign(diversity=np.nan)
+                _curve(selected[:, :, [layer]], f"{name}, layer {names[layer]}").assign(diversity=np.nan)
                 for layer in range(array.shape[2])
             ]
     return routing_curves(
@@ -201,8 +205,8 @@ def _routing_curves(request: Request, options: RoutingCurvesOptions) -> Figure:
         styles(request),
         printed_curve(),
         sorted(ceilings),
-        f"Layers of the {options.side}, {_said(passes, options, place)}. Entropy of where a layer's votes go "
-        "(dotted: "
+        f"Layers of the {options.side}, {_position_text(passes, options, position)}. Entropy of where a layer's votes "
+        "go (dotted: "
         "even shares); diversity: one minus the mean cosine of what two capsules get. Hollow: reported by Dou 2019, of "
         "six layers and 512 capsules on other text. Its Equations 17 and 18 do not give its numbers; these forms do.",
         marked,
@@ -237,33 +241,33 @@ def _routing_along(request: Request, options: RoutingOptions) -> Figure:
 
     tables, iteration = [], 1
     passes = _passes(request, options)
-    at = _position(passes, options)
-    for _, name, looked, array in passes:
+    position = _position(passes, options)
+    for _, name, trace, array in passes:
         iteration = _iteration(array, options) or len(array)
-        each = routing.entropy(array[iteration - 1][:, None])  # a mean for each position, not over them
+        entropies = routing.entropy(array[iteration - 1][:, None])  # a mean for each position, not over them
         tables.append(
             pd.DataFrame(
                 {
                     "system": name,
-                    "position": range(len(each)),
-                    "token": _tokens(looked, options)[: len(each)],
-                    "entropy": each,
-                    "effective": np.exp(each),
+                    "position": range(len(entropies)),
+                    "token": _tokens(trace, options)[: len(entropies)],
+                    "entropy": entropies,
+                    "effective": np.exp(entropies),
                 }
             )
         )
-    marked = "" if at is None else f" Marked: {_said(passes, options, at)}."
+    marked = "" if position is None else f" Marked: {_position_text(passes, options, position)}."
     return routing_along(
         pd.concat(tables, ignore_index=True),
         iteration,
-        at,
+        position,
         f"Layers of the {options.side}, iteration {iteration}: entropy of where the layers' votes go, at each "
         f"position.{marked}",
     )
 
 
 def printed_curve() -> pd.DataFrame:
-    """What Dou 2019 prints for iterations 1 to 3."""
+    """Reported values of Dou 2019 for iterations 1 to 3."""
     import pandas as pd
 
     from workbench.papers.load import library

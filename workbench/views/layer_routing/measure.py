@@ -1,8 +1,8 @@
-"""How a run routes its layers over a test set, measured live or from a stored trace: RESULTS/scores/routing-*.npz.
+"""Layer routing of a run over a test set, live or from a stored trace: RESULTS/scores/routing-*.npz.
 
-Of the run as it is trained; of the weights it began from; and of its own votes dealt anew over positions, or exchanged
-between layers. What these show too, nobody learned. Assignments to 512 capsules are big, so they are reduced as they
-come, a few sentences at a time. Knows runs and traces, no figure; torch comes with the first measurement.
+Measured for the trained weights and for controls: the initial weights, votes shuffled over positions, votes exchanged
+between layers. What controls show too is not learned. Assignments to 512 capsules are large, so they are reduced batch
+by batch. Imports no figure code; torch is imported by the first measurement.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ STATES = {
     "exchanged": "votes exchanged between layers",
 }
 _REVOTED = ("shuffled", "exchanged")
-AT_ONCE = 16  # sentences whose arrays are held, and over whose positions votes are dealt anew
-_SEED = 1  # of the deal
+AT_ONCE = 16  # sentences per batch; votes are shuffled over the positions of a batch
+_SEED = 1  # of shuffled and exchanged votes
 _AXES = {"positions": "S", "entropy": "SIL", "diversity": "SI", "dead": "SI", "activations": "SE", "received": "IN"}
 _UNDEFINED = ("diversity", "activations")  # NaN for a single capsule, and where capsules have no activation
 CACHE = ResultCache(
@@ -46,84 +46,89 @@ CACHE = ResultCache(
 
 
 def routings(run: Run) -> dict[str, dict[str, Any]]:
-    """The options of what routes layers in a run, by its kind."""
-    return {kind: options for kind, options in run.mechanism_options.items() if kind in KINDS}
+    """Options of a run's layer routing, by mechanism."""
+    return {mechanism: options for mechanism, options in run.mechanism_options.items() if mechanism in KINDS}
 
 
 def routed(run: Run, side: str) -> bool:
-    """Does the run route the layers of this side?"""
+    """Return True if the run routes the layers of the side."""
     return any(options.get("side", "both") in (side, "both") for options in routings(run).values())
 
 
-def kind_of(run: Run, side: str) -> str:
-    """The kind of what routes the layers of a side; raises RunError where nothing does."""
+def routing_mechanism(run: Run, side: str) -> str:
+    """Name of the mechanism that routes the layers of a side; raises RunError if there is none."""
     if side not in SIDES:
         raise RunError(f"side {side!r}: choose {' or '.join(SIDES)}")
-    for kind, options in routings(run).items():
+    for mechanism, options in routings(run).items():
         if options.get("side", "both") in (side, "both"):
-            return kind
+            return mechanism
     raise RunError(f"{run.name} routes no layers of its {side}; choose a run of dynamic-routing or em-routing")
 
 
 def measured(run: Run, side: str, targets: Targets, state: str = "trained") -> Spread:
-    """What routing did in the sentences, by the run in one of STATES; kept beside the run for the next time.
+    """Measure the routing of the sentences by a run in one of `STATES`; cached in the run's folder.
 
-    The trained run's is taken from its stored trace where that has all of them. Raises RunError, and what loading does.
+    The trained state comes from the stored trace if that has all sentences. Raises RunError, and the errors of loading.
     """
     if state not in STATES:
         raise RunError(f"state {state!r}: choose {', '.join(STATES)}")
-    kind = kind_of(run, side)
+    mechanism = routing_mechanism(run, side)
 
     def measure() -> Spread:
-        if state == "trained" and (store := _stored(run, kind, side, targets)) is not None:
-            return pooled(_from_store(store, kind, side, targets))
-        return pooled(_live(run, kind, side, targets, state))
+        if state == "trained" and (store := _stored(run, mechanism, side, targets)) is not None:
+            return pooled(_from_store(store, mechanism, side, targets))
+        return pooled(_live(run, mechanism, side, targets, state))
 
     return CACHE.cached(run, {**targets.inputs(run), "side": side, "state": state}, measure)
 
 
 def checkpoints(run: Run, most: int) -> list[Run]:
-    """The checkpoints of a run by step, as systems of their own: at most so many, evenly chosen, with the last."""
+    """Checkpoints of a run as runs, by step: at most `most`, evenly spaced, including the last."""
     names = [path.stem.removeprefix("step-") for path in (run.folder / "checkpoints").glob("step-*.safetensors")]
     steps = sorted(int(name) for name in names if is_step(name))
     if len(steps) > most:
         places = np.linspace(len(steps) - 1, 0, most).round().astype(int)
-        steps = [steps[place] for place in sorted(set(places.tolist()))]
-    whole = run.name.removesuffix(f"@{run.step}") if run.step else run.name
-    return [replace(run, name=f"{whole}@{step}", step=str(step)) for step in steps]
+        steps = [steps[position] for position in sorted(set(places.tolist()))]
+    base_name = run.name.removesuffix(f"@{run.step}") if run.step else run.name
+    return [replace(run, name=f"{base_name}@{step}", step=str(step)) for step in steps]
 
 
-def _live(run: Run, kind: str, side: str, targets: Targets, state: str) -> Iterator[Spread]:
+def _live(run: Run, mechanism: str, side: str, targets: Targets, state: str) -> Iterator[Spread]:
     from core_models.training.initial_weights import untrained
 
     model = Opened(untrained(run.folder), Lock()) if state == "initial" else opened(run.reference, stamp(run))
     names = ("votes", "inputs_active") if state in _REVOTED else ("assignments", "activations")
-    arrays = [f"{kind}.{side}.{name}" for name in names]
-    traces = (one.trace for one in force(model, targets.in_documents(model.translator), arrays, AT_ONCE))
+    arrays = [f"{mechanism}.{side}.{name}" for name in names]
+    traces = (forced.trace for forced in force(model, targets.in_documents(model.translator), arrays, AT_ONCE))
     if state not in _REVOTED:
-        yield from (_spread(trace, kind, side) for trace in traces)
+        yield from (_spread(trace, mechanism, side) for trace in traces)
         return
     generator = np.random.default_rng(_SEED)
     while some := list(islice(traces, AT_ONCE)):
-        yield from _revoted(model.translator, kind, side, some, generator, state)
+        yield from _revoted(model.translator, mechanism, side, some, generator, state)
 
 
-def _spread(trace: Trace, kind: str, side: str) -> Spread:
-    active = trace.get(f"{kind}.{side}.activations")
-    return spread(trace[f"{kind}.{side}.assignments"].values, None if active is None else active.values)
+def _spread(trace: Trace, mechanism: str, side: str) -> Spread:
+    active = trace.get(f"{mechanism}.{side}.activations")
+    return spread(trace[f"{mechanism}.{side}.assignments"].values, None if active is None else active.values)
 
 
 def _revoted(
-    translator: Translator, kind: str, side: str, traces: Sequence[Trace], generator: np.random.Generator, state: str
+    translator: Translator,
+    mechanism: str,
+    side: str,
+    traces: Sequence[Trace],
+    generator: np.random.Generator,
+    state: str,
 ) -> Iterator[Spread]:
-    """The sentences again, routed on votes that were dealt anew over all their positions, or exchanged at each."""
-    each = [trace[f"{kind}.{side}.votes"].values for trace in traces]
+    """Route the sentences again with votes shuffled over all their positions, or exchanged between layers."""
+    each = [trace[f"{mechanism}.{side}.votes"].values for trace in traces]
     arrays = [np.concatenate(each)]
-    if f"{kind}.{side}.inputs_active" in traces[0]:
-        arrays.append(np.concatenate([trace[f"{kind}.{side}.inputs_active"].values for trace in traces]))
+    if f"{mechanism}.{side}.inputs_active" in traces[0]:
+        arrays.append(np.concatenate([trace[f"{mechanism}.{side}.inputs_active"].values for trace in traces]))
     votes, *active = shuffled(generator, *arrays) if state == "shuffled" else arrays
     votes = exchanged(generator, votes) if state == "exchanged" else votes
-    assignments, activations = route(translator, kind, side, votes, *active)
+    assignments, activations = route(translator, mechanism, side, votes, *active)
     ends = np.cumsum([len(votes) for votes in each])[:-1]
     parts = np.split(assignments, ends, axis=1)
     outputs = [None] * len(parts) if activations is None else np.split(activations, ends)
@@ -131,29 +136,31 @@ def _revoted(
 
 
 def route(
-    translator: Translator, kind: str, side: str, votes: np.ndarray, active: np.ndarray | None = None
+    translator: Translator, mechanism: str, side: str, votes: np.ndarray, active: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """A system's own routing of given votes [P, L, N, D] and, for EM, activations of the inputs [P, L].
+    """Route given votes [P, L, N, D] and, for EM, activations of the inputs [P, L], with the system's mechanism.
 
     Returns assignments [iterations, P, L, N] and, for EM, the activations of the outputs [P, N].
     """
     import torch
 
-    mechanism: Any = translator.systems[0].mechanisms[kind]
-    given = [torch.from_numpy(np.ascontiguousarray(one)) for one in (votes, active) if one is not None]
+    module: Any = translator.systems[0].mechanisms[mechanism]
+    tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in (votes, active) if array is not None]
     with torch.inference_mode():
-        found = mechanism.route(*given, *mechanism.betas(side))
-    return found.assignments.numpy(), None if found.activations is None else found.activations.numpy()
+        routed = module.route(*tensors, *module.betas(side))
+    return routed.assignments.numpy(), None if routed.activations is None else routed.activations.numpy()
 
 
-def _stored(run: Run, kind: str, side: str, targets: Targets) -> TraceStore | None:
-    """The run's own stored trace, if it has the assignments of all the sentences."""
+def _stored(run: Run, mechanism: str, side: str, targets: Targets) -> TraceStore | None:
+    """Stored trace of the run, if it has the assignments of all sentences."""
     if targets.run.reference != run.reference:
         return None
-    return stored_traces(run, targets.test, [f"{kind}.{side}.assignments"], targets.pieces)
+    return stored_traces(run, targets.test, [f"{mechanism}.{side}.assignments"], targets.pieces)
 
 
-def _from_store(store: TraceStore, kind: str, side: str, targets: Targets) -> Iterator[Spread]:
-    names = [name for name in (f"{kind}.{side}.assignments", f"{kind}.{side}.activations") if name in store.names]
+def _from_store(store: TraceStore, mechanism: str, side: str, targets: Targets) -> Iterator[Spread]:
+    names = [
+        name for name in (f"{mechanism}.{side}.assignments", f"{mechanism}.{side}.activations") if name in store.names
+    ]
     for row in targets.pieces:
-        yield _spread({name: store.array(name, row) for name in names}, kind, side)
+        yield _spread({name: store.array(name, row) for name in names}, mechanism, side)

@@ -1,7 +1,6 @@
-"""Routing of layers in one sentence: who sends how much where in each iteration, and how evenly it is spread.
+"""Plots of layer routing in one sentence: assignments, entropy and diversity by iteration.
 
-Assignments come as tidy tables, a row a cell, already ordered; nothing is averaged here. Whole test sets and training
-are `routing_measures`' business.
+Input are ordered tidy tables, one row per cell. Plots over a test set and over training are in `corpus_plots`.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ _CURVES = ("series", "iteration", "entropy", "diversity", "effective")
 _ALONG = ("system", "position", "token", "entropy", "effective")
 _ROW_INCHES = 0.11
 PRINTED = SeriesStyle(theme.BLACK, "none", "diamond", hollow=True, size=5.0)
-_MARKED = 8.0  # diameter in points of what a slider stands at
+_MARKED = 8.0  # diameter in points of the marker at the chosen position or iteration
 
 
 def routing_maps(
     cells: pd.DataFrame, layers: Sequence[str], limit: float = 8.0, difference: bool = False, caption: str = ""
 ) -> Figure:
-    """Layers (the first below) by capsules, a map for each iteration and system; shaded by the ratio to an even share.
+    """Maps of layers (the first below) by capsules for each iteration and system, shaded by the ratio to an even share.
 
-    value: share times the number of capsules, from 1 / limit to limit; with `difference` what it grew by in this
-    iteration, from -limit to limit. `place` is where a capsule stands, the same in all maps; `capsule` its number.
+    value: share times the number of capsules, from 1 / limit to limit; with `difference` its growth in this iteration,
+    from -limit to limit. `place`: column of a capsule, the same in all maps; `capsule`: its number.
     """
     require_columns(cells, _CELLS, "cells")
     systems, iterations = list(dict.fromkeys(cells["system"])), sorted(set(cells["iteration"]))
@@ -67,10 +66,10 @@ def routing_maps(
 
 
 def _capsule_axis(cells: pd.DataFrame, count: int) -> Axis:
-    """The capsules of a system under their own numbers, wherever they stand."""
-    placed = cells.drop_duplicates("place").sort_values("place")
-    texts = tuple(str(int(capsule)) for capsule in placed["capsule"])
-    positions = tuple(float(place) for place in placed["place"])
+    """Axis with the numbers of a system's capsules at their columns."""
+    capsules = cells.drop_duplicates("place").sort_values("place")
+    texts = tuple(str(int(capsule)) for capsule in capsules["capsule"])
+    positions = tuple(float(position) for position in capsules["place"])
     return Axis("output capsule", "category", positions, texts, label_every(len(texts)), (-0.5, count - 0.5))
 
 
@@ -82,14 +81,14 @@ def routing_curves(
     caption: str = "",
     marked: int | None = None,
 ) -> Figure:
-    """Entropy (nats) and diversity of the assignments by iteration; printed: the same columns from a paper, hollow.
+    """Entropy (nats) and diversity of the assignments by iteration; printed: reported values, hollow.
 
-    ceilings: entropies of even shares, drawn as rules. marked: the iteration that is looked at. A diversity of NaN (of
-    one layer by itself there is none) is not drawn.
+    ceilings: entropies of even shares, drawn as rules. marked: the chosen iteration. Diversity is NaN for single layers
+    and then not drawn.
     """
     require_columns(table, _CURVES, "table")
     names = list(dict.fromkeys(table["series"]))
-    chosen = theme.styles(names, styles)
+    series_styles = theme.styles(names, styles)
     panels = []
     for measure, label in (("entropy", "entropy (nats)"), ("diversity", "diversity")):
         marks: list[Mark] = []
@@ -97,23 +96,25 @@ def routing_curves(
             rows = table[table["series"] == name].dropna(subset=[measure])
             if rows.empty:
                 continue
-            marks.append(Line(rows, "iteration", measure, name, chosen[name], ("effective",), measure == "entropy"))
-            at = rows[rows["iteration"] == marked]
-            if len(at):
-                large = replace(chosen[name], dash="none", size=_MARKED)
-                marks.append(Points(at, "iteration", measure, name, large, ("effective",), False))
+            marks.append(
+                Line(rows, "iteration", measure, name, series_styles[name], ("effective",), measure == "entropy")
+            )
+            marked_rows = rows[rows["iteration"] == marked]
+            if len(marked_rows):
+                large = replace(series_styles[name], dash="none", size=_MARKED)
+                marks.append(Points(marked_rows, "iteration", measure, name, large, ("effective",), False))
         if printed is not None and len(printed):
             marks.append(Points(printed, "iteration", measure, "printed", PRINTED, legend=measure == "entropy"))
         if measure == "entropy":
             marks += [rule(ceiling) for ceiling in ceilings]
         panels.append(Panel(tuple(marks), iteration_axis(table["iteration"]), Axis(label), 1.2))
-    ends = "; ".join(
+    changes = "; ".join(
         f"{name}: {rows['entropy'].iloc[0]:.2f} to {rows['entropy'].iloc[-1]:.2f} nats, as if evenly over "
         f"{rows['effective'].iloc[-1]:.0f} capsules" + _diversity(rows)
         for name, rows in ((name, table[table["series"] == name].sort_values("iteration")) for name in names)
     )
     return Figure(
-        "routing-curves", "Entropy and diversity of routing", tuple(panels), caption, f"{ends}.", "page", columns=2
+        "routing-curves", "Entropy and diversity of routing", tuple(panels), caption, f"{changes}.", "page", columns=2
     )
 
 
@@ -123,28 +124,28 @@ def _diversity(rows: pd.DataFrame) -> str:
 
 
 def iteration_axis(iterations: pd.Series) -> Axis:
-    """Whole numbers, each labelled."""
+    """Axis of iterations with a label at each whole number."""
     steps = sorted(set(iterations))
     return Axis("iteration", positions=tuple(map(float, steps)), texts=tuple(map(str, steps)))
 
 
 def routing_along(table: pd.DataFrame, iteration: int, at: int | None = None, caption: str = "") -> Figure:
-    """Entropy (nats) of where the layers' votes go at each token, a panel for each system; `at`: position looked at."""
+    """Entropy (nats) of the assignments at each token, one panel for each system; `at`: chosen position."""
     require_columns(table, _ALONG, "table")
-    panels, said = [], []
-    look = SeriesStyle(theme.PAST, "solid", "square")
+    panels, descriptions = [], []
+    style = SeriesStyle(theme.PAST, "solid", "square")
     for system in dict.fromkeys(table["system"]):
         rows = table[table["system"] == system].sort_values("position")
-        marks: list[Mark] = [Line(rows, "position", "entropy", system, look, ("token", "effective"), False)]
+        marks: list[Mark] = [Line(rows, "position", "entropy", system, style, ("token", "effective"), False)]
         marked = rows[rows["position"] == at]
         if len(marked):
             marks.append(rule(float(at or 0), horizontal=False))
-            large = replace(look, dash="none", size=_MARKED)
+            large = replace(style, dash="none", size=_MARKED)
             marks.append(Points(marked, "position", "entropy", system, large, ("token", "effective"), False))
         tokens = token_axis([str(token) for token in rows["token"]])
         panels.append(Panel(tuple(marks), tokens, Axis("entropy (nats)"), 0.9, system))
         least, most = rows.loc[rows["entropy"].idxmin()], rows.loc[rows["entropy"].idxmax()]
-        said.append(
+        descriptions.append(
             f"{system}: least at {least['position']} ({least['token']}), {least['entropy']:.2f} nats; most at "
             f"{most['position']} ({most['token']}), {most['entropy']:.2f} nats"
         )
@@ -153,6 +154,6 @@ def routing_along(table: pd.DataFrame, iteration: int, at: int | None = None, ca
         "Entropy of routing along a sentence",
         tuple(panels),
         caption,
-        f"In iteration {iteration}, {'; '.join(said)}.",
+        f"In iteration {iteration}, {'; '.join(descriptions)}.",
         "page",
     )

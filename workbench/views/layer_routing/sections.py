@@ -1,6 +1,6 @@
-"""The sections of the page Routing: a sentence with its two sliders, a test set, what is learned, training.
+"""Sections of the page Routing: one sentence, the test set, controls, training.
 
-Each arranges controls and figures; what they show is computed by the drawings.
+Sections arrange controls and figures; the figures compute.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MEASURES = {
 
 
 def sentence(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
-    """Assignments of one sentence; iteration and position are sliders that all figures follow."""
+    """Assignments of one sentence, with sliders for iteration and position."""
     sentence_texts.show(frame)
     columns = st.columns([3, 2, 2], vertical_alignment="bottom")
     order = columns[0].segmented_control(
@@ -53,9 +53,9 @@ def sentence(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
     layers = columns[2].toggle("Per layer", False, key="layers", bind="query-params")
     translation = forced_decoding_controls.target()
     with errors_as_messages():
-        looked = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
-        tokens = list(looked[0].source if side == "encoder" else looked[0].target)
-        iterations = min(len(assignments(run, one, side)) for run, one in zip(compatible_runs, looked, strict=True))
+        traces = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
+        tokens = list(traces[0].source if side == "encoder" else traces[0].target)
+        iterations = min(len(assignments(run, trace, side)) for run, trace in zip(compatible_runs, traces, strict=True))
         maps = {"order": order, "difference": growth}
         _scrub(frame.request(compatible_runs, **translation, side=side), maps, {"layers": layers}, tokens, iterations)
 
@@ -68,17 +68,17 @@ def _scrub(
     first = 2 if maps.get("difference") else 1
     steps = ["all", *map(str, range(first, iterations + 1))]
     iteration = forced_decoding_controls.slider(left, "Iteration r", "iteration", steps)
-    places = map(str, range(len(tokens)))
-    position = forced_decoding_controls.slider(right, "Position t (mean: over all)", "position", ["mean", *places])
+    positions = map(str, range(len(tokens)))
+    position = forced_decoding_controls.slider(right, "Position t (mean: over all)", "position", ["mean", *positions])
     if position != "mean":
         forced_decoding_controls.marked(tokens, int(position), request.options["side"] == "decoder")
-    chosen = {"iteration": iteration, "position": position}
-    for name, others in (("routing-maps", maps), ("routing-curves", curves), ("routing-along", {})):
-        figure_view.show(name, replace(request, options={**request.options, **chosen, **others}))
+    sliders = {"iteration": iteration, "position": position}
+    for name, extra in (("routing-maps", maps), ("routing-curves", curves), ("routing-along", {})):
+        figure_view.show(name, replace(request, options={**request.options, **sliders, **extra}))
 
 
 def corpus(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
-    """The measures over a test set, with intervals, and their table."""
+    """Measures over the test set with intervals, as figure and table."""
     columns = st.columns([3, 3, 2, 2], vertical_alignment="bottom")
     sentences = forced_decoding_controls.sentence_count(columns[0], "routed-sentences", RoutedOptions)
     page_sections.read_old_label("formula", {"As printed": "printed"})
@@ -88,8 +88,8 @@ def corpus(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
         help="Equations 17 and 18 of Dou 2019",
     )  # fmt: skip
     layers = columns[2].toggle("Per layer", False, key="layers", bind="query-params")
-    beside = columns[3].toggle("Reported values", True, key="beside-printed", bind="query-params")
-    options = {"side": side, **sentences, "formula": formula, "layers": layers, "printed": beside}
+    reported = columns[3].toggle("Reported values", True, key="beside-printed", bind="query-params")
+    options = {"side": side, **sentences, "formula": formula, "layers": layers, "printed": reported}
     figure_view.show("routing-corpus", frame.request(compatible_runs, **options))
     with errors_as_messages():
         st.dataframe(
@@ -104,20 +104,22 @@ def corpus(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
 
 
 def learned(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
-    """The trained run beside its own beginning and beside votes that cannot agree."""
+    """Trained run compared with its initial weights and with control votes."""
     sentences = forced_decoding_controls.sentence_count(st, "routed-sentences", RoutedOptions)
     figure_view.show("routing-learned", frame.request(compatible_runs, side=side, **sentences))
 
 
 def health(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
-    """The measures of the last iteration over the checkpoints of training."""
-    kept = [run for run in compatible_runs if checkpoints(run, default(RoutingHealthOptions, "checkpoints"))]
-    if len(kept) < len(compatible_runs):
+    """Measures of the last iteration over the checkpoints of training."""
+    with_checkpoints = [
+        run for run in compatible_runs if checkpoints(run, default(RoutingHealthOptions, "checkpoints"))
+    ]
+    if len(with_checkpoints) < len(compatible_runs):
         empty_states.empty_state(
-            f"Without checkpoints: {', '.join(run.name for run in compatible_runs if run not in kept)}. "
+            f"Without checkpoints: {', '.join(run.name for run in compatible_runs if run not in with_checkpoints)}. "
             "Training keeps them when told to:",
             f"workbench train em-routing --data DATA --out {shlex.quote(str(frame.root))}/NAME --config keep_every=100",
         )
-    if kept:
+    if with_checkpoints:
         sentences = forced_decoding_controls.sentence_count(st, "routed-checkpoints", RoutingHealthOptions)
-        figure_view.show("routing-health", frame.request(kept, side=side, **sentences))
+        figure_view.show("routing-health", frame.request(with_checkpoints, side=side, **sentences))
