@@ -1,6 +1,6 @@
-"""Drawings of the alignment error rate of attention over a whole test set, against gold links.
+"""Figures of the alignment error rate of attention over a test set, against gold links.
 
-References are forced through the runs.
+References are force-decoded by the runs.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from analyses.pharaoh import GoldLinks
     from workbench.plotting.grammar import Figure
 
-TRUTH = "truth"  # in place of a file
-MOST_SENTENCES = 1000  # the first ones: every layer and head of their attention is held
+TRUTH = "truth"  # value of `links` instead of a file
+MOST_SENTENCES = 1000  # at most so many are forced: all layers and heads of their attention are held in memory
 _COMPARED = ["system", "n", "seeds", "percent", "spread", "low", "high", "delta", "delta_low", "delta_high", "p_value",
              "p_holm", "form"]  # fmt: skip
-_CROSS, _OWN, _ENCODER = "decoder.cross_attention", "decoder.self_attention", "encoder.self_attention"
+_CROSS, _SELF, _ENCODER = "decoder.cross_attention", "decoder.self_attention", "encoder.self_attention"
 
 
 class AlignmentErrorOptions(FigureOptions):
@@ -64,8 +64,8 @@ class ComparedOptions(AlignmentErrorOptions):
 
 
 @dataclass(frozen=True, eq=False)
-class _Aligned:
-    """A system, or one of its layers or heads: a map of words [target, source] for each sentence that counts."""
+class _AlignmentMaps:
+    """Word maps [target, source] of the matching sentences, of a system or one of its layers or heads."""
 
     name: str
     run: str
@@ -77,7 +77,7 @@ class _Aligned:
 
 
 def gold(request: Request, links: str) -> tuple[GoldLinks, str]:
-    """The gold links of a request's test set, and where they are from, in words."""
+    """Gold links of the request's test set, and a description of their source."""
     from analyses.pharaoh import GoldLinks
 
     if not links:
@@ -85,8 +85,8 @@ def gold(request: Request, links: str) -> tuple[GoldLinks, str]:
             "the alignment error rate needs gold links: --option links=FILE, or links=truth (controlled corpus)"
         )
     if links != TRUTH:
-        found = gold_links(links, request.runs[0], request.test)
-        return found, f"gold words are {found.counting}"
+        links_of_file = gold_links(links, request.runs[0], request.test)
+        return links_of_file, f"gold words are {links_of_file.counting}"
     if not has_truth(request.runs[0], request.test):
         raise RunError(
             f"the test set {request.test!r} has no truth, which only the controlled corpus knows; name a file"
@@ -98,13 +98,13 @@ def gold(request: Request, links: str) -> tuple[GoldLinks, str]:
 
 @lru_cache(maxsize=3)
 def _forced(reference: str, weights: tuple[float, int], targets: tuple[Target, ...], rollout: bool) -> list[Forced]:
-    """Every reference forced, with attention."""
-    names = (_CROSS, _OWN, _ENCODER) if rollout else (_CROSS,)
+    """Force-decode all references with attention."""
+    names = (_CROSS, _SELF, _ENCODER) if rollout else (_CROSS,)
     return list(force(opened(reference, weights), targets, names, len(targets)))
 
 
 def _maps(request: Request, options: AlignmentErrorOptions, run: Run) -> Iterator[tuple[str, int | None, int | None]]:
-    """Name, layer and head of each map that is asked for of a run."""
+    """Name, layer and head of each requested map of a run."""
     layer, head = options.layer, options.head
     if layer == head == "each":
         raise RunError("choose a layer or a head: a line for each of both would be too many")
@@ -113,20 +113,20 @@ def _maps(request: Request, options: AlignmentErrorOptions, run: Run) -> Iterato
     name = short_names(request.runs)[run.name]
     layers, heads = layers_and_heads([run], _CROSS)
     if layer == "each":
-        yield from ((f"{name}, layer {one}", one, number(head)) for one in range(1, layers + 1))
+        yield from ((f"{name}, layer {index}", index, number(head)) for index in range(1, layers + 1))
     elif head == "each":
-        yield from ((f"{name}, head {one}", number(layer), one) for one in range(1, heads + 1))
+        yield from ((f"{name}, head {index}", number(layer), index) for index in range(1, heads + 1))
     else:
         yield name, number(layer), number(head)
 
 
-def _aligned(request: Request, options: AlignmentErrorOptions) -> list[_Aligned]:
-    """Every map of every run over the sentences whose pieces join to the words that gold links count."""
+def _alignment_maps(request: Request, options: AlignmentErrorOptions) -> list[_AlignmentMaps]:
+    """Word maps of all runs, for the sentences whose pieces join to the words of the gold links."""
     links, _ = gold(request, options.links)
     rollout = options.layer == "rollout"
     translated = {run.name: run.translations(request.test) for run in request.runs}
     check_alike(translated)  # the links are of one version's words
-    found = []
+    systems = []
     for run in request.runs:
         translations = translated[run.name]
         text = translations.test_set
@@ -134,118 +134,124 @@ def _aligned(request: Request, options: AlignmentErrorOptions) -> list[_Aligned]
             raise RunError(f"the test set {request.test!r} has no references, which gold links would align")
         rows = min(len(text.sources), MOST_SENTENCES)
         sources, targets = text.sources[:rows], text.references[:rows]
-        each = tuple(Target(row, *pair) for row, pair in enumerate(zip(sources, targets, strict=True)))
+        sentences = tuple(Target(row, *pair) for row, pair in enumerate(zip(sources, targets, strict=True)))
         model = opened(run.reference, stamp(run))
-        within = Targets(run, request.test, "reference", each).in_documents(model.translator)
-        forced = _forced(run.reference, stamp(run), tuple(within), rollout)
+        in_documents = Targets(run, request.test, "reference", sentences).in_documents(model.translator)
+        forced = _forced(run.reference, stamp(run), tuple(in_documents), rollout)
         for name, layer, head in _maps(request, options, run):
-            maps = [_words(own, layer, head, rollout) for own in forced]
-            wanted = [
+            maps = [_word_map(forced_sentence, layer, head, rollout) for forced_sentence in forced]
+            shapes = [
                 (len(target.split()), len(source.split())) for source, target in zip(sources, targets, strict=True)
             ]
-            kept = [row for row, weights in enumerate(maps) if weights.shape == wanted[row] and weights.size]
-            if not kept:
+            matching = [row for row, weights in enumerate(maps) if weights.shape == shapes[row] and weights.size]
+            if not matching:
                 raise RunError(f"{run.name}: its pieces join to other words than gold links count, in every sentence")
-            found.append(
-                _Aligned(
+            systems.append(
+                _AlignmentMaps(
                     name,
                     run.name,
-                    [maps[row] for row in kept],
-                    [links.sure[row] for row in kept],
-                    [links.possible[row] for row in kept],
-                    [wanted[row][1] for row in kept],
-                    len(text.sources) - len(kept),
+                    [maps[row] for row in matching],
+                    [links.sure[row] for row in matching],
+                    [links.possible[row] for row in matching],
+                    [shapes[row][1] for row in matching],
+                    len(text.sources) - len(matching),
                 )
             )
-    return found
+    return systems
 
 
-def _words(one: Forced, layer: int | None, head: int | None, rollout: bool) -> np.ndarray:
-    """One map of words [target, source] of a forced sentence, without the ends and what is joined before it."""
+def _word_map(forced: Forced, layer: int | None, head: int | None, rollout: bool) -> np.ndarray:
+    """Word map [target, source] of a forced sentence, without </s> and without concatenated context."""
     from analyses import attention
 
-    target, trace = one.tokens, one.trace
+    target, trace = forced.tokens, forced.trace
     if _CROSS not in trace:
         raise RunError("a system without attention to the source has no alignment; choose another run")
     if rollout:
-        if _OWN not in trace or _ENCODER not in trace:
+        if _SELF not in trace or _ENCODER not in trace:
             raise RunError("attention rollout needs self-attention on both sides; choose a Transformer or a layer")
-        own_weights, cross, encoder = (trace[name].values for name in (_OWN, _CROSS, _ENCODER))
-        weights = attention.decoder_rollout(own_weights, cross, encoder).source[-1]
+        self_attention, cross, encoder = (trace[name].values for name in (_SELF, _CROSS, _ENCODER))
+        weights = attention.decoder_rollout(self_attention, cross, encoder).source[-1]
     else:
         weights = attention.average(trace[_CROSS].values, layer, head)
-    words = strip_context_pieces(one.source_tokens)
+    words = strip_context_pieces(forced.source_tokens)
     joined = attention.to_words(weights[:, -len(words) :], target, words)
     return attention.without_end(joined, attention.joined(target), attention.joined(words))[0]
 
 
-def _curves(found: list[_Aligned]) -> pd.DataFrame:
-    """`analyses.alignment.threshold_curve` of every map: system first."""
+def _curves(systems: list[_AlignmentMaps]) -> pd.DataFrame:
+    """`analyses.alignment.threshold_curve` of every map, with a first column `system`."""
     import pandas as pd
 
     from analyses.alignment import threshold_curve
 
-    tables = [threshold_curve(one.weights, one.sure, one.possible).assign(system=one.name) for one in found]
+    tables = [
+        threshold_curve(system.weights, system.sure, system.possible).assign(system=system.name) for system in systems
+    ]
     table = pd.concat(tables, ignore_index=True)
     return table[["system", *(name for name in table if name != "system")]]
 
 
-def _errors(found: list[_Aligned]) -> dict[str, ErrorStatistics]:
-    """The error statistics of links by argmax, of every map by its name; raises RunError where they are not of the
-    same sentences."""
+def _errors(systems: list[_AlignmentMaps]) -> dict[str, ErrorStatistics]:
+    """Error statistics of argmax links by map name; raises RunError if the maps are of different sentences."""
     from analyses.alignment import error_statistics, from_attention
 
-    if any(one.source_words != found[0].source_words for one in found):
+    if any(system.source_words != systems[0].source_words for system in systems):
         raise RunError("the runs leave out different sentences, so their parts differ; take them one by one")
     return {
-        one.name: error_statistics([from_attention(own) for own in one.weights], one.sure, one.possible)
-        for one in found
+        system.name: error_statistics(
+            [from_attention(weights) for weights in system.weights], system.sure, system.possible
+        )
+        for system in systems
     }
 
 
 def compared_table(request: Request, options: ComparedOptions) -> pd.DataFrame:
-    """The error of links by argmax beside the baseline's (its first map's): system, n (sentences), seeds, percent,
-    spread, low, high, delta, delta_low, delta_high, p_value, p_holm, form (what the intervals carry); intervals and
-    p-values by the paired bootstrap.
+    """AER of argmax links, compared with the baseline (its first map) by the paired bootstrap.
 
-    With the option `over_seeds` runs of a system are its seeds: means over them, intervals and p-values as
-    `analyses.seeds` makes them. Raises RunError.
+    Columns: system, n (sentences), seeds, percent, spread, low, high, delta, delta_low, delta_high, p_value, p_holm,
+    form (what the intervals carry). With the option `over_seeds` runs of a system are its seeds: means over them,
+    intervals and p-values of `analyses.seeds`. Raises RunError.
     """
     from analyses import seeds
 
     if request.base not in [run.name for run in request.runs]:
         raise RunError(f"the baseline {request.base!r} is not among the runs")
-    found = _aligned(request, options)
-    errors = _errors(found)
+    systems = _alignment_maps(request, options)
+    errors = _errors(systems)
     if not options.over_seeds:
-        first = next(one.name for one in found if one.run == request.base)
-        table = seeds.beside_baseline({name: {0: own} for name, own in errors.items()}, first)
-    elif len(found) > len(request.runs):
+        first = next(system.name for system in systems if system.run == request.base)
+        table = seeds.beside_baseline({name: {0: statistics} for name, statistics in errors.items()}, first)
+    elif len(systems) > len(request.runs):
         raise RunError("over_seeds takes one map of each run: choose a layer and a head, or their mean")
     else:
         first = next(run.system for run in request.runs if run.name == request.base)
-        table = seeds.beside_baseline(by_seed(request.runs, {one.run: errors[one.name] for one in found}), first)
+        table = seeds.beside_baseline(
+            by_seed(request.runs, {system.run: errors[system.name] for system in systems}), first
+        )
     return table.rename(columns={"score": "percent"})[_COMPARED]
 
 
-def _said(request: Request, options: AlignmentErrorOptions, found: list[_Aligned]) -> str:
+def _map_caption(request: Request, options: AlignmentErrorOptions, systems: list[_AlignmentMaps]) -> str:
     layer, head = options.layer, options.head
     mean = [
-        f"{name}s" for name, chosen in (("layer", layer), ("head", head)) if chosen == "mean" and layer != "rollout"
+        f"{name}s" for name, choice in (("layer", layer), ("head", head)) if choice == "mean" and layer != "rollout"
     ]
     fixed = [f"{name} {value}" for name, value in (("layer", layer), ("head", head)) if isinstance(value, int)]
-    which = "attention rollout" if layer == "rollout" else "attention to the source"
+    attention = "attention rollout" if layer == "rollout" else "attention to the source"
     over = f", mean over {' and '.join(mean)}" if mean else ""
-    most = max(one.left_out for one in found)
-    left = f" {most} sentences are left out (too many, or pieces that join to other words)." if most else ""
+    left_out = max(system.left_out for system in systems)
+    left_out_text = (
+        f" {left_out} sentences are left out (too many, or pieces that join to other words)." if left_out else ""
+    )
     return (
-        f"References forced through the runs, {which}{over}{', ' if fixed else ''}{', '.join(fixed)}, joined to words; "
-        f"{gold(request, options.links)[1]}.{left} {_unseen(request.runs[0], request.test)}"
+        f"References forced through the runs, {attention}{over}{', ' if fixed else ''}{', '.join(fixed)}, joined to "
+        f"words; {gold(request, options.links)[1]}.{left_out_text} {_unseen_words_text(request.runs[0], request.test)}"
     )
 
 
-def _unseen(run: Run, test: str) -> str:
-    """How many words of a test set the baseline never met in training, in words: attention to them is a guess."""
+def _unseen_words_text(run: Run, test: str) -> str:
+    """Sentence with the shares of test words that are not in the baseline's training text."""
     text = run.translations(test).test_set
     sides = {"source": text.sources, "target": text.references or []}
     try:
@@ -258,29 +264,29 @@ def _unseen(run: Run, test: str) -> str:
     )
 
 
-def _looks(request: Request, found: list[_Aligned]) -> dict:
-    """A run's own style where each run is one line."""
-    return styles(request) if len(found) == len(request.runs) else {}
+def _series_styles(request: Request, systems: list[_AlignmentMaps]) -> dict:
+    """Styles of the runs if each run is one line; else empty."""
+    return styles(request) if len(systems) == len(request.runs) else {}
 
 
-def _keep(
+def _save_errors(
     request: Request,
     options: AlignmentErrorOptions,
     inputs: list[dict[str, str]],
-    found: list[_Aligned],
+    systems: list[_AlignmentMaps],
     curves: pd.DataFrame,
 ) -> None:
-    """Keep the error of the links by argmax beside each run, where each run is one line."""
-    if len(found) != len(request.runs):
+    """Save the AER of argmax links in the runs' folders, if each run is one line."""
+    if len(systems) != len(request.runs):
         return
     layer, head = str(options.layer), str(options.head)
     by_argmax = curves[curves["threshold"].isna()].set_index("system")["aer"]
     links = Path(options.links).name
-    for run, own, one in zip(request.runs, inputs, found, strict=True):
-        error = float(by_argmax[one.name])
-        with contextlib.suppress(ValueError):  # no number, where neither has a link: nothing to keep
-            result = AlignmentError(aer=error, sentences=len(one.weights), layer=layer, head=head, links=links)
-            ALIGNMENT_ERROR.save(run, own, result, request.test)
+    for run, digests, system in zip(request.runs, inputs, systems, strict=True):
+        error = float(by_argmax[system.name])
+        with contextlib.suppress(ValueError):  # NaN without any link: nothing to save
+            result = AlignmentError(aer=error, sentences=len(system.weights), layer=layer, head=head, links=links)
+            ALIGNMENT_ERROR.save(run, digests, result, request.test)
 
 
 @figure("alignment-error", scope="test_set", options=AlignmentErrorOptions)
@@ -289,14 +295,15 @@ def _alignment_error(request: Request, options: AlignmentErrorOptions) -> Figure
     from workbench.views.attention.alignment_error_plots import alignment_error
 
     inputs = [of_forced_references(run, request.test) for run in request.runs]
-    found = _aligned(request, options)
-    curves = _curves(found)
-    _keep(request, options, inputs, found, curves)
+    systems = _alignment_maps(request, options)
+    curves = _curves(systems)
+    _save_errors(request, options, inputs, systems, curves)
     caption = (
         "A link wherever a weight is at least the threshold; dotted: one link a target word, to the source word that "
-        f"it attends to most. Precision is of possible links, recall of sure ones. {_said(request, options, found)}"
+        "it attends to most. Precision is of possible links, recall of sure ones. "
+        f"{_map_caption(request, options, systems)}"
     )
-    return alignment_error(curves, caption, _looks(request, found))
+    return alignment_error(curves, caption, _series_styles(request, systems))
 
 
 @figure("alignment-error-lengths", scope="test_set", options=AlignmentErrorLengthsOptions)
@@ -305,9 +312,9 @@ def _alignment_error_lengths(request: Request, options: AlignmentErrorLengthsOpt
     from analyses import buckets
     from workbench.views.buckets.plots import length_scores
 
-    found = _aligned(request, options)
-    grouped = buckets.preset(found[0].source_words, options.scheme)
-    table = buckets.scores(_errors(found), grouped).dropna(subset=["score"])
-    figure = length_scores(table, "AER (%)", "source length (words)", styles=_looks(request, found))
-    caption = f"{figure.caption} Links by argmax; lower is better. {_said(request, options, found)}"
+    systems = _alignment_maps(request, options)
+    grouped = buckets.preset(systems[0].source_words, options.scheme)
+    table = buckets.scores(_errors(systems), grouped).dropna(subset=["score"])
+    figure = length_scores(table, "AER (%)", "source length (words)", styles=_series_styles(request, systems))
+    caption = f"{figure.caption} Links by argmax; lower is better. {_map_caption(request, options, systems)}"
     return replace(figure, name="alignment-error-lengths", title="Alignment error rate by length", caption=caption)

@@ -1,4 +1,4 @@
-"""Controls of the page Attention: which attention, of which layers and heads, and the file of gold links."""
+"""Controls of the page Attention: part, layer, head, and the file of gold links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = {"mean": "Mean", "rollout": "Rollout", "each": "Each"}
 
 
 def attention(runs: Sequence[Run]) -> dict[str, object]:
-    """Which attention, of which layers and heads, over pieces or words, as options of the drawing `attention`."""
+    """Controls for the options of the figure `attention`: part, layer, head, words, limit."""
     part = st.segmented_control(
         "Attention", choices(AttentionOptions, "part"), format_func=PART_NAMES.__getitem__,
         default=default(AttentionOptions, "part"), required=True, key="part", bind="query-params",
@@ -37,19 +37,19 @@ def attention(runs: Sequence[Run]) -> dict[str, object]:
     return {"part": part, "layer": layer, "head": head, "words": words, "limit": limit}
 
 
-def _choice(place, option: str, count: int, said: str) -> str:
-    """A layer or a head, by its number or a word that the option may be."""
+def _choice(column, option: str, count: int, help_text: str) -> str:
+    """Select box for a layer or head, by number or by a named choice of the option."""
     options = [*choices(AttentionOptions, option), *map(str, range(1, count + 1))]
     if st.session_state.get(option) not in (None, *options):
         st.session_state[option] = options[0]
-    return place.selectbox(
+    return column.selectbox(
         option.capitalize(), options, format_func=lambda name: NAMES.get(name, name), key=option, bind="query-params",
-        help=said or None,
+        help=help_text or None,
     )  # fmt: skip
 
 
 def links() -> str:
-    """The path of a file of gold links, from this machine; never from the URL, which somebody else may have written."""
+    """Path of a local file of gold links; never read from the URL, which may come from somebody else."""
     return st.text_input(
         "Gold alignments (Pharaoh)",
         key="links",

@@ -1,7 +1,7 @@
-"""Drawings of what happens inside one sentence: attention, alignment, the words' probabilities, the layer lens.
+"""Figures of one force-decoded sentence: attention, alignment, token probabilities, layer lens.
 
-Each forces the sentence through the chosen runs (`workbench.evaluation.live_trace`), hands the arrays to the analyses
-and their tables to a figure family.
+Each figure force-decodes the sentence with the runs (`workbench.evaluation.live_trace`), analyzes the arrays and plots
+the tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from analyses.pharaoh import GoldLinks
     from workbench.plotting.grammar import Figure
 
-# Which attention: its array, and what its keys and queries are called.
+# Trace array, labels of keys and queries, and description of each attention.
 PARTS = {
     "cross": ("decoder.cross_attention", ("source", "target"), "decoder's attention to the source"),
     "encoder": ("encoder.self_attention", ("source attended to", "source"), "encoder's self-attention"),
@@ -58,71 +58,77 @@ class AlignmentOptions(FigureOptions):
 
     @property
     def along(self) -> ForcedOptions:
-        """Which translation is forced."""
+        """Options of forced decoding."""
         return ForcedOptions(target=self.target or ("reference" if self.links else "own"), text=self.text)
 
 
-def _looks(request: Request, along: ForcedOptions) -> dict[str, SentenceTrace]:
-    """A forced pass of each run, by its short name."""
+def _traces(request: Request, forced: ForcedOptions) -> dict[str, SentenceTrace]:
+    """Trace of the sentence by each run, by short name."""
     names = short_names(request.runs)
-    return {names[run.name]: trace_sentence(run, request.test, request.sentence, *along.forced) for run in request.runs}
+    return {
+        names[run.name]: trace_sentence(run, request.test, request.sentence, *forced.forced) for run in request.runs
+    }
 
 
-def _shaded(limit: float) -> str:
+def _shade_text(limit: float) -> str:
     return f" Shaded from 0 to {limit:g}." if limit != 1 else ""
 
 
-def _sides(part: str, looked: SentenceTrace) -> tuple[list[str], list[str]]:
-    """Tokens of queries and keys. A target position reads the words before the one that it writes."""
-    queries = looked.source if part == "encoder" else looked.target
-    keys = looked.target if part == "decoder" else looked.source
+def _sides(part: str, trace: SentenceTrace) -> tuple[list[str], list[str]]:
+    """Tokens of queries and keys; a target position reads the tokens before the one it predicts."""
+    queries = trace.source if part == "encoder" else trace.target
+    keys = trace.target if part == "decoder" else trace.source
     return list(queries), ["<s>", *keys[:-1]] if part == "decoder" else list(keys)
 
 
-def _rolled(part: str, looked: SentenceTrace) -> np.ndarray:
-    """Rollout [layer, query, key] of what a map shows."""
+def _rollout(part: str, trace: SentenceTrace) -> np.ndarray:
+    """Attention rollout [layer, query, key] of a part."""
     from analyses import attention
 
     if part == "encoder":
-        return attention.rollout(looked.array("encoder.self_attention"))
-    found = attention.decoder_rollout(
-        looked.array("decoder.self_attention"),
-        looked.array("decoder.cross_attention"),
-        looked.array("encoder.self_attention"),
+        return attention.rollout(trace.array("encoder.self_attention"))
+    rollout = attention.decoder_rollout(
+        trace.array("decoder.self_attention"),
+        trace.array("decoder.cross_attention"),
+        trace.array("encoder.self_attention"),
     )
-    return found.source if part == "cross" else found.target
+    return rollout.source if part == "cross" else rollout.target
 
 
-def _maps(layer: int | str, head: int | str, part: str, looked: SentenceTrace) -> list[tuple[str, np.ndarray]]:
-    """The maps that are asked for of one pass, each with its name."""
+def _maps(layer: int | str, head: int | str, part: str, trace: SentenceTrace) -> list[tuple[str, np.ndarray]]:
+    """Requested maps of one trace, each with its title."""
     from analyses import attention
 
     if layer == "rollout":
         if head != "mean":
             raise RunError("attention rollout takes the mean over heads; leave the head out")
-        return [("", _rolled(part, looked)[-1])]
-    weights = looked.array(PARTS[part][0])
+        return [("", _rollout(part, trace)[-1])]
+    weights = trace.array(PARTS[part][0])
     layers = range(1, len(weights) + 1) if layer == "each" else [number(layer)]
     heads = range(1, weights.shape[1] + 1) if head == "each" else [number(head)]
     return [
         (
-            ", ".join(f"{name} {place}" for name, place in (("layer", one), ("head", other)) if place is not None),
-            attention.average(weights, one, other),
+            ", ".join(
+                f"{name} {index}"
+                for name, index in (("layer", layer_number), ("head", head_number))
+                if index is not None
+            ),
+            attention.average(weights, layer_number, head_number),
         )
-        for one in layers
-        for other in heads
+        for layer_number in layers
+        for head_number in heads
     ]
 
 
-def _said_of_maps(layer: int | str, head: int | str, part: str) -> str:
-    """Which layers and heads, in words."""
+def _maps_caption(layer: int | str, head: int | str, part: str) -> str:
+    """Caption with the layers and heads."""
     if layer == "rollout":
         side = "" if part == "encoder" else " through both stacks"
         return (
             f"Attention rollout{side}: the mean over heads, half of each step the residual connection "
             "(Abnar and Zuidema 2020)"
         )
-    over = [f"{name}s" for name, chosen in (("layer", layer), ("head", head)) if chosen == "mean"]
+    over = [f"{name}s" for name, choice in (("layer", layer), ("head", head)) if choice == "mean"]
     fixed = [f"{name} {value}" for name, value in (("layer", layer), ("head", head)) if value not in ("mean", "each")]
     mean = f", mean over all {' and '.join(over)}" if over else ""
     return f"The {PARTS[part][2]}{mean}{', ' if fixed else ''}{', '.join(fixed)}"
@@ -144,14 +150,14 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
 
     part, layer, head = options.part, options.layer, options.head
     tables, across = [], 1
-    for name, looked in _looks(request, options).items():
-        queries, keys = _sides(part, looked)
-        found = _maps(layer, head, part, looked)
-        if len(found) * len(request.runs) * len(queries) * len(keys) > MOST_CELLS:
-            raise RunError(f"{len(found)} maps of {len(queries)} × {len(keys)} are too many; choose a layer or a head")
-        across = looked.trace[PARTS[part][0]].values.shape[1] if head == "each" else len(found)
-        for said, weights in found:
-            panel = ": ".join(filter(None, (name if len(request.runs) > 1 else "", said))) or name
+    for name, trace in _traces(request, options).items():
+        queries, keys = _sides(part, trace)
+        maps = _maps(layer, head, part, trace)
+        if len(maps) * len(request.runs) * len(queries) * len(keys) > MOST_CELLS:
+            raise RunError(f"{len(maps)} maps of {len(queries)} × {len(keys)} are too many; choose a layer or a head")
+        across = trace.trace[PARTS[part][0]].values.shape[1] if head == "each" else len(maps)
+        for title, weights in maps:
+            panel = ": ".join(filter(None, (name if len(request.runs) > 1 else "", title))) or name
             shown, rows, columns = weights, queries, keys
             if options.words:
                 shown = attention.to_words(weights, queries, keys)
@@ -160,29 +166,29 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
     mixed = part != "encoder" and layer == "rollout"
     sums = "Of source and target together a row sums to one." if mixed else "Rows sum to one."
     rule = " Words: the sum over a key's pieces, the mean over a query's." if options.words else ""
-    rule += _shaded(options.limit)
+    rule += _shade_text(options.limit)
     return attention_maps(
         pd.concat(tables, ignore_index=True),
         title="Attention",
         labels=PARTS[part][1],
         columns=across if across > 1 else len(request.runs),
-        caption=f"{_said_of_maps(layer, head, part)}, along {options.spoken}. {sums}{rule}",
+        caption=f"{_maps_caption(layer, head, part)}, along {options.spoken}. {sums}{rule}",
         limit=options.limit,
     )
 
 
 def gold_links(path: str | Path, run: Run, test: str) -> GoldLinks:
-    """A file of gold links of a test set, checked against its sentences; words are what blanks part."""
+    """Read gold links of a test set from a file and check them against its whitespace words."""
     from analyses import pharaoh
     from core_models.text.parallel import read_lines
 
     path = Path(path).expanduser()
     if not path.is_file():
         raise RunError(f"{path}: there is no such file of links")
-    said = run.translations(test).test_set
-    if said.references is None:
+    test_set = run.translations(test).test_set
+    if test_set.references is None:
         raise RunError(f"the test set {test!r} has no references, which gold links would align with its sources")
-    lengths = [(len(a.split()), len(b.split())) for a, b in zip(said.sources, said.references, strict=True)]
+    lengths = [(len(a.split()), len(b.split())) for a, b in zip(test_set.sources, test_set.references, strict=True)]
     return pharaoh.parse(read_lines(path), lengths, path.name)
 
 
@@ -194,32 +200,34 @@ def _alignment(request: Request, options: AlignmentOptions) -> Figure:
     from analyses.alignment import alignment_error_rate, from_attention
     from workbench.views.attention.plots import attention_maps
 
-    path, along = options.links, options.along
-    if path and along.target != "reference":
+    path, forced = options.links, options.along
+    if path and forced.target != "reference":
         raise RunError("gold links join the source with the reference; choose the reference as target")
     gold = gold_links(path, request.runs[0], request.test) if path else None
-    tables, marks, said = [], [], []
-    for name, looked in _looks(request, along).items():
-        weights, rows, columns = _aligned(_maps(options.layer, options.head, "cross", looked)[0][1], looked)
+    tables, marks, error_rates = [], [], []
+    for name, trace in _traces(request, forced).items():
+        weights, rows, columns = _aligned(_maps(options.layer, options.head, "cross", trace)[0][1], trace)
         if not (rows and columns):
             raise RunError(f"{name}: without words on both sides there is nothing to align")
         links = from_attention(weights)
         kinds = {"attention": links}
         if gold is not None:
-            _check_words(request, looked, columns, rows)
+            _check_words(request, trace, columns, rows)
             sure, possible = gold.sure[request.sentence], gold.possible[request.sentence]
             kinds |= {"sure": sure, "possible": possible - sure}
-            said.append(f"{name} {100 * alignment_error_rate([links], [sure], [possible]):.1f} %")
+            error_rates.append(f"{name} {100 * alignment_error_rate([links], [sure], [possible]):.1f} %")
         tables.append(_cells(name, weights, rows, columns))
-        marks += [(name, j, i, kind) for kind, chosen in kinds.items() for i, j in sorted(chosen)]
-    error = f" Alignment error rate: {', '.join(said)}; gold words are {gold.counting}." if gold is not None else ""
-    error += _shaded(options.limit)
+        marks += [(name, j, i, kind) for kind, links_of_kind in kinds.items() for i, j in sorted(links_of_kind)]
+    error = (
+        f" Alignment error rate: {', '.join(error_rates)}; gold words are {gold.counting}." if gold is not None else ""
+    )
+    error += _shade_text(options.limit)
     return attention_maps(
         pd.concat(tables, ignore_index=True),
         pd.DataFrame(marks, columns=["panel", "query", "key", "kind"]),
         "Alignment",
         columns=len(request.runs),
-        caption=f"{_said_of_maps(options.layer, options.head, 'cross')}, along {along.spoken}; a dot marks the source "
+        caption=f"{_maps_caption(options.layer, options.head, 'cross')}, along {forced.spoken}; a dot marks the source "
         "word to which a target word attends most. Words: the sum over source pieces, the mean over target pieces."
         f"{error}",
         name="alignment",
@@ -227,37 +235,37 @@ def _alignment(request: Request, options: AlignmentOptions) -> Figure:
     )
 
 
-def _aligned(weights: np.ndarray, looked: SentenceTrace) -> tuple[np.ndarray, list[str], list[str]]:
-    """Words by words [target, source], ends of sentences left out; target words, source words."""
+def _aligned(weights: np.ndarray, trace: SentenceTrace) -> tuple[np.ndarray, list[str], list[str]]:
+    """Weights [target words, source words] without </s>, with the target words and the source words."""
     from analyses import attention
 
-    queries, keys = list(looked.target), list(looked.source)
+    queries, keys = list(trace.target), list(trace.source)
     joined = attention.to_words(weights, queries, keys)
     return attention.without_end(joined, attention.joined(queries), attention.joined(keys))
 
 
-def _check_words(request: Request, looked: SentenceTrace, source: list[str], target: list[str]) -> None:
-    """Gold links count the words that blanks part; the vocabulary must have kept them."""
-    text = looked.run.translations(request.test).test_set
+def _check_words(request: Request, trace: SentenceTrace, source: list[str], target: list[str]) -> None:
+    """Raise RunError unless the pieces join to the whitespace words that gold links count."""
+    text = trace.run.translations(request.test).test_set
     for side, lines, words in (("source", text.sources, source), ("reference", text.references, target)):
-        wanted = len((lines or [])[request.sentence].split())
-        if wanted != len(words):
+        count = len((lines or [])[request.sentence].split())
+        if count != len(words):
             raise RunError(
-                f"{looked.run.name}: its pieces join to {len(words)} words of the {side}, but the line has {wanted}, "
+                f"{trace.run.name}: its pieces join to {len(words)} words of the {side}, but the line has {count}, "
                 "so gold links have no place here; look at it without links"
             )
 
 
 def _word_table(request: Request, options: ForcedOptions) -> pd.DataFrame:
-    """`analyses.tokens.table` of every run, with its name as `system`."""
+    """`analyses.tokens.table` of every run, with its short name in the column `system`."""
     import pandas as pd
 
     from analyses import tokens
 
     return pd.concat(
         [
-            tokens.table(looked.target, looked.best, {m: looked.array(m) for m in tokens.MEASURES}).assign(system=name)
-            for name, looked in _looks(request, options).items()
+            tokens.table(trace.target, trace.best, {m: trace.array(m) for m in tokens.MEASURES}).assign(system=name)
+            for name, trace in _traces(request, options).items()
         ],
         ignore_index=True,
     )
@@ -285,10 +293,10 @@ def _layer_lens(request: Request, options: ForcedOptions) -> Figure:
     from workbench.views.tokens.plots import layer_lens
 
     tables = []
-    for name, looked in _looks(request, options).items():
-        arrays = {measure: looked.array(f"lens.{measure}") for measure in tokens.MEASURES}
-        layers = looked.run.config.model.decoder_layers
-        tables.append(tokens.lens_table(looked.target, looked.lens_best, arrays, layers).assign(system=name))
+    for name, trace in _traces(request, options).items():
+        arrays = {measure: trace.array(f"lens.{measure}") for measure in tokens.MEASURES}
+        layers = trace.run.config.model.decoder_layers
+        tables.append(tokens.lens_table(trace.target, trace.lens_best, arrays, layers).assign(system=name))
     return layer_lens(
         pd.concat(tables, ignore_index=True),
         f"What the decoder would say after each layer, along {options.spoken}: every layer read through the "

@@ -1,4 +1,4 @@
-"""Attention: every layer and head along a translation, their mean and rollout, and the alignment they make."""
+"""Page Attention: attention of layers and heads along a translation, mean and rollout, and alignment."""
 
 import streamlit as st
 
@@ -16,24 +16,26 @@ frame = empty_states.require_runs()
 sentence_texts.show(frame)
 compatible_runs = forced_decoding_controls.with_models(frame)
 translation = forced_decoding_controls.target()
-chosen = controls.attention(compatible_runs)
+attention_options = controls.attention(compatible_runs)
 names = short_names(frame.tested)
-if "each" in (chosen["layer"], chosen["head"]):
+if "each" in (attention_options["layer"], attention_options["head"]):
     for tab, run in zip(
         st.tabs([escape_markdown(names[run.name]) for run in compatible_runs]), compatible_runs, strict=True
     ):
         with tab:
-            figure_view.show("attention", frame.request([run], **translation, **chosen), key=run.name)
+            figure_view.show("attention", frame.request([run], **translation, **attention_options), key=run.name)
 else:
-    figure_view.show("attention", frame.request(compatible_runs, **translation, **chosen))
+    figure_view.show("attention", frame.request(compatible_runs, **translation, **attention_options))
 
 st.subheader("Alignment")
 links = controls.links()
-single = {name: value for name, value in chosen.items() if name in ("layer", "head", "limit") and value != "each"}
+alignment_options = {
+    name: value for name, value in attention_options.items() if name in ("layer", "head", "limit") and value != "each"
+}
 if links:
-    figure_view.show("alignment", frame.request(compatible_runs, links=links, **single))
+    figure_view.show("alignment", frame.request(compatible_runs, links=links, **alignment_options))
 else:
-    figure_view.show("alignment", frame.request(compatible_runs, **translation, **single))
+    figure_view.show("alignment", frame.request(compatible_runs, **translation, **alignment_options))
 
 st.subheader("Alignment error over the test set")
 gold = links or (TRUTH if has_truth(compatible_runs[0], frame.view.test) else "")
@@ -42,9 +44,9 @@ if not gold:
         "Name a file of gold alignments above, between the words of the sources and of the references."
     )
 elif st.toggle("Compute AER", key="error", bind="query-params", help="Forces every reference through the runs"):
-    over = {name: value for name, value in chosen.items() if name in ("layer", "head")}
+    error_options = {name: value for name, value in attention_options.items() if name in ("layer", "head")}
     by_threshold, by_length = st.tabs(["By threshold", "By source length"])
     with by_threshold:
-        figure_view.show("alignment-error", frame.request(compatible_runs, links=gold, **over))
+        figure_view.show("alignment-error", frame.request(compatible_runs, links=gold, **error_options))
     with by_length:
-        figure_view.show("alignment-error-lengths", frame.request(compatible_runs, links=gold, **over))
+        figure_view.show("alignment-error-lengths", frame.request(compatible_runs, links=gold, **error_options))

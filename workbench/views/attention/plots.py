@@ -1,7 +1,6 @@
-"""Attention as heat maps: one map or many beside each other, and the alignment grid with links on its cells.
+"""Plots of attention: one or several heat maps, and the alignment grid with links on its cells.
 
-A map comes as a tidy table, a row a cell. Rows are queries and read downwards, columns are keys. Nothing is averaged
-here.
+Input is a tidy table, one row per cell. Rows of a map are queries, columns are keys.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ _CELLS = ("panel", "query", "key", "query_token", "key_token", "weight")
 _LINKS = ("panel", "query", "key", "kind")
 _ROW_INCHES, _SMALL_ROW_INCHES = 0.15, 0.1
 _LOWEST, _HIGHEST = 0.7, 7.0
-_LABELS_ACROSS = 60  # tokens named beside each other in a row of maps
-# What each kind of link is called and how it is drawn: a colour that stands out from light cells and from dark ones.
+_LABELS_ACROSS = 60  # most token labels in a row of maps
+# Label and style of each kind of link, in a color that is visible on light and on dark cells.
 LINKS: dict[str, tuple[str, SeriesStyle]] = {
     "sure": ("gold, sure", SeriesStyle("#D55E00", "none", "square", hollow=True, size=7.0)),
     "possible": ("gold, possible", SeriesStyle("#D55E00", "none", "diamond", hollow=True, size=6.0)),
@@ -38,10 +37,10 @@ def attention_maps(
     name: str = "attention",
     limit: float = 1.0,
 ) -> Figure:
-    """A map for each `panel` of the table: `query` rows and `key` columns count from 0, `weight` is shaded from 0.
+    """Heat map of each `panel` of the table; `query` and `key` count from 0, `weight` is shaded from 0 to `limit`.
 
-    links: cells to be marked, of a `kind` in LINKS. labels: of the x and the y axis. columns: maps in a row (None: as
-    square as can be). limit: the weight that has the last shade; more has it too.
+    links: cells to mark, of a `kind` in LINKS. labels: of the x and the y axis. columns: maps in a row (None: nearly
+    square grid). Weights above `limit` have the last shade.
     """
     require_columns(cells, _CELLS, "cells")
     names = list(dict.fromkeys(cells["panel"]))
@@ -60,8 +59,8 @@ def attention_maps(
         _summary(cells, labels),
         "page" if columns > 1 or len(panels[0].x.texts) > 18 else "column",
         columns=min(columns, len(names)),
-        shared_x=small and _alike(panels, "x"),
-        shared_y=columns > 1 and _alike(panels, "y"),
+        shared_x=small and _same_axes(panels, "x"),
+        shared_y=columns > 1 and _same_axes(panels, "y"),
     )
 
 
@@ -77,9 +76,9 @@ def _panel(
     across, down = _tokens(cells, "key"), _tokens(cells, "query")
     marks: list[Mark] = [Heat(cells, "key", "query", value="weight", limits=(0.0, limit), label="attention")]
     for kind, (series, style) in LINKS.items():
-        chosen = None if links is None else links[links["kind"] == kind]
-        if chosen is not None and len(chosen):
-            marks.append(Points(chosen, "key", "query", series, style))
+        marked = None if links is None else links[links["kind"] == kind]
+        if marked is not None and len(marked):
+            marks.append(Points(marked, "key", "query", series, style))
     height = (_SMALL_ROW_INCHES if small else _ROW_INCHES) * len(down)
     x, y = token_axis(across, labels[0]), token_axis(down, labels[1], reversed=True)
     x = replace(x, every=max(x.every, math.ceil(len(across) * columns / _LABELS_ACROSS)))
@@ -87,11 +86,11 @@ def _panel(
 
 
 def _tokens(cells: pd.DataFrame, side: str) -> list[str]:
-    found = cells.drop_duplicates(side).sort_values(side)
-    return [str(token) for token in found[f"{side}_token"]]
+    rows = cells.drop_duplicates(side).sort_values(side)
+    return [str(token) for token in rows[f"{side}_token"]]
 
 
-def _alike(panels: list[Panel], axis: str) -> bool:
+def _same_axes(panels: list[Panel], axis: str) -> bool:
     return all(getattr(panel, axis) == getattr(panels[0], axis) for panel in panels)
 
 

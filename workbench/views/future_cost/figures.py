@@ -1,4 +1,4 @@
-"""Drawings of the future cost, from traces: along one translation, and estimated against realised over a test set."""
+"""Figures of the future cost from traces: along one translation, and calibration over a test set."""
 
 from __future__ import annotations
 

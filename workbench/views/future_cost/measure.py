@@ -1,4 +1,4 @@
-"""Estimated future costs beside realised ones."""
+"""Estimated and realized future costs from traces."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ GATE = "future_cost.gate"
 
 
 def estimates(run: Run) -> bool:
-    """Does it estimate a future cost?"""
+    """Return True if the run estimates a future cost."""
     return "future_cost" in run.mechanisms
 
 
 def is_traced(run: Run, test: str) -> bool:
-    """Has the run traces of a test set?"""
+    """Return True if the run has traces of the test set."""
     try:
         run.traces(test)
     except RunError:
@@ -34,7 +34,10 @@ def is_traced(run: Run, test: str) -> bool:
 
 
 def agreement_table(request: Request) -> pd.DataFrame:
-    """How estimated and realised log P agree: system, pearson, spearman, mean_absolute_error, bias (nats), n words."""
+    """Agreement of estimated and realized log P.
+
+    Columns: system, pearson, spearman, mean_absolute_error, bias (nats), n (words).
+    """
     import pandas as pd
 
     from analyses.future_cost import summary
@@ -46,18 +49,18 @@ def agreement_table(request: Request) -> pd.DataFrame:
 
 
 def future_cost_pairs(run: Run, test: str) -> tuple[list[float], list[float]]:
-    """(estimated, realised) log P of every traced word of a test set."""
+    """Estimated and realized log P of every traced word of a test set."""
     traces = _future_traces(run, test)
     estimated: list[float] = []
-    realised: list[float] = []
+    realized: list[float] = []
     for sentence in traces:
         estimated += traces.array(FUTURE, sentence).values.tolist()
-        realised += traces.array("log_prob", sentence).values.tolist()
-    return estimated, realised
+        realized += traces.array("log_prob", sentence).values.tolist()
+    return estimated, realized
 
 
 def _future_traces(run: Run, test: str) -> TraceStore:
-    """The traces of a run: of its translations as they are, with the future cost and what it is held against."""
+    """Traces of a run's current translations; raises RunError without future cost and log P."""
     if "future_cost" not in run.mechanisms:
         raise RunError(f"{run.name} estimates no future cost; choose a run of future-cost-1 or future-cost-2")
     traces = run.traces(test)
@@ -77,7 +80,7 @@ def _future_traces(run: Run, test: str) -> TraceStore:
 
 
 def future_cost_table(run: Run, test: str, sentence: int) -> pd.DataFrame:
-    """Realised and estimated log P and the gate at each step of one traced sentence."""
+    """Realized and estimated log P and the gate at each step of one traced sentence."""
     from analyses.future_cost import overlay
 
     traces = _future_traces(run, test)

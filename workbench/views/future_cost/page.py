@@ -1,4 +1,4 @@
-"""Future cost: what a system expected its next word to cost beside what it cost, in a sentence and a test set."""
+"""Page Future cost: estimated and realized cost of the next word, in a sentence and over a test set."""
 
 import shlex
 

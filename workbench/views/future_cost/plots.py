@@ -1,4 +1,4 @@
-"""Future cost: what a model expected the next word to cost beside what it cost, per step and over a test set."""
+"""Plots of estimated and realized future cost, by step and over a test set."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _ERROR = SeriesStyle(theme.NEUTRAL, "dot", "none", width=0.75)
 
 
 def overlay(table: pd.DataFrame, title: str = "Future cost along a translation") -> Figure:
-    """Log-probability of each word and what was estimated for it one step before; below, the gate where there is one.
+    """Log-probability of each word and its estimate one step before; below, the gate if there is one.
 
-    `error` is estimated minus realised; `estimated` is NaN at the first step, `gate` everywhere without one (Model I).
+    `error` is estimated minus realized; `estimated` is NaN at the first step, `gate` is NaN without a gate (Model I).
     """
     require_columns(table, _STEPS, "table")
     table = table.sort_values("step")
     tokens = token_axis([str(token) for token in table["token"]], first=int(table["step"].iloc[0]))
-    both = table.dropna(subset=["estimated", "log_prob"])
-    ends = both.assign(end=both["step"])
+    estimated_steps = table.dropna(subset=["estimated", "log_prob"])
+    ends = estimated_steps.assign(end=estimated_steps["step"])
     marks: list[Mark] = [
         Segments(ends, "step", "log_prob", "error", _ERROR, legend=False, x_end="end", y_end="estimated"),
         Line(table, "step", "log_prob", "log P of the word", _REALISED, ("token",)),
@@ -40,13 +40,14 @@ def overlay(table: pd.DataFrame, title: str = "Future cost along a translation")
     if gated:
         gate = Line(table, "step", "gate", "gate", _GATE, ("token",), legend=False)
         panels.append(Panel((gate,), tokens, Axis("gate", range=(-0.05, 1.05)), height=0.5))
-    mean = both["error"].abs().mean()
+    mean = estimated_steps["error"].abs().mean()
     return Figure(
         "future-cost-overlay",
         title,
         tuple(panels),
         caption=f"Log-probability of each word and its estimate one step before.{' Below: the gate.' if gated else ''}",
-        summary=f"Over {len(both)} steps the estimate misses the log-probability by {mean:.2f} nats on average.",
+        summary=f"Over {len(estimated_steps)} steps the estimate misses the log-probability by {mean:.2f} nats on "
+        "average.",
         shared_x=True,
     )
 
@@ -54,10 +55,10 @@ def overlay(table: pd.DataFrame, title: str = "Future cost along a translation")
 def calibration(
     table: pd.DataFrame, systems: Sequence[str] | None = None, styles: dict[str, SeriesStyle] | None = None
 ) -> Figure:
-    """Realised against estimated cost (−log P) in bins of the estimate, intervals; below, the steps of each bin."""
+    """Realized against estimated cost (−log P) by bins of the estimate, with intervals; below, the bin sizes."""
     require_columns(table, _BINS, "table")
     names = list(systems or dict.fromkeys(table["system"]))
-    chosen = theme.styles(names, styles)
+    series_styles = theme.styles(names, styles)
     ends = table[["mean_estimated", "mean_realised"]].to_numpy(dtype=float)
     reach = pd.DataFrame({"mean_estimated": [ends.min(), ends.max()], "mean_realised": [ends.min(), ends.max()]})
     diagonal = Line(reach, "mean_estimated", "mean_realised", "perfect", rule(0).style)
@@ -66,12 +67,12 @@ def calibration(
     for number, name in enumerate(names):
         rows = table[table["system"] == name].sort_values("mean_estimated")
         hover = ("bin", "n")
-        above.append(Line(rows, "mean_estimated", "mean_realised", name, chosen[name], hover))
-        look = replace(chosen[name], dash="none")
-        above.append(Points(rows, "mean_estimated", "mean_realised", name, look, hover, False, "low", "high"))
+        above.append(Line(rows, "mean_estimated", "mean_realised", name, series_styles[name], hover))
+        style = replace(series_styles[name], dash="none")
+        above.append(Points(rows, "mean_estimated", "mean_realised", name, style, hover, False, "low", "high"))
         width = 0.6 * float(rows["mean_estimated"].diff().min()) / len(names) if len(rows) > 1 else 0.1
         shifted = rows.assign(place=rows["mean_estimated"] + (number - (len(names) - 1) / 2) * width)
-        below.append(Bars(shifted, "place", "n", name, chosen[name], hover, legend=False, width=width))
+        below.append(Bars(shifted, "place", "n", name, series_styles[name], hover, legend=False, width=width))
     x = Axis("estimated cost of the next word (nats)")
     return Figure(
         "future-cost-calibration",
@@ -85,9 +86,9 @@ def calibration(
 
 
 def _summary(table: pd.DataFrame, names: Sequence[str]) -> str:
-    said = []
+    descriptions = []
     for name in names:
         rows = table[table["system"] == name]
         gap = float(((rows["mean_realised"] - rows["mean_estimated"]).abs() * rows["n"]).sum() / rows["n"].sum())
-        said.append(f"{name} is off by {gap:.2f} nats")
-    return f"Weighted by the steps of each bin, {'; '.join(said)}."
+        descriptions.append(f"{name} is off by {gap:.2f} nats")
+    return f"Weighted by the steps of each bin, {'; '.join(descriptions)}."

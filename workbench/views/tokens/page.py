@@ -1,4 +1,4 @@
-"""Tokens: how probable, uncertain and highly ranked each word of a translation is, and what each layer would say."""
+"""Page Tokens: probability, entropy and rank of each word of a translation, and the prediction of each layer."""
 
 from workbench.app.components import empty_states, figure_view, forced_decoding_controls, sentence_texts
 from workbench.app.frame import heading

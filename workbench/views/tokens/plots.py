@@ -1,4 +1,4 @@
-"""The output word by word: how probable, how uncertain, which rank; and what each decoder layer would have said."""
+"""Plots of the output word by word: probability, entropy, rank, and the predictions of each decoder layer."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _WORDS = ("system", "step", "token", "probability", "entropy", "rank", "best", "
 _LENS = ("system", "layer", "name", *_WORDS[1:])
 _HOVER = ("token", "best", "best_probability")
 _ROW_INCHES = 0.15
-_ROOM = 64  # characters beside each other in the cells of a page's width
+_ROOM = 64  # characters in the cells of one row at the width of a page
 
 
 def token_probabilities(table: pd.DataFrame, styles: dict[str, SeriesStyle] | None = None, caption: str = "") -> Figure:
-    """Three panels above each other: P(word), entropy (nats) and rank (1 is the most probable word, log axis).
+    """Panels of P(word), entropy (nats) and rank (1 is the most probable word, log axis), above each other.
 
-    Systems that wrote the same tokens share the panels; others stand side by side.
+    Systems with the same tokens share panels; others have a column each.
     """
     require_columns(table, _WORDS, "table")
     systems = list(dict.fromkeys(table["system"]))
-    chosen = theme.styles(systems, styles)
+    series_styles = theme.styles(systems, styles)
     rows = {name: table[table["system"] == name].sort_values("step") for name in systems}
     groups: dict[tuple[str, ...], list[str]] = {}
     for name in systems:
@@ -38,7 +38,7 @@ def token_probabilities(table: pd.DataFrame, styles: dict[str, SeriesStyle] | No
     for number, (measure, y) in enumerate(y_axes.items()):
         for tokens, names in groups.items():
             marks: list[Mark] = [
-                Line(rows[name], "step", measure, name, chosen[name], _HOVER, together and number == 0)
+                Line(rows[name], "step", measure, name, series_styles[name], _HOVER, together and number == 0)
                 for name in names
             ]
             title = ", ".join(names) if len(groups) > 1 and number == 0 else ""
@@ -48,7 +48,7 @@ def token_probabilities(table: pd.DataFrame, styles: dict[str, SeriesStyle] | No
         "Probability, entropy and rank of every word",
         tuple(panels),
         caption,
-        " ".join(_said(name, rows[name]) for name in systems),
+        " ".join(_summary(name, rows[name]) for name in systems),
         "page" if len(groups) > 1 or max(map(len, groups)) > 18 else "column",
         shared_x=True,
         shared_y=len(groups) > 1,
@@ -56,7 +56,7 @@ def token_probabilities(table: pd.DataFrame, styles: dict[str, SeriesStyle] | No
     )
 
 
-def _said(name: str, rows: pd.DataFrame) -> str:
+def _summary(name: str, rows: pd.DataFrame) -> str:
     least = rows.iloc[int(rows["probability"].argmin())]
     first = int((rows["rank"] == 1).sum())
     return (
@@ -66,9 +66,9 @@ def _said(name: str, rows: pd.DataFrame) -> str:
 
 
 def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
-    """What the decoder would say after each layer: its most probable word in each cell, shaded by P(the word written).
+    """Most probable word after each decoder layer, shaded by the probability of the written word.
 
-    Words read downwards, layers to the right; a panel for each system. Words too long for a cell are cut there.
+    Rows are words, columns are layers; one panel for each system. Words too long for a cell are cut.
     """
     require_columns(table, _LENS, "table")
     longest = max(4, _ROOM // int(table.groupby("system")["layer"].nunique().sum()))
@@ -86,11 +86,13 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
             label="P(word)",
             hover=("best", "best_probability", "rank", "entropy"),
         )
-        said = Labels(rows, "layer", "step", text="said", ground="probability", offset_points=0.0, font_points=6.0)
+        cell_labels = Labels(
+            rows, "layer", "step", text="said", ground="probability", offset_points=0.0, font_points=6.0
+        )
         x = category_axis([str(name) for name in layers["name"]], "layer")
         y = token_axis([str(token) for token in words["token"]], "word", reversed=True, first=1)
         height = max(0.7, _ROW_INCHES * len(words))
-        panels.append(Panel((heat, said), x, y, height, system if len(systems) > 1 else ""))
+        panels.append(Panel((heat, cell_labels), x, y, height, system if len(systems) > 1 else ""))
     return Figure(
         "layer-lens",
         "What the decoder would say after each layer",
@@ -104,5 +106,5 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
 
 def _settled(system: str, rows: pd.DataFrame) -> str:
     words = rows["step"].nunique()
-    found = [f"{int((part['rank'] == 1).sum())} after {name}" for name, part in rows.groupby("name", sort=False)]
-    return f"{system}: of {words} words the most probable one are {', '.join(found)}."
+    counts = [f"{int((part['rank'] == 1).sum())} after {name}" for name, part in rows.groupby("name", sort=False)]
+    return f"{system}: of {words} words the most probable one are {', '.join(counts)}."
