@@ -1,4 +1,4 @@
-"""Controls and the table of the page Attribution: what is explained, how, and whether the parts sum to the whole."""
+"""Controls of the page Attribution, and the table of the attributions' completeness."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN = {"bars": "A word or the sentence", "matrix": "Every word"}
 
 
 def options(words: Sequence[str], translation: Mapping[str, object]) -> AttributionOptions:
-    """The options of the figure that is chosen; `words` are those that may be explained."""
+    """Controls for the options of the chosen figure; `words`: output words to choose from."""
     columns = st.columns([4, 3, 2, 2.4], vertical_alignment="bottom")
     shown = columns[0].segmented_control(
         "Explain", list(SHOWN), format_func=SHOWN.__getitem__, default="bars", required=True,
@@ -41,9 +41,9 @@ def options(words: Sequence[str], translation: Mapping[str, object]) -> Attribut
         "Baseline", choices(AttributionOptions, "baseline"), format_func=BASELINES.__getitem__, key="from",
         bind="query-params", help="What a word is compared with: the embedding that stands in its place",
     )  # fmt: skip
-    asked = {**translation, "method": method, "baseline": baseline}
+    values = {**translation, "method": method, "baseline": baseline}
     if shown == "matrix":
-        return AttributionOptions.model_validate(asked)
+        return AttributionOptions.model_validate(values)
     names = {str(number): f"{number} {word}" for number, word in enumerate(words, 1)}
     forced_decoding_controls.by_number("word", names)
     if st.session_state.get("word") not in (None, WHOLE, *names):
@@ -52,11 +52,11 @@ def options(words: Sequence[str], translation: Mapping[str, object]) -> Attribut
         "Output word", [WHOLE, *names], format_func=lambda number: names.get(number, "The whole output"),
         key="word", bind="query-params",
     )  # fmt: skip
-    return WordAttributionOptions.model_validate({**asked, "word": word})
+    return WordAttributionOptions.model_validate({**values, "word": word})
 
 
 def completeness(request: Request, options: AttributionOptions) -> None:
-    """The table of what the attributions sum to beside what they should."""
+    """Table of the sums of the attributions and the differences that they should equal."""
     st.dataframe(
         sums_table(request, options, options.word if isinstance(options, WordAttributionOptions) else None),
         hide_index=True,

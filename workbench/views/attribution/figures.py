@@ -1,7 +1,4 @@
-"""Drawings of attribution: of a word or the sentence as bars, of every output word as a matrix.
-
-Computes nothing: arrays become the tables of the figure family.
-"""
+"""Figures of attribution: bars for one word or the sentence, a matrix for all output words."""
 
 from __future__ import annotations
 
@@ -37,65 +34,67 @@ class WordAttributionOptions(AttributionOptions):
 
 
 def explained(request: Request, options: AttributionOptions, word: int | str | None = None) -> list[Explained]:
-    """The attribution of each run of a request; of every word, unless one or the sentence is named."""
-    asked = options.forced, options.method, options.baseline, word
-    return [explain(run, request.test, request.sentence, *asked) for run in request.runs]
+    """Attribute with each run of a request: all words, or one word, or "sentence"."""
+    settings = options.forced, options.method, options.baseline, word
+    return [explain(run, request.test, request.sentence, *settings) for run in request.runs]
 
 
 def sums_table(request: Request, options: AttributionOptions, word: int | str | None = None) -> pd.DataFrame:
-    """What the attributions sum to, beside what they should: see `workbench.views.attribution.measure.sums`."""
+    """Sums of the attributions and the differences that they should equal (`attribution.measure.sums`)."""
     return sums(explained(request, options, word), short_names(request.runs))
 
 
-def _cells(found: list[Explained], request: Request) -> pd.DataFrame:
-    """system, row, word, position (-1: the sentence), side, place, token, nats; prefix words not yet written are left
-    out."""
+def _cells(explained: list[Explained], request: Request) -> pd.DataFrame:
+    """Table of the attributions without the prefix words that are not yet written.
+
+    Columns: system, row, word, position (-1: the sentence), side, place, token, nats.
+    """
     import pandas as pd
 
     from workbench.plotting.axes import matrix_table
 
     names = short_names(request.runs)
     tables = []
-    for one in found:
+    for item in explained:
         for side, values, tokens in (
-            ("source", one.found.source, one.source),
-            ("prefix", one.found.prefix, one.prefix),
+            ("source", item.attribution.source, item.source),
+            ("prefix", item.attribution.prefix, item.prefix),
         ):
-            table = matrix_table(values, tokens, one.words, "place", "row", "nats")
+            table = matrix_table(values, tokens, item.words, "place", "row", "nats")
             table = table.rename(columns={"place_token": "token", "row_token": "word"})
-            places = table["row"].map(dict(enumerate(one.found.chosen)))  # -1: the sentence
-            written = (side == "source") | (places < 0) | (table["place"] <= places)
-            tables.append(table.assign(system=names[one.run.name], side=side, position=places)[written])
+            positions = table["row"].map(dict(enumerate(item.attribution.chosen)))  # -1: the sentence
+            written = (side == "source") | (positions < 0) | (table["place"] <= positions)
+            tables.append(table.assign(system=names[item.run.name], side=side, position=positions)[written])
     return pd.concat(tables, ignore_index=True)
 
 
-def _caption(found: list[Explained], options: AttributionOptions) -> str:
+def _caption(explained: list[Explained], options: AttributionOptions) -> str:
     method = METHODS[options.method]
     baseline = BASELINES[options.baseline]
-    said = f"{method} of log P, sums over the width of each piece's embedding; baseline: {baseline.lower()}."
-    for one in found:
-        if one.constants:
-            said += f" Not covered in {one.run.name}: what a mechanism reads at {', '.join(one.constants)}."
-    return said
+    caption = f"{method} of log P, sums over the width of each piece's embedding; baseline: {baseline.lower()}."
+    for item in explained:
+        if item.constants:
+            caption += f" Not covered in {item.run.name}: what a mechanism reads at {', '.join(item.constants)}."
+    return caption
 
 
-def _said(found: list[Explained], request: Request) -> str:
-    """The completeness of each run's attribution in words: sum, difference, error and steps of the last row."""
-    said = []
+def _completeness_text(explained: list[Explained], request: Request) -> str:
+    """Sentence on the completeness of each run's attribution: sum, difference, error and steps of the last row."""
+    descriptions = []
     names = short_names(request.runs)
-    for one in found:
-        values = one.found
+    for item in explained:
+        values = item.attribution
         difference, error, steps = values.difference[-1], values.error[-1], values.steps[-1]
-        taken = f" after {steps} steps" if steps else ""
+        steps_text = f" after {steps} steps" if steps else ""
         end = "" if values.complete[-1] or not steps else ", more than allowed"
-        whole = len(values.chosen) > 1 and values.steps.any()
-        rows = f"; complete are {values.complete.sum()} of {len(values.chosen)} rows" if whole else ""
-        said.append(
-            f"{names[one.run.name]}: log P of {one.words[-1]} is {values.log_prob[-1]:.2f}, of the baseline "
+        several = len(values.chosen) > 1 and values.steps.any()
+        rows = f"; complete are {values.complete.sum()} of {len(values.chosen)} rows" if several else ""
+        descriptions.append(
+            f"{names[item.run.name]}: log P of {item.words[-1]} is {values.log_prob[-1]:.2f}, of the baseline "
             f"{values.baseline_log_prob[-1]:.2f}, difference {difference:+.3f} nats; the attributions sum to "
-            f"{difference + error:+.3f} (error {error:+.4f}{taken}{end}){rows}"
+            f"{difference + error:+.3f} (error {error:+.4f}{steps_text}{end}){rows}"
         )
-    return f"{'; '.join(said)}."
+    return f"{'; '.join(descriptions)}."
 
 
 @figure("attribution", scope="sentence", options=WordAttributionOptions)
@@ -103,12 +102,12 @@ def _attribution(request: Request, options: WordAttributionOptions) -> Figure:
     """What each word read adds to log P of one output word or of the whole output."""
     from workbench.views.attribution.plots import attribution
 
-    found = explained(request, options, options.word)
-    what = "the whole output" if options.word == WHOLE else f"output word {options.word}"
+    attributed = explained(request, options, options.word)
+    target = "the whole output" if options.word == WHOLE else f"output word {options.word}"
     return attribution(
-        _cells(found, request),
-        f"What speaks for {what}. {_caption(found, options)}",
-        _said(found, request),
+        _cells(attributed, request),
+        f"What speaks for {target}. {_caption(attributed, options)}",
+        _completeness_text(attributed, request),
         styles(request),
     )
 
@@ -118,6 +117,8 @@ def _matrix(request: Request, options: AttributionOptions) -> Figure:
     """What each word read adds to log P of every output word."""
     from workbench.views.attribution.plots import attribution_matrix
 
-    found = explained(request, options)
-    cells = _cells(found, request)
-    return attribution_matrix(cells[cells["position"] >= 0], _caption(found, options), _said(found, request))
+    attributed = explained(request, options)
+    cells = _cells(attributed, request)
+    return attribution_matrix(
+        cells[cells["position"] >= 0], _caption(attributed, options), _completeness_text(attributed, request)
+    )

@@ -1,7 +1,7 @@
-"""Attribution live: a run's own output, the reference or a typed text of a sentence, explained by the words it is read
-from. What was found is kept a while.
+"""Attribution of a translation of a sentence to its source and prefix words, by a live model.
 
-Knows runs and the translator, no figure and no Streamlit; torch and captum come with the first look.
+The translation is the run's own, the reference or a typed text. Results are cached in memory. Imports neither figure
+code nor Streamlit; torch and captum are imported by the first attribution.
 """
 
 from __future__ import annotations
@@ -28,34 +28,36 @@ METHODS = {
     "occlusion": "Occlusion",
 }
 BASELINES = {"zero": "Zero vector", "padding": "Padding's embedding"}
-WHOLE = "sentence"  # in place of a word's number
+WHOLE = "sentence"  # value of `word` instead of a number
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """One attribution with its pieces; `source` ends with </s>, `prefix` begins with <s> and is as long as `target`."""
+    """Attribution with its pieces; `source` ends with </s>, `prefix` begins with <s> and is as long as `target`."""
 
     run: Run
     source: tuple[str, ...]
     prefix: tuple[str, ...]
     target: tuple[str, ...]
-    found: Attribution
+    attribution: Attribution
     in_document: bool = False  # with the sentences before it, which are not attributed to
 
     @property
     def words(self) -> list[str]:
-        """What each row explains."""
-        return [self.target[place] if place >= 0 else "(sentence)" for place in self.found.chosen]
+        """Explained word of each row."""
+        return [self.target[position] if position >= 0 else "(sentence)" for position in self.attribution.chosen]
 
     @property
     def constants(self) -> list[str]:
-        """The embeddings that a mechanism reads beside the words' own, said by their side and place (from 1)."""
+        """Descriptions of other embeddings that a mechanism reads, by side and position (from 1)."""
         elsewhere = {side: f"elsewhere on the {side}" for side in ("source", "target")}
         if self.in_document:
             elsewhere["source"] = "in the sentences before"
         return [
-            f"{one.side} position {one.position + 1}" if one.position is not None else elsewhere[one.side]
-            for one in self.found.constants
+            f"{constant.side} position {constant.position + 1}"
+            if constant.position is not None
+            else elsewhere[constant.side]
+            for constant in self.attribution.constants
         ]
 
 
@@ -68,20 +70,20 @@ def explain(
     baseline: str = "zero",
     word: int | str | None = WHOLE,
 ) -> Explained:
-    """Attribute a translation of a sentence. Raises RunError for what is not there.
+    """Attribute log P of a translation of a sentence to its source and prefix words; raises RunError.
 
     forced: which translation (`forced_decoding.TARGETS`), and the text of a typed one. word: its number from 1, or
     "sentence"; None for one row for each word of the translation and a last one for the sentence.
     """
-    looked = trace_sentence(run, test, sentence, *forced)
-    chosen = (*range(len(looked.target)), -1) if word is None else (_place(run, looked.target, word),)
-    words = run.translations(test).test_set.sources[sentence], looked.before, looked.target
-    found = _attributed(run.reference, stamp(run), *words, chosen, method, baseline)
-    prefix = ("<s>", *looked.target[:-1])
-    return Explained(run, looked.source, prefix, looked.target, found, looked.before is not None)
+    trace = trace_sentence(run, test, sentence, *forced)
+    positions = (*range(len(trace.target)), -1) if word is None else (_word_index(run, trace.target, word),)
+    words = run.translations(test).test_set.sources[sentence], trace.before, trace.target
+    attribution = _attributed(run.reference, stamp(run), *words, positions, method, baseline)
+    prefix = ("<s>", *trace.target[:-1])
+    return Explained(run, trace.source, prefix, trace.target, attribution, trace.before is not None)
 
 
-def _place(run: Run, target: Sequence[str], word: int | str) -> int:
+def _word_index(run: Run, target: Sequence[str], word: int | str) -> int:
     if isinstance(word, str):
         return -1
     if not 1 <= word <= len(target):
@@ -96,7 +98,7 @@ def _attributed(
     source: str,
     before: ContextSentences | None,
     target: tuple[str, ...],
-    chosen: tuple[int, ...],
+    positions: tuple[int, ...],
     method: str,
     baseline: str,
 ) -> Attribution:
@@ -105,48 +107,51 @@ def _attributed(
 
     translator, lock = opened(reference, weights)
     vocabularies = translator.source_vocabulary, translator.target_vocabulary
-    read = EncodedInputs(translator.context, vocabularies, [source], **as_arguments(before))
+    inputs = EncodedInputs(translator.context, vocabularies, [source], **as_arguments(before))
     finished = target[-1] == "</s>"
     words = _numbers(translator.target_vocabulary, target[: len(target) - finished])
     with lock:
         return attribute(
             translator.systems[0],
-            read.pieces[0],
+            inputs.pieces[0],
             words,
             finished,
-            chosen,
+            positions,
             method,  # type: ignore[arg-type]
             baseline,  # type: ignore[arg-type]
-            context=read.batch([0]).context,
+            context=inputs.batch([0]).context,
         )
 
 
 def _numbers(vocabulary: Vocabulary, pieces: Sequence[str]) -> list[int]:
-    known = {piece: number for number, piece in enumerate(vocabulary.pieces(range(len(vocabulary))))}
-    return [known[piece] for piece in pieces]
+    piece_numbers = {piece: number for number, piece in enumerate(vocabulary.pieces(range(len(vocabulary))))}
+    return [piece_numbers[piece] for piece in pieces]
 
 
 def sums(explained: Sequence[Explained], names: Mapping[str, str]) -> pd.DataFrame:
-    """A row for each explained word: system, word, log_prob, baseline_log_prob, difference, sum, error (nats), steps,
-    complete (is the error under 1 % of max(|difference|, 0.5 nat)?)."""
+    """Completeness of the attributions, one row for each explained word.
+
+    Columns: system, word, log_prob, baseline_log_prob, difference, sum, error (nats), steps, complete (True if the
+    error is under 1 % of max(|difference|, 0.5 nat)).
+    """
     import pandas as pd
 
     return pd.concat(
         [
             pd.DataFrame(
                 {
-                    "system": names[one.run.name],
-                    "word": one.words,
-                    "log_prob": one.found.log_prob,
-                    "baseline_log_prob": one.found.baseline_log_prob,
-                    "difference": one.found.difference,
-                    "sum": one.found.difference + one.found.error,
-                    "error": one.found.error,
-                    "steps": one.found.steps,
-                    "complete": one.found.complete,
+                    "system": names[item.run.name],
+                    "word": item.words,
+                    "log_prob": item.attribution.log_prob,
+                    "baseline_log_prob": item.attribution.baseline_log_prob,
+                    "difference": item.attribution.difference,
+                    "sum": item.attribution.difference + item.attribution.error,
+                    "error": item.attribution.error,
+                    "steps": item.attribution.steps,
+                    "complete": item.attribution.complete,
                 }
             )
-            for one in explained
+            for item in explained
         ],
         ignore_index=True,
     )
@@ -155,7 +160,7 @@ def sums(explained: Sequence[Explained], names: Mapping[str, str]) -> pd.DataFra
 def shared_words(
     runs: Sequence[Run], test: str, sentence: int, forced: tuple[str, str], names: Mapping[str, str]
 ) -> list[str]:
-    """What stands at each place of the runs' translations, as far as all of them reach: one name where they agree."""
+    """Words of the runs' translations by position, up to the shortest; one label if all runs agree."""
     targets = [trace_sentence(run, test, sentence, *forced).target for run in runs]
     return [
         " / ".join(

@@ -1,4 +1,4 @@
-"""Attribution: what each source word and each word written before adds to the log-probability of an output word."""
+"""Page Attribution: contributions of source words and previous target words to the log-probability of a word."""
 
 from workbench.app.components import empty_states, figure_view, forced_decoding_controls, sentence_texts
 from workbench.app.frame import errors_as_messages, heading

@@ -1,4 +1,4 @@
-"""Attribution: what each source word and each word of the target prefix adds to a log-probability, in nats."""
+"""Plots of the contributions of source words and target prefix words to a log-probability, in nats."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ SIDES = {"source": "source", "prefix": "target prefix"}
 def attribution(
     table: pd.DataFrame, caption: str = "", summary: str = "", styles: dict[str, SeriesStyle] | None = None
 ) -> Figure:
-    """Bars over the source and the target prefix, a row of panels for each system, all on one scale.
+    """Bars over the source and the target prefix, one row of panels for each system, all on one scale.
 
     `side` is source or prefix, `place` counts from 0, `nats` is signed.
     """
     require_columns(table, _WORDS, "table")
     systems = list(dict.fromkeys(table["system"]))
-    chosen = theme.styles(systems, styles)
+    series_styles = theme.styles(systems, styles)
     low, high = min(0.0, float(table["nats"].min())), max(0.0, float(table["nats"].max()))
     margin = 0.05 * (high - low or 1.0)
     panels = []
     for system in systems:
         for side, name in SIDES.items():
             rows = table[(table["system"] == system) & (table["side"] == side)].sort_values("place")
-            bars = Bars(rows, "place", "nats", system, chosen[system], ("token",), legend=False)
+            bars = Bars(rows, "place", "nats", system, series_styles[system], ("token",), legend=False)
             panels.append(
                 Panel(
                     (rule(0.0, style=SeriesStyle(theme.BLACK, "solid", "none", width=0.5)), bars),
@@ -55,19 +55,19 @@ def attribution(
 
 
 def attribution_matrix(table: pd.DataFrame, caption: str = "", summary: str = "") -> Figure:
-    """Cells of output words (rows) by source and prefix words (columns); a row of panels for each system.
+    """Heat maps of output words (rows) by source and prefix words (columns), one row of panels for each system.
 
-    The scale is one for all panels, even to both sides, and said in the caption. Words not yet written have no cell.
+    All panels share a symmetric color scale, named in the caption. Words not yet written have no cell.
     """
     require_columns(table, _CELLS, "table")
-    reach = _reach(float(table["nats"].abs().max()))
+    limit = _round_up(float(table["nats"].abs().max()))
     systems = list(dict.fromkeys(table["system"]))
     panels = []
     for system in systems:
-        of_system = table[table["system"] == system]
-        words = of_system.drop_duplicates("row").sort_values("row")["word"].tolist()
+        system_rows = table[table["system"] == system]
+        words = system_rows.drop_duplicates("row").sort_values("row")["word"].tolist()
         for side, name in SIDES.items():
-            rows = of_system[of_system["side"] == side]
+            rows = system_rows[system_rows["side"] == side]
             tokens = rows.drop_duplicates("place").sort_values("place")["token"].tolist()
             heat = Heat(
                 rows,
@@ -77,7 +77,7 @@ def attribution_matrix(table: pd.DataFrame, caption: str = "", summary: str = ""
                 hover=("word", "token"),
                 value="nats",
                 role="signed",
-                limits=(-reach, reach),
+                limits=(-limit, limit),
                 label="nats",
             )
             panels.append(
@@ -93,15 +93,15 @@ def attribution_matrix(table: pd.DataFrame, caption: str = "", summary: str = ""
         "attribution-matrix",
         "Attribution of every output word",
         tuple(panels),
-        f"{caption} Colors reach from −{reach:g} to {reach:g} nats.".strip(),
+        f"{caption} Colors reach from −{limit:g} to {limit:g} nats.".strip(),
         summary or _summary(table, systems),
         width="page",
         columns=2,
     )
 
 
-def _reach(largest: float) -> float:
-    """The end of a scale: the next of 1, 2, 5, 10, … (of any power of ten) that is not below the largest value."""
+def _round_up(largest: float) -> float:
+    """End of a scale: the smallest of 1, 2, 5 times a power of ten that is not below the largest value."""
     if largest <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(largest))
@@ -109,13 +109,13 @@ def _reach(largest: float) -> float:
 
 
 def _summary(table: pd.DataFrame, systems: Sequence[str]) -> str:
-    said = []
+    descriptions = []
     for system in systems:
         rows = table[table["system"] == system]
         largest = rows.iloc[int(rows["nats"].abs().to_numpy().argmax())]
         sides = rows.groupby("side")["nats"].sum()
-        said.append(
+        descriptions.append(
             f"{system}: source words add {sides['source']:+.2f} nats, the prefix {sides['prefix']:+.2f}; most does "
             f"{largest['token']!r} ({largest['nats']:+.2f}, {SIDES[largest['side']]})"
         )
-    return f"{'; '.join(said)}."
+    return f"{'; '.join(descriptions)}."

@@ -1,7 +1,4 @@
-"""The drawing of a paper's table: what it prints, and ours where a chosen run, a bench or an experiment has it.
-
-Without a run, results of benches and experiments stand beside what is printed.
-"""
+"""Figure of a paper's table: reported values, and our values from chosen runs, benchmarks and experiments."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
     from workbench.papers.schema import Column, Row, Table
     from workbench.plotting.grammar import Figure
 
-# Units of the speeds that Zheng 2019 prints as such: what others print can be said in them too.
+# Relative units of speeds, as in Zheng 2019; speeds of other papers can be converted to them.
 _TIMES: dict[str | None, str] = {
     "train-speed": "times the baseline's training speed",
     "decode-speed": "times the baseline's decoding speed",
@@ -46,7 +43,7 @@ class PaperTableOptions(FigureOptions):
 
 
 def _files(request: Request, options: PaperTableOptions) -> Iterable[Path]:
-    """What stands beside what is printed: results kept beside the runs, of experiments and of benches."""
+    """Files with our results: of the runs, of experiments and of benchmarks."""
     yield from (path for run in request.runs for path in result_files(run, request.test))
     yield from result_tables()
 
@@ -59,34 +56,34 @@ def _paper_table(request: Request, options: PaperTableOptions) -> Figure:
     from workbench.papers.our_results import our_results
     from workbench.views.paper_gallery.plots import paper_table
 
-    preset, table = _asked(options.paper, options.table)
+    preset, table = _requested(options.paper, options.table)
     columns = _columns(options.columns, table)
     relative = options.relative
     units = _units(columns, relative)
-    found = our_results(table, request.runs, request.test)
-    found = found[found["measure"].isin(list(units))]
+    results = our_results(table, request.runs, request.test)
+    results = results[results["measure"].isin(list(units))]
     names = {f"run {name}": short for name, short in short_names(request.runs).items()}
-    mine = found.assign(
-        series=[names.get(one["where"]) or _series(one) for one in found.to_dict("records")],
-        unit=found["measure"].map(units),
+    ours = results.assign(
+        series=[names.get(record["where"]) or _series(record) for record in results.to_dict("records")],
+        unit=results["measure"].map(units),
     )
     source = f"{presets.cited_as(library()[preset.paper])}, {preset.title}"
     printed = _printed(table, columns, relative)
-    printed = printed[printed["value"].notna() | printed["row"].isin(mine["row"])]
-    return paper_table(printed, mine, _caption(source, table, mine), styles(request))
+    printed = printed[printed["value"].notna() | printed["row"].isin(ours["row"])]
+    return paper_table(printed, ours, _caption(source, table, ours), styles(request))
 
 
-def _asked(paper: str, table: str) -> tuple[Preset, Table]:
+def _requested(paper: str, table: str) -> tuple[Preset, Table]:
     from core_models.settings import nearest
     from workbench.papers import presets
     from workbench.papers.load import library
 
-    known: dict[str, dict[str, Preset]] = presets.presets(library())
-    if paper not in known:
-        raise RunError(f"there is no paper {paper!r} to draw from; {nearest(paper, list(known))}")
-    if table not in known[paper]:
-        raise RunError(f"{paper} has no {table!r}; {nearest(table, list(known[paper]))}")
-    preset = known[paper][table]
+    by_paper: dict[str, dict[str, Preset]] = presets.presets(library())
+    if paper not in by_paper:
+        raise RunError(f"there is no paper {paper!r} to draw from; {nearest(paper, list(by_paper))}")
+    if table not in by_paper[paper]:
+        raise RunError(f"{paper} has no {table!r}; {nearest(table, list(by_paper[paper]))}")
+    preset = by_paper[paper][table]
     if preset.table is None or not presets.columns_with_values(preset.table):
         raise RunError(f"{paper} prints no number in {preset.title}; there is nothing to draw")
     return preset, preset.table
@@ -97,24 +94,24 @@ def _columns(keys: Sequence[str], table: Table) -> list[Column]:
     from workbench.evaluation.scoring import METRIC_NAMES
     from workbench.papers.presets import columns_with_values
 
-    known = {column.key: column for column in columns_with_values(table)}
-    missing = [key for key in keys if key not in known]
+    by_key = {column.key: column for column in columns_with_values(table)}
+    missing = [key for key in keys if key not in by_key]
     if missing:
-        raise RunError(f"{table.id} has no column {missing[0]!r} with numbers; {nearest(missing[0], list(known))}")
-    scored = [key for key, column in known.items() if column.measure in METRIC_NAMES]
-    return [known[key] for key in keys or scored or known]
+        raise RunError(f"{table.id} has no column {missing[0]!r} with numbers; {nearest(missing[0], list(by_key))}")
+    scored = [key for key, column in by_key.items() if column.measure in METRIC_NAMES]
+    return [by_key[key] for key in keys or scored or by_key]
 
 
-def _series(one: Mapping[Any, Any]) -> str:
-    """How a number that is of no chosen run is named: an experiment's by data and test set."""
-    return f"{one['data']}, {one['test']}" if one["test"] else str(one["where"])
+def _series(record: Mapping[Any, Any]) -> str:
+    """Series name of a result without a chosen run: data and test set of an experiment."""
+    return f"{record['data']}, {record['test']}" if record["test"] else str(record["where"])
 
 
 def _units(columns: list[Column], relative: bool) -> dict[str, str]:
-    """In which panel, called by its unit, ours of each measure stands: that of the first column with the measure.
+    """Panel (named by its unit) of each of our measures: the panel of the first column with the measure.
 
-    Speeds of ours are ratios to the baseline's, and stand nowhere beside numbers a second; proxies of what people
-    counted have panels of their own.
+    Our speeds are ratios to the baseline, so absolute speeds have no panel for them; proxies of human counts have
+    their own panels.
     """
     from workbench.papers.comparison import MEASURE_NAMES
     from workbench.papers.our_measurements import PROXIES
@@ -140,17 +137,17 @@ def _value(table: Table, row: Row, column: Column, relative: bool) -> float | No
 
 
 def _printed(table: Table, columns: list[Column], relative: bool) -> pd.DataFrame:
-    """A row for each printed number of the columns, and one without a value for each other row of the table."""
+    """Reported numbers of the columns, one per row; table rows without numbers get one row without a value."""
     import pandas as pd
 
     rows = []
     for row in table.rows:
-        place = {"row": row.key, "label": f"{row.label}, {row.cited}" if row.cited else row.label}
+        row_fields = {"row": row.key, "label": f"{row.label}, {row.cited}" if row.cited else row.label}
         values = [(column, _value(table, row, column, relative)) for column in columns if column.key in row.values]
         rows += [
-            {**place, "column": column.label, "unit": _unit(column, relative), "value": value}
+            {**row_fields, "column": column.label, "unit": _unit(column, relative), "value": value}
             for column, value in values
-        ] or [{**place, "column": "", "unit": "", "value": None}]
+        ] or [{**row_fields, "column": "", "unit": "", "value": None}]
     return pd.DataFrame(rows).astype({"value": float})
 
 
@@ -158,12 +155,14 @@ def _caption(source: str, table: Table, ours: pd.DataFrame) -> str:
     from workbench.papers.comparison import origins
     from workbench.papers.our_measurements import PROXIES
 
-    said = f"Hollow: reported in {source} ({table.data}). "
+    reported = f"Hollow: reported in {source} ({table.data}). "
     if ours.empty:
-        return said + "Nothing of ours has these systems and measures."
+        return reported + "Nothing of ours has these systems and measures."
     proxies = ours["measure"].isin(PROXIES).any()
-    apart = " What people counted stands apart from our proxies of it by links, another measure." if proxies else ""
+    proxies_note = (
+        " What people counted stands apart from our proxies of it by links, another measure." if proxies else ""
+    )
     return (
-        f"{said}Filled: ours with 95% intervals, of other data than the paper's and no reproduction: "
-        f"{origins(ours)}.{apart}"
+        f"{reported}Filled: ours with 95% intervals, of other data than the paper's and no reproduction: "
+        f"{origins(ours)}.{proxies_note}"
     )

@@ -1,4 +1,4 @@
-"""Paper gallery: each table and figure of the papers, what is printed beside ours, and what the numbers give again."""
+"""Page Paper gallery: tables and figures of the papers with reported, recomputed and our numbers."""
 
 import streamlit as st
 

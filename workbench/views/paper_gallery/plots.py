@@ -1,6 +1,6 @@
-"""A table of a paper as dots: printed numbers hollow, ours filled with their intervals, a panel for each unit.
+"""Dot plot of a paper's table: reported numbers hollow, ours filled with intervals, one panel for each unit.
 
-It knows places, units and numbers; which of ours stands in which row was decided before (`workbench.papers.presets`).
+The rows of our numbers are assigned in `workbench.papers.presets`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from workbench.plotting.grammar import Axis, Figure, Mark, Marker, Panel, Points
 
 _PRINTED = ("row", "label", "column", "unit", "value")
 _OURS = ("row", "series", "unit", "score", "low", "high")
-_HOLLOW = tuple(marker for marker in get_args(Marker) if marker not in ("cross", "x", "none"))  # these have an inside
-_MOST_BESIDE = 3  # panels
+_HOLLOW = tuple(
+    marker for marker in get_args(Marker) if marker not in ("cross", "x", "none")
+)  # markers with an interior
+_MOST_BESIDE = 3  # most panels in a row
 
 
 def paper_table(
@@ -27,11 +29,10 @@ def paper_table(
     caption: str = "",
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """A panel for each unit of `printed`, then for each that only `ours` has; rows in the order in which they come, and
-    `label` names a `row` on the axis.
+    """Reported and our numbers, one panel for each unit of `printed`, then for each unit that only `ours` has.
 
-    Columns that share a unit share its panel, each with a marker of its own. `low` and `high` are the ends of an
-    interval (NaN where there is none). Raises ValueError where a row of `ours` is none of the printed ones.
+    `label` names a `row` on the axis. Columns with the same unit share its panel, each with its own marker. `low` and
+    `high` bound an interval (NaN: none). Raises ValueError if a row of `ours` is not in `printed`.
     """
     require_columns(printed, _PRINTED, "printed")
     ours = pd.DataFrame(columns=_OURS) if ours is None else ours
@@ -40,26 +41,29 @@ def paper_table(
     unknown = sorted(set(ours["row"]) - set(labels))
     if unknown:
         raise ValueError(f"there is a score of ours for {unknown[0]!r}, which is no row of the printed table")
-    place = {row: index for index, row in enumerate(labels)}
-    theirs = printed.assign(place=printed["row"].map(place)).dropna(subset=["value"])
-    mine = ours.assign(place=ours["row"].map(place))
-    chosen = theme.styles(list(dict.fromkeys(mine["series"])), styles)
+    row_places = {row: index for index, row in enumerate(labels)}
+    reported = printed.assign(place=printed["row"].map(row_places)).dropna(subset=["value"])
+    own_results = ours.assign(place=ours["row"].map(row_places))
+    series_styles = theme.styles(list(dict.fromkeys(own_results["series"])), styles)
     y = category_axis(list(labels.values()), reversed=True)
     panels = [
         Panel(
-            (*_hollow(theirs[theirs["unit"] == unit]), *_filled(mine[mine["unit"] == unit], chosen)),
+            (
+                *_hollow(reported[reported["unit"] == unit]),
+                *_filled(own_results[own_results["unit"] == unit], series_styles),
+            ),
             Axis(unit),
             y,
             max(0.6, 0.16 * len(labels)),
         )
-        for unit in dict.fromkeys([*theirs["unit"], *mine["unit"]])
+        for unit in dict.fromkeys([*reported["unit"], *own_results["unit"]])
     ]
     return Figure(
         "paper-table",
         "Reported vs. ours",
         tuple(panels),
         caption,
-        _summary(theirs, mine),
+        _summary(reported, own_results),
         width="page",
         shared_y=True,
         columns=min(len(panels), _MOST_BESIDE) or 1,
@@ -79,10 +83,10 @@ def _hollow(printed: pd.DataFrame) -> list[Mark]:
 
 
 def _filled(ours: pd.DataFrame, styles: dict[str, SeriesStyle]) -> list[Mark]:
-    said = tuple(name for name in ("where", "data", "test", "signature") if name in ours)
+    hover = tuple(name for name in ("where", "data", "test", "signature") if name in ours)
     return [
         Points(
-            ours[ours["series"] == series], "score", "place", series, styles[series], said,
+            ours[ours["series"] == series], "score", "place", series, styles[series], hover,
             low="low", high="high", error_axis="x",
         )
         for series in dict.fromkeys(ours["series"])
@@ -90,7 +94,7 @@ def _filled(ours: pd.DataFrame, styles: dict[str, SeriesStyle]) -> list[Mark]:
 
 
 def _summary(printed: pd.DataFrame, ours: pd.DataFrame) -> str:
-    said = []
+    descriptions = []
     for unit in dict.fromkeys(printed["unit"]):
         rows = printed[printed["unit"] == unit].sort_values("value", kind="stable")
         low, high = rows.iloc[0], rows.iloc[-1]
@@ -98,14 +102,14 @@ def _summary(printed: pd.DataFrame, ours: pd.DataFrame) -> str:
             f"{unit}: reported are {low['value']:.10g} ({low['label']}, {low['column']}) to "
             f"{high['value']:.10g} ({high['label']}, {high['column']})"
         )
-        mine = _range(ours, unit)
-        said.append(f"{text}, {mine}" if mine else text)
-    alone = dict.fromkeys(unit for unit in ours["unit"] if unit not in set(printed["unit"]))
-    said += [f"{unit}: {_range(ours, unit)}" for unit in alone]
-    return f"{'; '.join(said)}."
+        own_range = _range(ours, unit)
+        descriptions.append(f"{text}, {own_range}" if own_range else text)
+    own_units = dict.fromkeys(unit for unit in ours["unit"] if unit not in set(printed["unit"]))
+    descriptions += [f"{unit}: {_range(ours, unit)}" for unit in own_units]
+    return f"{'; '.join(descriptions)}."
 
 
 def _range(ours: pd.DataFrame, unit: str) -> str:
-    """From where to where ours are in a unit; "" where there is none."""
-    mine = ours.loc[ours["unit"] == unit, "score"]
-    return f"ours on other data {mine.min():.2f} to {mine.max():.2f}" if len(mine) else ""
+    """Text with the range of our numbers in a unit; "" without any."""
+    scores = ours.loc[ours["unit"] == unit, "score"]
+    return f"ours on other data {scores.min():.2f} to {scores.max():.2f}" if len(scores) else ""

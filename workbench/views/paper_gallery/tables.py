@@ -1,4 +1,4 @@
-"""Parts of the page Paper gallery: the choice of a table, what is printed beside ours, checks, claims and cases."""
+"""Parts of the page Paper gallery: choice of a table, reported and our numbers, checks, claims and cases."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from analyses.sentences import REFERENCE, SOURCE
-from workbench.app import frame as frames
 from workbench.app.components import figure_view, sentence_texts
 from workbench.app.components.empty_states import empty_state, empty_state_of_runs
-from workbench.app.frame import Frame, errors_as_messages, escape_markdown
+from workbench.app.frame import Frame, errors_as_messages, escape_markdown, page_file
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.experiments import ablation
 from workbench.export.latex import beside_latex
@@ -26,7 +25,7 @@ from workbench.views.paper_gallery import translation_case
 
 Text = st.column_config.TextColumn
 Number = st.column_config.NumberColumn
-FEWEST_DOTS = 3  # rows: fewer say no more as dots than as a table
+FEWEST_DOTS = 3  # fewest table rows for which dots are drawn
 
 _OURS = {
     "row": Text("Row", pinned=True),
@@ -60,10 +59,10 @@ _CLAIMS = {
 
 
 def choose(papers: Mapping[str, Paper]) -> Preset:
-    """The controls for paper and table."""
-    known = presets.presets(papers)
+    """Controls for paper and table."""
+    by_paper = presets.presets(papers)
     left, right = st.columns([2, 7])
-    of_paper = known[left.selectbox("Paper", list(known), key="paper", bind="query-params")]
+    of_paper = by_paper[left.selectbox("Paper", list(by_paper), key="paper", bind="query-params")]
     if st.session_state.get("table", "") not in ("", *of_paper):  # another paper's
         st.session_state["table"] = next(iter(of_paper))
     table = right.segmented_control(
@@ -85,12 +84,12 @@ def _ours(key: figure_view.Stamps, table: str, test: str, _table: Table, _runs: 
 
 
 def show_table(preset: Preset, table: Table, frame: Frame) -> None:
-    """What is printed beside ours; printed numbers keep their digits."""
+    """Table of reported numbers, with their digits as printed, and our numbers."""
     runs, test = presets.in_row_order(table, frame.tested), frame.view.test
-    found = pd.DataFrame(columns=OURS)
+    results = pd.DataFrame(columns=OURS)
     with errors_as_messages():
-        found = _ours(_stamps(runs, test), f"{preset.paper}/{table.id}", test, table, runs)
-    rows = comparison.reported(table, found)
+        results = _ours(_stamps(runs, test), f"{preset.paper}/{table.id}", test, table, runs)
+    rows = comparison.reported(table, results)
     printed = {
         column.label: Text(column.label, alignment="right", help=column.unit or None) for column in table.columns
     }
@@ -113,54 +112,54 @@ def show_table(preset: Preset, table: Table, frame: Frame) -> None:
         alt=f"{preset.title}: reported values beside ours",
     )
     notes = [f"{row.label}: {row.note}." for row in table.rows if row.note]
-    if len(found):
-        notes.insert(0, f"Ours is of other data than the paper's and no reproduction: {comparison.origins(found)}.")
+    if len(results):
+        notes.insert(0, f"Ours is of other data than the paper's and no reproduction: {comparison.origins(results)}.")
     if notes:
         st.caption(escape_markdown(" ".join(notes)))
-    if len(found):
-        _show_ours(preset, table, found)
-    for command, without in missing_results(table, runs, test, found).items():
+    if len(results):
+        _show_ours(preset, table, results)
+    for command, without in missing_results(table, runs, test, results).items():
         empty_state_of_runs(
             "Not computed of these runs yet; the reported measures can be had of them:", without, command
         )
 
 
-def _show_ours(preset: Preset, table: Table, found: pd.DataFrame) -> None:
-    """Each number of ours with the printed ones of its measure, where it is from and what is not as printed."""
+def _show_ours(preset: Preset, table: Table, results: pd.DataFrame) -> None:
+    """Table of our numbers with the reported ones of the same measure, their origin and the differences in setup."""
     st.subheader("Reported vs. ours")
-    lines = comparison.compared(table, found)
+    lines = comparison.compared(table, results)
     order = [name for name in _OURS if _filled(lines[name])]
     st.dataframe(
         lines, hide_index=True, column_config=_OURS, column_order=order, placeholder="",
         key=f"ours-{preset.paper}-{table.id}", alt=f"{preset.title}: ours beside reported values",
     )  # fmt: skip
     with st.expander("LaTeX table"):
-        st.code(beside_latex(lines, comparison.origins(found)), language="latex", wrap_lines=True)
+        st.code(beside_latex(lines, comparison.origins(results)), language="latex", wrap_lines=True)
 
 
 def _stamps(runs: Sequence[Run], test: str) -> figure_view.Stamps:
-    """Changes whenever what the runs say about a test set does, results that are kept beside them included."""
-    kept = [tuple(path.stat().st_mtime for path in result_files(run, test) if path.is_file()) for run in runs]
-    return (*figure_view.stamps(runs, test), *kept)
+    """Cache key that changes with the runs' translations and results of a test set."""
+    result_times = [tuple(path.stat().st_mtime for path in result_files(run, test) if path.is_file()) for run in runs]
+    return (*figure_view.stamps(runs, test), *result_times)
 
 
 def _filled(column: pd.Series) -> bool:
-    """Does anything stand in a column?"""
+    """Return True if the column has a value."""
     return bool((column.notna() & (column.astype(str) != "")).any())
 
 
 def show_dots(preset: Preset, table: Table, frame: Frame) -> None:
-    """The same numbers as dots."""
-    known = {column.key: column.label for column in presets.columns_with_values(table)}
+    """Dot plot of the same numbers."""
+    labels = {column.key: column.label for column in presets.columns_with_values(table)}
     if len(table.rows) < FEWEST_DOTS:
         return
-    if not known:
+    if not labels:
         empty_state(f"The paper draws {preset.title} and prints none of its values.")
         return
-    scored = [column.key for column in table.columns if column.key in known and column.measure in METRIC_NAMES]
-    place = f"columns-{preset.paper}-{table.id}"
-    columns = st.pills("Columns drawn", list(known), format_func=known.__getitem__, selection_mode="multi",
-                       default=scored or list(known), key=place, persist_state="session")  # fmt: skip
+    scored = [column.key for column in table.columns if column.key in labels and column.measure in METRIC_NAMES]
+    key = f"columns-{preset.paper}-{table.id}"
+    columns = st.pills("Columns drawn", list(labels), format_func=labels.__getitem__, selection_mode="multi",
+                       default=scored or list(labels), key=key, persist_state="session")  # fmt: skip
     if columns:
         relative = any(column.measure in SPEEDS for column in table.columns if column.key in columns)
         options = {"paper": preset.paper, "table": table.id, "columns": columns, "relative": relative}
@@ -171,7 +170,7 @@ def show_dots(preset: Preset, table: Table, frame: Frame) -> None:
 
 
 def show_checks(checks: pd.DataFrame) -> None:
-    """Printed beside recomputed: a badge for those that agree, one for those that do not, and all of them."""
+    """Reported and recomputed numbers: badges with the counts of equal and different ones, and the table."""
     if checks.empty:
         st.text("Nothing here can be recomputed from the paper's own numbers.")
         return
@@ -183,14 +182,14 @@ def show_checks(checks: pd.DataFrame) -> None:
             st.badge(f"reported ≠ recomputed: {len(checks) - agreeing}", icon=":material/difference:", color="orange")
     for check in checks[~checks["agrees"].astype(bool)].to_dict("records"):
         st.text(f"{check['what']}: reported {check['printed']}, recomputed {check['recomputed']}.")
-    said = checks["agrees"].map({True: "agrees", False: "differs"})
-    rows = checks.assign(said=said).sort_values("agrees", kind="stable")
+    outcome = checks["agrees"].map({True: "agrees", False: "differs"})
+    rows = checks.assign(said=outcome).sort_values("agrees", kind="stable")
     st.dataframe(rows, hide_index=True, column_config=_CHECKS, column_order=list(_CHECKS), placeholder="",
                  alt="Reported numbers and what the paper's own numbers give")  # fmt: skip
 
 
 def show_drawing(table: Table, frame: Frame) -> None:
-    """The figure of our runs that shows the same kind of thing."""
+    """Figure of our runs that corresponds to the paper's figure."""
     if not frame.known:
         empty_state(
             "There is no run here yet, so nothing of ours can be drawn. Build the demo, on the page Start or so:",
@@ -212,7 +211,7 @@ def show_drawing(table: Table, frame: Frame) -> None:
 
 
 def show_cases(preset: Preset, frame: Frame) -> None:
-    """What the paper's translation case shows; our sentence in the same form, and where it can be looked at."""
+    """Translation cases of the paper, our sentence in the same form, and links to pages that show it."""
     for case in preset.cases:
         with st.container(border=True):
             st.text(case.what)
@@ -224,10 +223,10 @@ def show_cases(preset: Preset, frame: Frame) -> None:
         translation_case.show(texts, base)
     with st.container(horizontal=True):
         for page, label in (("sentences", "Our sentences"), ("beam_trees", "Our beam trees")):
-            st.page_link(frames.page_file(page), label=label, icon=":material/arrow_forward:")
+            st.page_link(page_file(page), label=label, icon=":material/arrow_forward:")
 
 
 def show_claims(claims: pd.DataFrame) -> None:
-    """The numbers of the running text."""
+    """Table of the numbers in the paper's text."""
     st.dataframe(claims, hide_index=True, column_config=_CLAIMS, column_order=list(_CLAIMS), key="claims",
                  placeholder="", alt="Numbers in the paper's text")  # fmt: skip

@@ -1,4 +1,4 @@
-"""A translation case: source, reference and what systems wrote of one sentence, words marked; also in LaTeX."""
+"""Translation case: source, reference and translations of one sentence with marked words; also as LaTeX."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from workbench.export.latex import case_latex
 
 
 def show(texts: Mapping[str, str], base: str, notes: Mapping[str, str] | None = None) -> None:
-    """The texts by name: source, reference (where there is one), then systems, each marked against the one of `base`.
+    """Show texts by name: source, reference if any, then systems, each with its differences to `base` marked.
 
-    notes: what stands below the name of a system.
+    notes: text below the name of a system.
     """
     notes = notes or {}
     lines = []
@@ -25,7 +25,7 @@ def show(texts: Mapping[str, str], base: str, notes: Mapping[str, str] | None = 
         lines.append(diff_view.html_line(name, differences, notes.get(name, "")))
     with st.container(border=True):
         diff_view.show(lines)
-    named = "the reference" if base == REFERENCE else base
-    st.caption(escape_markdown(f"Underlined: not in {named}. Struck out: only in {named}."))
+    base_name = "the reference" if base == REFERENCE else base
+    st.caption(escape_markdown(f"Underlined: not in {base_name}. Struck out: only in {base_name}."))
     with st.expander("LaTeX of this case"):
         st.code(case_latex(texts, base), language="latex", wrap_lines=True)

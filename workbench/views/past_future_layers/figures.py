@@ -1,7 +1,6 @@
-"""Drawings of PAST and FUTURE layers: their states along one sentence and over a test set, and maps of coverage.
+"""Figures of PAST and FUTURE layers: their states along one sentence and over a test set, and maps of coverage.
 
-Runs without such layers are left out; a map of coverage shows the attention that a run
-without coverage has added up.
+Runs without such layers are left out. For runs without coverage the map shows their cumulated attention.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from workbench.plotting.grammar import Figure
 
-MOST_SYSTEMS = 3  # beside each other
+MOST_SYSTEMS = 3  # columns of panels
 
 
 class CoverageMapOptions(ForcedOptions):
@@ -35,24 +34,28 @@ class CoverageMapOptions(ForcedOptions):
     unit: MeanOrNumber = Field("mean", description="The unit of neural coverage, from 1")
 
 
-def _layered(request: Request) -> list[Run]:
-    """The runs that can be drawn, the first few; raises RunError where none can."""
-    found = states_of.layered(request.runs)
-    if not found:
+def _drawn_runs(request: Request) -> list[Run]:
+    """First runs with PAST or FUTURE layers, at most `MOST_SYSTEMS`; raises RunError if there are none."""
+    runs = states_of.layered(request.runs)
+    if not runs:
         raise RunError(
             f"{request.runs[0].name} has no PAST or FUTURE layer; choose a run of pfrnn-loss, prnn or frnn-gru-i"
         )
-    return found[:MOST_SYSTEMS]
+    return runs[:MOST_SYSTEMS]
 
 
-def _looked(request: Request, options: ForcedOptions, run: Run) -> SentenceTrace:
+def _trace(request: Request, options: ForcedOptions, run: Run) -> SentenceTrace:
     return trace_sentence(run, request.test, request.sentence, *options.forced)
 
 
 def _left_out(request: Request) -> str:
-    more = states_of.layered(request.runs)[MOST_SYSTEMS:]
+    undrawn = states_of.layered(request.runs)[MOST_SYSTEMS:]
     names = short_names(request.runs)
-    return f" Not drawn, being more than {MOST_SYSTEMS}: {', '.join(names[run.name] for run in more)}." if more else ""
+    return (
+        f" Not drawn, being more than {MOST_SYSTEMS}: {', '.join(names[run.name] for run in undrawn)}."
+        if undrawn
+        else ""
+    )
 
 
 _MEANING = (
@@ -73,23 +76,23 @@ def _content_states(request: Request, options: ForcedOptions) -> Figure:
 
     names = short_names(request.runs)
     tables = []
-    for run in _layered(request):
-        looked = _looked(request, options, run)
-        for name, values in states_of.steps_of(looked.trace).items():
+    for run in _drawn_runs(request):
+        forced = _trace(request, options, run)
+        for name, values in states_of.steps_of(forced.trace).items():
             side, _, measure = name.rpartition(".")
-            rows = {"step": range(len(values)), "token": list(looked.target), "value": values}
+            rows = {"step": range(len(values)), "token": list(forced.target), "value": values}
             tables.append(pd.DataFrame(rows).assign(system=names[run.name], side=side, measure=measure))
     table = _ordered(pd.concat(tables, ignore_index=True), list(MEASURES))
-    said = options.spoken
-    caption = f"{said[0].upper()}{said[1:]} of sentence {request.sentence}, forced, by pieces. {_MEANING}"
+    translation = options.spoken
+    caption = f"{translation[0].upper()}{translation[1:]} of sentence {request.sentence}, forced, by pieces. {_MEANING}"
     return content_states(table, MEASURES, caption + _left_out(request))
 
 
 def _ordered(table, measures: list[str]):
-    """Rows in the order of the measures; those of the system alone, where no layer has the measure, go."""
-    of_layers = set(table.loc[table["side"] != "system", "measure"])
-    kept = table[table["measure"].isin(of_layers)]
-    return kept.sort_values("measure", key=lambda column: column.map(measures.index), kind="stable", ignore_index=True)
+    """Sort rows by measure and drop measures of the system that no layer has."""
+    layer_measures = set(table.loc[table["side"] != "system", "measure"])
+    rows = table[table["measure"].isin(layer_measures)]
+    return rows.sort_values("measure", key=lambda column: column.map(measures.index), kind="stable", ignore_index=True)
 
 
 @figure("content-course", scope="test_set", options=TargetOptions)
@@ -101,24 +104,26 @@ def _content_course(request: Request, options: TargetOptions) -> Figure:
     from workbench.views.past_future_layers.plots import content_course
 
     names = short_names(request.runs)
-    tables, said, steady = [], [], []
-    for run in _layered(request):
+    tables, descriptions, steady = [], [], []
+    for run in _drawn_runs(request):
         target = target_of(request, options, run)
-        found = states_of.measured(run, request.test, target, number(options.sentences))
+        sentences = states_of.measured(run, request.test, target, number(options.sentences))
         name = names[run.name]
-        tables.append(course(found).assign(system=name))
-        whose = "its own translations" if target == "own" else "references"
-        said.append(f"{name}: {len(found)} sentences, {whose}")
-        if "whole.distance" in found[0]:
-            means = steadiness(found).mean()
+        tables.append(course(sentences).assign(system=name))
+        translations = "its own translations" if target == "own" else "references"
+        descriptions.append(f"{name}: {len(sentences)} sentences, {translations}")
+        if "whole.distance" in sentences[0]:
+            means = steadiness(sentences).mean()
             steady.append(
                 f"{name}: distance {means['distance']:.2f}, spread along a sentence {means['distance_spread']:.2f}; "
                 f"cosine {means['cosine']:.2f}, spread {means['cosine_spread']:.2f}"
             )
-    whole = f" PAST + FUTURE against the source's summary, means over sentences: {'; '.join(steady)}." if steady else ""
+    whole_text = (
+        f" PAST + FUTURE against the source's summary, means over sentences: {'; '.join(steady)}." if steady else ""
+    )
     caption = (
-        f"Means over the relative position in tenths, 95% bootstrap intervals over sentences. {_MEANING}{whole} "
-        f"{'; '.join(said)}.{_left_out(request)}"
+        f"Means over the relative position in tenths, 95% bootstrap intervals over sentences. {_MEANING}{whole_text} "
+        f"{'; '.join(descriptions)}.{_left_out(request)}"
     )
     return content_course(_ordered(pd.concat(tables, ignore_index=True), list(MEASURES)), MEASURES, caption)
 
@@ -133,41 +138,45 @@ def _coverage_map(request: Request, options: CoverageMapOptions) -> Figure:
     from workbench.views.past_future_layers.plots import MOST_COVERED, coverage_maps
 
     names, pieces = short_names(request.runs), options.pieces
-    cells, marks, said = [], [], []
+    cells, marks, descriptions = [], [], []
     neural = {names[run.name]: coverage_units(run) for run in request.runs if coverage_units(run)}
     if options.unit != "mean" and not neural:
         raise RunError("unit: none of the runs has neural coverage; leave it out")
     unit = up_to(options, "unit", min(neural.values(), default=1))
     for run in request.runs:
-        looked = _looked(request, options, run)
-        if CROSS not in looked.trace:
+        forced = _trace(request, options, run)
+        if CROSS not in forced.trace:
             continue
-        values, how = _covered(run, looked, pieces, unit)
-        sources, targets = list(looked.source), list(looked.target)
+        values, description = _covered(run, forced, pieces, unit)
+        sources, targets = list(forced.source), list(forced.target)
         if not pieces:
             sources, targets = joined(sources), joined(targets)
         table = matrix_table(values.T, targets, sources, x="step", y="word")
         cells.append(table.assign(system=names[run.name]))
-        said.append(f"{names[run.name]}: {how}")
-        ends = len(sources) - (sources[-1] == END), len(targets) - (targets[-1] == END)
+        descriptions.append(f"{names[run.name]}: {description}")
+        lengths = len(sources) - (sources[-1] == END), len(targets) - (targets[-1] == END)
         if options.target == "reference" and not pieces and has_truth(run, request.test):
             truth = truths(run, request.test)[request.sentence]
-            if truth.fits(*ends):
+            if truth.fits(*lengths):
                 marks += [(names[run.name], j, i, "sure") for i, j in sorted(truth.links)]
     if not cells:
         raise RunError("none of the runs attends to the source; choose another")
     counterparts = " Squares: true counterparts." if marks else ""
     caption = (
-        f"How far each source word is covered after each step, shaded up to {MOST_COVERED:g}; {'; '.join(said)}."
+        f"How far each source word is covered after each step, shaded up to {MOST_COVERED:g}; "
+        f"{'; '.join(descriptions)}."
         f"{' States of units are from −1 to 1 and count nothing; white is 0.' * bool(neural)}{counterparts}"
     )
     links = pd.DataFrame(marks, columns=["system", "step", "word", "kind"])
     return coverage_maps(pd.concat(cells, ignore_index=True), links, caption, neural)
 
 
-def _covered(run: Run, looked: SentenceTrace, pieces: bool, unit: int | None) -> tuple[np.ndarray, str]:
-    """Coverage [T, I] after each step, and what it is in words; what is taken from one is shown as what was taken, of
-    neural coverage [T, I, units] a unit (None: their mean)."""
+def _covered(run: Run, forced: SentenceTrace, pieces: bool, unit: int | None) -> tuple[np.ndarray, str]:
+    """Coverage [T, I] after each step, and its description.
+
+    Subtractive coverage counts down from one and is inverted; of neural coverage [T, I, units] one unit is taken (None:
+    the mean of all).
+    """
     import numpy as np
 
     from analyses.attention import average
@@ -175,12 +184,12 @@ def _covered(run: Run, looked: SentenceTrace, pieces: bool, unit: int | None) ->
 
     form = coverage_form(run)
     if form == "neural":
-        states = looked.array(COVERAGE)
+        states = forced.array(COVERAGE)
         values = states.mean(-1) if unit is None else states[..., unit - 1]
-        how = f"neural coverage, {f'mean of {states.shape[-1]} units' if unit is None else f'unit {unit}'}"
+        description = f"neural coverage, {f'mean of {states.shape[-1]} units' if unit is None else f'unit {unit}'}"
     elif form is not None:
-        values, how = looked.array(COVERAGE), f"{form} coverage"
+        values, description = forced.array(COVERAGE), f"{form} coverage"
         values = 1 - values if form == "subtractive" else values
     else:
-        values, how = np.cumsum(average(looked.array(CROSS)), axis=0), "attention added up"
-    return (values if pieces else covered_words(values, looked.target, looked.source)), how
+        values, description = np.cumsum(average(forced.array(CROSS)), axis=0), "attention added up"
+    return (values if pieces else covered_words(values, forced.target, forced.source)), description

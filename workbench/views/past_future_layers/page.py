@@ -1,7 +1,7 @@
-"""Content states: what PAST and FUTURE layers do along a sentence and over a test set; maps of coverage.
+"""Page Content states: states of PAST and FUTURE layers along a sentence and over a test set; maps of coverage.
 
-A page of its own: Past and future shows a mass for each source word, which these layers do not have, and the runs that
-have the one never have the other.
+Separate from the page Past and future, which shows a mass of each source word: these layers have none, and no run has
+both mechanisms.
 """
 
 import streamlit as st

@@ -1,6 +1,6 @@
-"""PAST and FUTURE layers: what their states do along a sentence and over a test set; maps of coverage.
+"""Plots of PAST and FUTURE layers: states along a sentence and over a test set, and maps of coverage.
 
-A column of panels for each system, a row for each measure. Measures come as tidy tables; nothing is averaged here.
+One column of panels for each system, one row for each measure. Input are tidy tables of measures.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STEPS = ("system", "measure", "side", "step", "token", "value")
 _COURSE = ("system", "measure", "side", "place", "value", "low", "high", "n")
 _CELLS = ("system", "step", "word", "step_token", "word_token", "value")
 _LABELS_ACROSS = 60
-MOST_COVERED = 2.0  # the largest coverage that has a shade of its own: the largest fertility of Tu 2016
+MOST_COVERED = 2.0  # upper end of the color scale: the largest fertility of Tu 2016
 SIDES = {
     "past": ("PAST", GROUP_LINES["PAST"]),
     "future": ("FUTURE", GROUP_LINES["FUTURE"]),
@@ -49,14 +49,14 @@ def content_states(table: pd.DataFrame, labels: Mapping[str, str], caption: str 
         axes[system] = replace(axis, every=every)
     for measure in dict.fromkeys(table["measure"]):
         for system in systems:
-            own = table[(table["system"] == system) & (table["measure"] == measure)]
+            rows = table[(table["system"] == system) & (table["measure"] == measure)]
             marks: list[Mark] = [rule(0.0)] if measure in _SIGNED else []
             marks += [
-                Line(own[own["side"] == side], "step", "value", name, look, ("token",))
-                for side, (name, look) in SIDES.items()
-                if (own["side"] == side).any()
+                Line(rows[rows["side"] == side], "step", "value", name, style, ("token",))
+                for side, (name, style) in SIDES.items()
+                if (rows["side"] == side).any()
             ]
-            y = rank_axis(int(own["value"].max())) if measure == "rank" else Axis(_UNITS.get(measure, "cosine"))
+            y = rank_axis(int(rows["value"].max())) if measure == "rank" else Axis(_UNITS.get(measure, "cosine"))
             panels.append(Panel(tuple(marks), axes[system], y, 0.9, _title(labels[measure], system, systems)))
     summary = said_of_each(table[table["measure"] == "norm"], _ends)
     return _framed("content-states", "States of PAST and FUTURE layers", panels, caption, summary, len(systems))
@@ -69,11 +69,11 @@ def content_course(table: pd.DataFrame, labels: Mapping[str, str], caption: str 
     systems = list(dict.fromkeys(table["system"]))
     for measure in dict.fromkeys(table["measure"]):
         for system in systems:
-            own = table[(table["system"] == system) & (table["measure"] == measure)]
+            measure_rows = table[(table["system"] == system) & (table["measure"] == measure)]
             marks: list[Mark] = [rule(0.0)] if measure in _SIGNED else []
-            for side, (name, look) in SIDES.items():
-                rows = own[own["side"] == side].sort_values("place")
-                marks += [Line(rows, "place", "value", name, look, ("n",), True, "low", "high")] if len(rows) else []
+            for side, (name, style) in SIDES.items():
+                rows = measure_rows[measure_rows["side"] == side].sort_values("place")
+                marks += [Line(rows, "place", "value", name, style, ("n",), True, "low", "high")] if len(rows) else []
             x = Axis("t / T", range=(-0.03, 1.03))
             panels.append(
                 Panel(
@@ -97,56 +97,58 @@ def _framed(name: str, title: str, panels: list[Panel], caption: str, summary: s
 
 
 def _ends(system: str, rows: pd.DataFrame) -> str:
-    """How long the states are at first and at last."""
-    said = []
-    for side, own in rows.groupby("side", sort=False):
-        ordered = own.sort_values("step")["value"]
-        said.append(f"{SIDES[str(side)][0]} from {ordered.iloc[0]:.2f} to {ordered.iloc[-1]:.2f}")
-    return f"{system}: the states' length goes in {', in '.join(said)}."
+    """Summary: the norms of the states at the first and at the last step."""
+    changes = []
+    for side, side_rows in rows.groupby("side", sort=False):
+        ordered = side_rows.sort_values("step")["value"]
+        changes.append(f"{SIDES[str(side)][0]} from {ordered.iloc[0]:.2f} to {ordered.iloc[-1]:.2f}")
+    return f"{system}: the states' length goes in {', in '.join(changes)}."
 
 
 def coverage_maps(
     cells: pd.DataFrame, links: pd.DataFrame | None = None, caption: str = "", neural: Collection[str] = ()
 ) -> Figure:
-    """Source words (downwards) by target words: how far each is covered after each step, a map a system, shaded from 0
-    to MOST_COVERED. links: system, step, word and `kind` (of `attention.LINKS`) of cells to be marked.
+    """Coverage of source words (downwards) after each target word, one map for each system.
 
-    neural: systems whose cells are states of units, from -1 to 1, and white at 0.
+    Shaded from 0 to MOST_COVERED. links: cells to mark (system, step, word, `kind` of `attention.LINKS`). neural:
+    systems whose cells are states of units, from -1 to 1, and white at 0.
     """
     require_columns(cells, _CELLS, "cells")
     panels = []
     systems = list(dict.fromkeys(cells["system"]))
     for system in systems:
-        own = cells[cells["system"] == system]
+        system_cells = cells[cells["system"] == system]
         down, across = (
-            [str(token) for token in own.drop_duplicates(side).sort_values(side)[f"{side}_token"]]
+            [str(token) for token in system_cells.drop_duplicates(side).sort_values(side)[f"{side}_token"]]
             for side in ("word", "step")
         )
-        marks: list[Mark] = [_cells(own, system in neural)]
+        marks: list[Mark] = [_cells(system_cells, system in neural)]
         if links is not None:
-            there = links[links["system"] == system]
+            system_links = links[links["system"] == system]
             marks += [
-                Points(there[there["kind"] == kind], "step", "word", series, style)
+                Points(system_links[system_links["kind"] == kind], "step", "word", series, style)
                 for kind, (series, style) in LINKS.items()
-                if (there["kind"] == kind).any()
+                if (system_links["kind"] == kind).any()
             ]
         height = min(_HIGHEST, max(_LOWEST, _ROW_INCHES * len(down)))
         panels.append(
             Panel(tuple(marks), token_axis(across, "target"), token_axis(down, "source", reversed=True), height, system)
         )
-    summary = said_of_each(cells, lambda system, own: _covered(system, own, system in neural))
+    summary = said_of_each(cells, lambda system, system_cells: _covered(system, system_cells, system in neural))
     return Figure(
         "coverage-map", "Coverage of source words", tuple(panels), caption, summary, "page",
         columns=min(2, len(panels)),
     )  # fmt: skip
 
 
-def _cells(own: pd.DataFrame, neural: bool) -> Heat:
-    """The cells of one system, shaded as its coverage is."""
+def _cells(system_cells: pd.DataFrame, neural: bool) -> Heat:
+    """Heat map of one system, with the color scale of its kind of coverage."""
     hover = ("word_token", "step_token")
     if neural:
-        return Heat(own, "step", "word", hover=hover, value="value", role="signed", limits=(-1.0, 1.0), label="state")
-    return Heat(own, "step", "word", hover=hover, value="value", limits=(0.0, MOST_COVERED), label="coverage")
+        return Heat(
+            system_cells, "step", "word", hover=hover, value="value", role="signed", limits=(-1.0, 1.0), label="state"
+        )
+    return Heat(system_cells, "step", "word", hover=hover, value="value", limits=(0.0, MOST_COVERED), label="coverage")
 
 
 def _covered(system: str, cells: pd.DataFrame, neural: bool) -> str:

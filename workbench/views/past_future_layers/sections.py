@@ -1,4 +1,4 @@
-"""The sections of the page Content states: the layers' states in one sentence and over a test set, maps of coverage."""
+"""Sections of the page Content states: states in one sentence and over the test set, maps of coverage."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from workbench.views.past_future.measure import coverage_units
 
 
 def sentence(frame: Frame, compatible_runs: Sequence[Run]) -> None:
-    """The states at every step of one sentence."""
+    """States at every step of one sentence."""
     sentence_texts.show(frame)
     figure_view.show("content-states", frame.request(compatible_runs, **forced_decoding_controls.target()))
 
 
 def corpus(frame: Frame, compatible_runs: Sequence[Run]) -> None:
-    """Their means over the relative position."""
+    """Means of the states over the relative position."""
     left, right = st.columns([3, 3], vertical_alignment="bottom")
     options = forced_decoding_controls.sentence_count(left, "content-sentences")
     options |= forced_decoding_controls.whose(right, "content-forced", frame, compatible_runs[0])
@@ -27,7 +27,7 @@ def corpus(frame: Frame, compatible_runs: Sequence[Run]) -> None:
 
 
 def coverage(frame: Frame, compatible_runs: Sequence[Run]) -> None:
-    """How far each source word is covered after each step, of all runs with a model."""
+    """Coverage of each source word after each step, for all runs with a model."""
     with_models = forced_decoding_controls.with_models(frame)
     sentence_texts.show(frame)
     translation = forced_decoding_controls.target()

@@ -92,12 +92,12 @@ def test_attribution_explains_the_sentence_in_its_document(context_runs, passed)
     row, found = passed
     for run in context_runs:
         one = explain(run, "test", row, ("reference", ""), "occlusion")
-        assert one.found.log_prob[0] == pytest.approx(sum(found[run.name].token_log_probs), abs=1e-3)
+        assert one.attribution.log_prob[0] == pytest.approx(sum(found[run.name].token_log_probs), abs=1e-3)
         assert one.constants == ["in the sentences before"]
         first = explain(run, "test", 0, ("reference", ""), "occlusion")
         source, reference = run_test(run).sources[0], run_test(run).references[0]
         (alone,) = core_models.load(run.folder).score([source], [reference])
-        assert first.found.log_prob[0] == pytest.approx(alone.log_prob, abs=1e-3)
+        assert first.attribution.log_prob[0] == pytest.approx(alone.log_prob, abs=1e-3)
 
 
 def test_maps_are_couplings_correlations_and_their_sum(context_runs, passed):
