@@ -1,7 +1,6 @@
-"""Drawings of ablations: a score, or speed, over the values of one option, beside what papers print for it.
+"""Figures of ablations: scores or costs over the values of one option, with reported values, and costs by length.
 
-Scores are those of the runs that are given, or without runs of an experiment whose results are at hand; speeds are
-those of a bench. And what systems cost by the length of sentences, of a bench too.
+Scores are those of the given runs or, without runs, of an experiment with results; speeds are those of a benchmark.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ BENCH, BY_LENGTH = "speed-cpu", "length-cost-cpu"
 
 
 class VariedOptions(FigureOptions):
-    """What is varied between the systems."""
+    """Option that varies between the systems."""
 
     option: str = Field("", description="The option that is varied: of a mechanism, of the model or of training")
 
     @property
     def varied(self) -> str:
-        """The same; raises RunError where none is named."""
+        """Name of the option; raises RunError if it is empty."""
         if not self.option:
             raise RunError("name the option that is varied, such as --option option=capsules")
         return self.option
 
 
 class SweepOptions(VariedOptions):
-    """Which systems with which values of an option."""
+    """Option that varies, and the experiment whose systems are drawn without runs."""
 
     experiment: str = Field("", description="Where no run is given: the experiment whose results are drawn")
 
@@ -62,12 +61,12 @@ class LengthCostOptions(FigureOptions):
 
 
 def result_files(request: Request, options: FigureOptions) -> list[Path]:
-    """The tables of experiments and benches, which are drawn where no run is given."""
+    """Tables of experiments and benchmarks, drawn if no run is given."""
     return ablation.result_tables()
 
 
 def _scored(request: Request, experiment: str, metric: str) -> ablation.Scored:
-    """The systems of a request with their scores."""
+    """Systems of a request with their scores."""
     if request.runs:
         return ablation.of_runs(request.runs, request.test, metric)
     return ablation.of_experiment(experiment, request.test, metric)
@@ -83,15 +82,15 @@ def ablation_figure(request: Request, options: AblationOptions) -> Figure:
     option, metric = options.varied, options.metric
     if metric not in METRIC_NAMES:
         raise RunError(f"metric {metric!r}: choose {', '.join(METRIC_NAMES)}")
-    found = _scored(request, options.experiment, metric)
-    points, seeds = ablation.score_points(found, option)
-    base = ablation.base_of(found.settings, option, short_names(request.runs).get(request.baseline or ""))
-    scores = dict(zip(found.scores["system"], found.scores["score"], strict=True))
-    varied = _varied(found.settings, option)
+    scored = _scored(request, options.experiment, metric)
+    points, seeds = ablation.score_points(scored, option)
+    base = ablation.base_of(scored.settings, option, short_names(request.runs).get(request.baseline or ""))
+    scores = dict(zip(scored.scores["system"], scored.scores["score"], strict=True))
+    varied = _varied(scored.settings, option)
     printed, notes = reported_scores(option, metric, varied), reported_notes(option, metric, varied)
-    said = [
-        f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {found.said}: means over seeds with 95% intervals"
-        f"{_of_seeds(points['seeds'].tolist())}.",
+    sentences = [
+        f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {scored.said}: means over seeds with 95% intervals"
+        f"{_interval_text(points['seeds'].tolist())}.",
         f"Dashed: {base}, which has no such option." if base in scores else "",
         f"Hollow: reported in {printed.where}." if printed else "",
         f"No scores are printed for it; {'; '.join(notes)}." if notes and not printed else "",
@@ -104,17 +103,17 @@ def ablation_figure(request: Request, options: AblationOptions) -> Figure:
         (base, scores[base]) if base is not None and base in scores else None,
         printed.points if printed else None,
         printed.baseline if printed else None,
-        " ".join(filter(None, said)),
+        " ".join(filter(None, sentences)),
     )
 
 
 def _varied(settings: Mapping[str, ablation.Settings], option: str) -> dict[str, ablation.Settings]:
-    """The systems that are drawn: what is printed of others that have an option of the name stands beside nothing."""
+    """Settings of the systems that are drawn."""
     return {name: settings[name] for name in ablation.option_grid(settings, option)}
 
 
-def _of_seeds(counts: list[int]) -> str:
-    """What few seeds mean for the intervals."""
+def _interval_text(counts: list[int]) -> str:
+    """Caption of the intervals, which depend on the number of seeds."""
     if max(counts) == 1:
         return " over sentences (one seed each, so none over seeds: nothing is known of other trainings)"
     alone = "; of one seed over sentences alone" if min(counts) == 1 else ""
@@ -138,8 +137,8 @@ def _ablation_cost(request: Request, options: AblationCostOptions) -> Figure:
         "Speed in training (target tokens a second) and in decoding (sentences a second) and peak memory in training, "
         f"relative to {baseline}, by {option.replace('_', ' ')}; measured on the machine of {bench}."
     )
-    beside = f" Hollow: reported in {where}, relative to its own baseline, on other machines." if where else ""
-    return ablation_cost(points, option, baseline, printed, caption + beside)
+    reported_text = f" Hollow: reported in {where}, relative to its own baseline, on other machines." if where else ""
+    return ablation_cost(points, option, baseline, printed, caption + reported_text)
 
 
 @figure("length-cost", scope="runs", options=LengthCostOptions, needs_runs=False, depends_on=result_files)

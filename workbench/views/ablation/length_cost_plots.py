@@ -1,7 +1,4 @@
-"""What systems cost by the length of sentences: time of a sentence, and speed relative to the first system.
-
-Times are a tidy table, measured before; nothing is fitted or averaged here.
-"""
+"""Plot of costs by sentence length: time of a sentence, and speed relative to the first system."""
 
 from __future__ import annotations
 
@@ -20,11 +17,13 @@ CEILING = "ceiling of multiply-adds"
 def length_cost(
     table: pd.DataFrame, baseline: str, caption: str = "", styles: dict[str, SeriesStyle] | None = None
 ) -> Figure:
-    """Above, milliseconds of a sentence by its length in words, a panel a work (training, decoding); below, speed over
-    that of the baseline at the same length, hollow what multiply-adds alone would allow."""
+    """Milliseconds of a sentence by its length in words, for training and decoding; below, relative speed.
+
+    Speed is relative to the baseline at the same length; hollow: the ceiling by multiply-adds alone.
+    """
     require_columns(table, _COLUMNS, "table")
     systems, works = list(dict.fromkeys(table["system"])), list(dict.fromkeys(table["work"]))
-    chosen = theme.styles(systems, styles)
+    series_styles = theme.styles(systems, styles)
     lengths = sorted(set(table["length"]))
     margin = 0.06 * (lengths[-1] - lengths[0]) or 1.0
     x = Axis(
@@ -40,13 +39,13 @@ def length_cost(
         times: list[Mark] = []
         ratios: list[Mark] = [rule(1.0)]
         for name in systems:
-            own, look = rows[rows["system"] == name], chosen[name]
-            times.append(Line(own, "length", "milliseconds", name, look, (), work == works[0]))
+            system_rows, style = rows[rows["system"] == name], series_styles[name]
+            times.append(Line(system_rows, "length", "milliseconds", name, style, (), work == works[0]))
             if name == baseline:
                 continue
-            ratios.append(Line(own, "length", "ratio", name, look, ("ceiling",), False))
-            hollow = replace(look, dash="none", hollow=True)
-            ratios.append(Points(own, "length", "ceiling", f"{name}, {CEILING}", hollow, ("ratio",), False))
+            ratios.append(Line(system_rows, "length", "ratio", name, style, ("ceiling",), False))
+            hollow = replace(style, dash="none", hollow=True)
+            ratios.append(Points(system_rows, "length", "ceiling", f"{name}, {CEILING}", hollow, ("ratio",), False))
         top = 1.05 * float(rows["milliseconds"].max())
         above.append(Panel(tuple(times), x, Axis("ms a sentence", range=(0.0, top)), 1.2, work))
         below.append(Panel(tuple(ratios), x, Axis("relative speed", range=(0.0, fastest)), 1.1))
@@ -63,14 +62,14 @@ def length_cost(
 
 
 def _summary(table: pd.DataFrame, systems: list[str], lengths: list[int], baseline: str) -> str:
-    found = {(row.system, row.work, row.length): row for row in table.itertuples()}
-    said = []
+    by_key = {(row.system, row.work, row.length): row for row in table.itertuples()}
+    descriptions = []
     for name in systems:
-        told = []
+        times = []
         for work in dict.fromkeys(table["work"]):
-            first, last = (found[name, work, length] for length in (lengths[0], lengths[-1]))
+            first, last = (by_key[name, work, length] for length in (lengths[0], lengths[-1]))
             relative = "" if name == baseline else f" ({first.ratio:.2f} and {last.ratio:.2f} times its speed)"
-            told.append(f"{work} {first.milliseconds:.1f} and {last.milliseconds:.1f} ms{relative}")
-        said.append(f"{name} takes for {', for '.join(told)}")
-    whole = "; ".join(said)
-    return f"Of a sentence of {lengths[0]} words and of one of {lengths[-1]}, beside {baseline}: {whole}."
+            times.append(f"{work} {first.milliseconds:.1f} and {last.milliseconds:.1f} ms{relative}")
+        descriptions.append(f"{name} takes for {', for '.join(times)}")
+    summary = "; ".join(descriptions)
+    return f"Of a sentence of {lengths[0]} words and of one of {lengths[-1]}, beside {baseline}: {summary}."

@@ -1,4 +1,4 @@
-"""Several metrics over the values of one option, one below the other: Figures 4 and 5 of Yang 2019, on axes apart."""
+"""Figure of several metrics over the values of one option, below each other (Yang 2019, Figures 4 and 5)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _stacked(request: Request, options: AblationStackedOptions) -> Figure:
     if not options.metrics:
         raise RunError("name at least one metric, such as --option metrics=bleu,chrf")
     shared = options.model_dump(exclude={"metrics"})
-    each = [ablation_figure(request, AblationOptions(**shared, metric=metric)) for metric in options.metrics]
+    figures = [ablation_figure(request, AblationOptions(**shared, metric=metric)) for metric in options.metrics]
     return replace(
-        each[0],
+        figures[0],
         name="ablation-stacked",
         title="One option at several values, several metrics",
-        panels=tuple(panel for figure in each for panel in figure.panels),  # ours, then what is printed, if anything
-        caption=" ".join(figure.caption for figure in each),
-        summary=" ".join(figure.summary for figure in each),
+        panels=tuple(panel for figure in figures for panel in figure.panels),  # of each metric: ours, then reported
+        caption=" ".join(figure.caption for figure in figures),
+        summary=" ".join(figure.summary for figure in figures),
         width="column",
         columns=1,
         shared_x=True,

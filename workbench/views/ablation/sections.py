@@ -1,6 +1,6 @@
-"""One option at several values: what it does to scores, and what it costs; and what systems cost by sentence length.
+"""Section of ablations: scores and costs over the values of one option, and costs by sentence length.
 
-A section of the pages whose mechanisms have options to vary. It arranges controls and figures; drawings compute.
+Used by the pages of mechanisms with options to vary. Arranges controls and figures; the figures compute.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ HERE, SCOPE = "runs", "context_sentences"
 
 
 def ablations(frame: Frame, stacked: bool = False) -> None:
-    """Of the runs beside the chosen ones, or of an experiment whose results are here.
+    """Ablations of the runs in the folders of the chosen runs, or of an experiment with results.
 
-    stacked: BLEU and chrF, one below the other, instead of one metric, no cost by length, and only systems that read
-    the sentences before.
+    stacked: show BLEU and chrF below each other instead of one metric, no cost by length, and only systems that read
+    context sentences.
     """
-    beside = _beside(frame)
+    candidates = _runs_in_same_folders(frame)
     with errors_as_messages():
-        settings = {HERE: ablation.settings_of_runs(beside)}
+        settings = {HERE: ablation.settings_of_runs(candidates)}
         settings |= {name: ablation.settings_of_experiment(name) for name in ablation.experiments()}
         if stacked:
             settings = {
-                name: {system: own for system, own in found.items() if SCOPE in own} for name, found in settings.items()
+                name: {system: system_settings for system, system_settings in group.items() if SCOPE in system_settings}
+                for name, group in settings.items()
             }
-        options = {name: ablation.varied_options(found) for name, found in settings.items()}
-        known = [name for name, varied in options.items() if varied]
-        if not known:
+        options = {name: ablation.varied_options(group) for name, group in settings.items()}
+        sources = [name for name, varied in options.items() if varied]
+        if not sources:
             empty_states.empty_state(
                 "No two runs here differ in one option alone. A grid of systems in a file makes such runs:",
                 "workbench experiment run "
@@ -41,12 +42,16 @@ def ablations(frame: Frame, stacked: bool = False) -> None:
             )
             return
         columns = st.columns([3, 3, 2])
-        which = columns[0].selectbox(
-            "Of", known, format_func=lambda name: "The runs in the same folder" if name == HERE else name, key="swept",
-            bind="query-params",
+        source = columns[0].selectbox(
+            "Of", sources, key="swept", bind="query-params",
+            format_func=lambda name: "The runs in the same folder" if name == HERE else name,
         )  # fmt: skip
         option = columns[1].selectbox(
-            "Option", options[which], format_func=lambda name: name.replace("_", " "), key="option", bind="query-params"
+            "Option",
+            options[source],
+            format_func=lambda name: name.replace("_", " "),
+            key="option",
+            bind="query-params",
         )
         metric = (
             "bleu"
@@ -59,20 +64,20 @@ def ablations(frame: Frame, stacked: bool = False) -> None:
                 bind="query-params",
             )
         )
-        asked = {"option": option} if stacked else {"option": option, "metric": metric}
+        figure_options = {"option": option} if stacked else {"option": option, "metric": metric}
         figure = "ablation-stacked" if stacked else "ablation"
-        if which == HERE:
-            figure_view.show(figure, frame.request(beside, **asked))
+        if source == HERE:
+            figure_view.show(figure, frame.request(candidates, **figure_options))
         else:
-            figure_view.show(figure, frame.request((), experiment=which, **asked))
+            figure_view.show(figure, frame.request((), experiment=source, **figure_options))
         for bench in ablation.benches_of(option):
             figure_view.show("ablation-cost", frame.request((), option=option, bench=bench), key=bench)
         for bench in () if stacked else length_benches():
             figure_view.show("length-cost", frame.request((), bench=bench), key=bench)
 
 
-def _beside(frame: Frame) -> list[Run]:
-    """All runs in the folders of the chosen ones that have translated the test set."""
+def _runs_in_same_folders(frame: Frame) -> list[Run]:
+    """Runs in the same folders as the chosen ones that have translated the test set."""
     folders = {run.folder.parent for run in frame.chosen}
     return [
         run

@@ -1,4 +1,4 @@
-"""The drawing of beam sizes: what was measured of each run, as one figure. Computes nothing but percentages."""
+"""Figure of quality and search errors by beam size."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 
 def sizes_table(request: Request) -> pd.DataFrame:
-    """A row for each run and beam size: system, size, bleu, low, high, length_ratio, empty, empty_percent, errors,
-    error_percent, error_low, error_high (percent), n, seconds, signature."""
+    """Measured results, one row for each run and beam size.
+
+    Columns: system, size, bleu, low, high, length_ratio, empty, empty_percent, errors, error_percent, error_low,
+    error_high (percent), n, seconds, signature.
+    """
     import pandas as pd
 
     names = short_names(request.runs)
-    kept = read_all(request.runs, request.test)
-    tables = [pd.DataFrame(found["sizes"]).assign(system=names[run]) for run, found in kept.items()]
+    results = read_all(request.runs, request.test)
+    tables = [pd.DataFrame(result["sizes"]).assign(system=names[run]) for run, result in results.items()]
     table = pd.concat(tables, ignore_index=True)
     rates = {name: table[name].astype(float) * 100 for name in ("error_rate", "error_low", "error_high")}
     table = table.assign(empty_percent=100 * table["empty"] / table["n"], **rates)
@@ -38,17 +41,17 @@ def _beam_sizes(request: Request, options: FigureOptions) -> Figure:
     from workbench.views.beam_size.plots import beam_sizes
 
     names = short_names(request.runs)
-    said = []
-    for run, found in read_all(request.runs, request.test).items():
-        said.append(
-            f"{names[run]}: length penalty {found['length_penalty']:g}, {found['decided']} of {found['short']} "
-            f"short sentences decided (at most {found['short_words']} words, {found['most_nodes']} nodes each), in "
-            f"{found['best_is_empty']} of them the empty output is the most probable"
+    descriptions = []
+    for run, result in read_all(request.runs, request.test).items():
+        descriptions.append(
+            f"{names[run]}: length penalty {result['length_penalty']:g}, {result['decided']} of {result['short']} "
+            f"short sentences decided (at most {result['short_words']} words, {result['most_nodes']} nodes each), in "
+            f"{result['best_is_empty']} of them the empty output is the most probable"
         )
     caption = (
         "BLEU with 95% intervals, output words by reference words and empty outputs, on the whole test set; search "
         "errors, against exact search without a length penalty (Stahlberg and Byrne 2019), on short sentences. "
-        f"{'; '.join(said)}."
+        f"{'; '.join(descriptions)}."
     )
     table = sizes_table(request)
     figure = beam_sizes(table, caption, styles(request))

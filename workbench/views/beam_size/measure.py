@@ -1,8 +1,8 @@
-"""What a run's translations become as the beam widens, measured once and kept: RESULTS/beam_sizes/TEST.json.
+"""Quality and search errors of a run by beam size, measured once: RESULTS/beam_sizes/TEST.json.
 
-The quality is that of the whole test set under the run's own search. Search errors are counted on its short sentences,
-searched again without a length penalty: there the beam and the exact search look for the same thing, with the same
-sentences before, whose translations are those of the widest beam. Never imports torch by itself.
+Quality is measured on the whole test set with the run's own search. Search errors are counted on short sentences
+without length penalty, so that beam search and exact search optimize the same score, with the same context, whose
+translations are those of the widest beam. Does not import torch itself.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def measure(
     device: str = "cpu",
     step: Step | None = None,
 ) -> Path:
-    """Translate a test set with every beam size, its short sentences exactly too, and write the result; returns it.
+    """Translate a test set with every beam size, search its short sentences exactly, and write the result.
 
-    short_words, most_short: which and how many sentences are searched exactly, the first ones of at most so many words;
-    most_nodes: what one exact search may expand. Raises RunError without references.
+    short_words: most words of a sentence for exact search; most_short: at most so many sentences, the first ones;
+    most_nodes: most nodes that one exact search expands. Returns the path. Raises RunError without references.
     """
     if test.references is None:
         raise RunError(f"{run.name}: the test set {test.name!r} has no references; a curve of BLEU needs them")
@@ -54,34 +54,39 @@ def measure(
     import core_models
     from analyses import beam_sizes
 
-    weights = run.digest  # before they are read: training may go on meanwhile
+    weights = run.digest  # before they are read: training may continue meanwhile
     translator = core_models.load(run.reference, device)
-    wanted = sorted(set(sizes))
+    requested = sorted(set(sizes))
     outputs, seconds = {}, {}
-    for number, size in enumerate(wanted):
-        began = time.perf_counter()
-        found = translator.translate(test.sources, test.documents, n_best=1, beam=size, length_penalty=length_penalty)
-        outputs[size], seconds[size] = [one.text for one in found], round(time.perf_counter() - began, 3)
+    for number, size in enumerate(requested):
+        start = time.perf_counter()
+        hypotheses = translator.translate(
+            test.sources, test.documents, n_best=1, beam=size, length_penalty=length_penalty
+        )
+        outputs[size], seconds[size] = (
+            [hypothesis.text for hypothesis in hypotheses],
+            round(time.perf_counter() - start, 3),
+        )
         if step is not None:
-            step(number + 1, len(wanted) + 1)
+            step(number + 1, len(requested) + 1)
     short = [row for row, line in enumerate(test.sources) if len(line.split()) <= short_words][:most_short]
     table = beam_sizes.quality(outputs, test.references)
-    errors, said = _exactly(translator, test, short, outputs[wanted[-1]], wanted, most_nodes)
+    errors, counts = _search_errors(translator, test, short, outputs[requested[-1]], requested, most_nodes)
     table = table.assign(seconds=list(seconds.values())).merge(errors.drop(columns="n"), on="size")
     penalty = translator.search.length_penalty if length_penalty is None else length_penalty
-    about = {"length_penalty": penalty, "short_words": short_words, "most_nodes": most_nodes, **said}
+    settings = {"length_penalty": penalty, "short_words": short_words, "most_nodes": most_nodes, **counts}
     path = run.results / "beam_sizes" / f"{test.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = json.loads(table.to_json(orient="records", double_precision=12))
     texts = digest(test.sources, *test.all_references, test.documents or [])
-    kept = {"test": test.name, "weights": weights, "texts": texts, **about, "sizes": rows}
-    write_atomic(path, json.dumps(kept, indent=1))
+    record = {"test": test.name, "weights": weights, "texts": texts, **settings, "sizes": rows}
+    write_atomic(path, json.dumps(record, indent=1))
     if step is not None:
-        step(len(wanted) + 1, len(wanted) + 1)
+        step(len(requested) + 1, len(requested) + 1)
     return path
 
 
-def _exactly(
+def _search_errors(
     translator: Translator,
     test: TestSet,
     rows: Sequence[int],
@@ -89,22 +94,22 @@ def _exactly(
     sizes: Sequence[int],
     most_nodes: int,
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Search errors by beam size in some sentences of a test set, and what the exact searches found in all.
+    """Search errors by beam size in some sentences of a test set, and counts of the exact searches.
 
-    written: the translations of all lines that are read before a sentence, by all searches the same.
+    written: translations of all lines, read as context by all searches.
     """
     from analyses import beam_sizes
 
     sources = [test.sources[row] for row in rows]
     before = [read_before(translator.context, test, row, written) for row in rows]
     search: dict[str, Any] = {"n_best": 1, "length_penalty": 0.0, **as_arguments(*before)}
-    found: dict[int, list[float]] = {}
+    log_probs: dict[int, list[float]] = {}
     for size in sizes:
         beams = translator.translate(sources, beam=size, **search) if sources else []
-        found[size] = [one.log_prob if one.finished else -math.inf for one in beams]
+        log_probs[size] = [hypothesis.log_prob if hypothesis.finished else -math.inf for hypothesis in beams]
     best, decided, empty = [], [], 0
     for row, (source, context) in enumerate(zip(sources, before, strict=True)):
-        bound = max(found[size][row] for size in sizes)
+        bound = max(log_probs[size][row] for size in sizes)
         exact = translator.exact(
             source,
             bound - beam_sizes.NOISE_NATS,  # so that it names the best itself
@@ -115,39 +120,39 @@ def _exactly(
         best.append(max(bound, exact.log_prob))
         decided.append(exact.decided)
         empty += exact.decided and exact.words == []
-    said = {"short": len(sources), "decided": sum(decided), "best_is_empty": empty}
-    return beam_sizes.search_errors(found, best, decided), said
+    counts = {"short": len(sources), "decided": sum(decided), "best_is_empty": empty}
+    return beam_sizes.search_errors(log_probs, best, decided), counts
 
 
 def read(run: Run, test: str) -> dict[str, Any]:
-    """What was measured, with `sizes` as a list of rows; raises RunError with the command that measures it."""
+    """Read the result, with `sizes` as a list of rows; raises RunError with the command that measures it."""
     path = run.results / "beam_sizes" / f"{test}.json"
     command = f"workbench beam-sweep {run.typed} --test {shlex.quote(test)}"
     if not path.is_file():
         raise RunError(f"{run.name}: no beam sizes were tried on {test!r} yet; try them: {command}")
     try:
-        found = read_json(path, RESULT)
-        if not (isinstance(found, dict) and isinstance(found["sizes"], list) and found["sizes"]):
+        result = read_json(path, RESULT)
+        if not (isinstance(result, dict) and isinstance(result["sizes"], list) and result["sizes"]):
             raise ValueError("no sizes")
     except (ValueError, KeyError) as error:
         raise RunError(f"{path}: not readable ({error}); measure again: {command}") from None
-    if not run.is_of(found.get("weights")):
+    if not run.is_of(result.get("weights")):
         raise RunError(f"{run.name}: beam sizes on {test!r} are of other weights than it has now; try them: {command}")
-    return found
+    return result
 
 
 def read_all(runs: Sequence[Run], test: str) -> dict[str, dict[str, Any]]:
-    """`read` of every run, by its name; RunError where they were measured on different versions of the test set."""
-    found = {run.name: read(run, test) for run in runs}
-    if len({one.get("texts") for one in found.values()}) > 1:
+    """`read` of every run by name; raises RunError if the versions of the test set differ."""
+    results = {run.name: read(run, test) for run in runs}
+    if len({result.get("texts") for result in results.values()}) > 1:
         typed = " ".join(run.typed for run in runs)
         raise RunError(
-            f"{', '.join(found)} tried beam sizes on different versions of {test!r}; measure all of them again: "
+            f"{', '.join(results)} tried beam sizes on different versions of {test!r}; measure all of them again: "
             f"workbench beam-sweep {typed} --test {shlex.quote(test)}"
         )
-    return found
+    return results
 
 
 def is_measured(run: Run, test: str) -> bool:
-    """Is there a result to read?"""
+    """Return True if there is a result."""
     return (run.results / "beam_sizes" / f"{test}.json").is_file()

@@ -1,4 +1,4 @@
-"""Beam sizes: what translations become as the beam widens, and how often the search misses the best output."""
+"""Page Beam sizes: quality and search errors by beam size."""
 
 import shlex
 

@@ -1,4 +1,4 @@
-"""Beam sizes: BLEU, output length, empty outputs and search errors as the beam widens."""
+"""Plot of BLEU, output length, empty outputs and search errors by beam size."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ _SIZES = ("system", "size", "bleu", "low", "high", "length_ratio", "empty_percen
 
 
 def beam_sizes(table: pd.DataFrame, caption: str = "", styles: dict[str, SeriesStyle] | None = None) -> Figure:
-    """Four panels over the beam size, each step of the axis a doubling; bands and bars are 95% intervals.
+    """Four panels over the beam size (logarithmic axis) with 95% intervals.
 
-    Percentages of sentences; `error_percent` is NaN where no sentence was searched exactly.
+    Percentages are of sentences; `error_percent` is NaN if no sentence was searched exactly.
     """
     require_columns(table, _SIZES, "table")
     systems = list(dict.fromkeys(table["system"]))
-    chosen = theme.styles(systems, styles)
+    series_styles = theme.styles(systems, styles)
     placed = table.assign(place=[math.log2(size) for size in table["size"]])
     sizes = sorted(set(table["size"]))
-    places = tuple(math.log2(size) for size in sizes)
-    x = Axis("beam size", "category", places, tuple(map(str, sizes)), range=(places[0] - 0.3, places[-1] + 0.3))
+    positions = tuple(math.log2(size) for size in sizes)
+    x = Axis(
+        "beam size", "category", positions, tuple(map(str, sizes)), range=(positions[0] - 0.3, positions[-1] + 0.3)
+    )
     panels = []
-    for column, label, ends in (
+    for column, label, interval in (
         ("bleu", "BLEU", ("low", "high")),
         ("length_ratio", "length ratio", None),
         ("empty_percent", "empty outputs (%)", None),
@@ -39,11 +41,13 @@ def beam_sizes(table: pd.DataFrame, caption: str = "", styles: dict[str, SeriesS
             rows = placed[placed["system"] == system].sort_values("size").dropna(subset=[column])
             if rows.empty:
                 continue
-            marks.append(Line(rows, "place", column, system, chosen[system], ("size",)))
-            if ends:
-                bars = replace(chosen[system], dash="none")
+            marks.append(Line(rows, "place", column, system, series_styles[system], ("size",)))
+            if interval:
+                bars = replace(series_styles[system], dash="none")
                 marks.append(
-                    Points(rows, "place", column, system, bars, ("size",), legend=False, low=ends[0], high=ends[1])
+                    Points(
+                        rows, "place", column, system, bars, ("size",), legend=False, low=interval[0], high=interval[1]
+                    )
                 )
         top = 1.1 * max(1.0, float(table["empty_percent"].max()))  # an axis of its own would show noise about zero
         bounds = (-0.04 * top, top) if column == "empty_percent" else None
@@ -60,7 +64,7 @@ def beam_sizes(table: pd.DataFrame, caption: str = "", styles: dict[str, SeriesS
 
 
 def _summary(table: pd.DataFrame, systems: list[str]) -> str:
-    said = []
+    descriptions = []
     for system in systems:
         rows = table[table["system"] == system].sort_values("size")
         best, last = rows.iloc[int(rows["bleu"].to_numpy().argmax())], rows.iloc[-1]
@@ -69,5 +73,5 @@ def _summary(table: pd.DataFrame, systems: list[str]) -> str:
             f"{last['bleu']:.2f}, the length ratio {last['length_ratio']:.2f}, {last['empty_percent']:.1f} % are empty"
         )
         errors = "" if math.isnan(last["error_percent"]) else f", {last['error_percent']:.1f} % are search errors"
-        said.append(text + errors)
-    return f"{'; '.join(said)}."
+        descriptions.append(text + errors)
+    return f"{'; '.join(descriptions)}."

@@ -1,4 +1,4 @@
-"""The drawing of a study of human ratings: quality, over- and under-translation with intervals, by system."""
+"""Figure of a study of human ratings: quality, over- and under-translation with intervals, by system."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HumanRatingOptions(FigureOptions):
 
 
 def _ratings(request: Request, options: HumanRatingOptions) -> Iterable[Path]:
-    """The files of the ratings of a study."""
+    """Files with the ratings of a study."""
     from workbench.store.rating_studies import find_study
 
     if not (request.runs and options.study):
@@ -46,8 +46,8 @@ def _human_rating(request: Request, options: HumanRatingOptions) -> Figure:
         raise RunError("human-rating draws a study; name it: --option study=NAME")
     root, study = find_study(request.runs, options.study)
     runs = {system_name(root, run): run.name for run in request.runs}
-    found = results(study, samples=options.samples)
-    table = found.intervals.assign(system=found.intervals["system"].map(runs)).dropna(subset=["system"])
+    study_results = results(study, samples=options.samples)
+    table = study_results.intervals.assign(system=study_results.intervals["system"].map(runs)).dropna(subset=["system"])
     if table.empty:
         raise RunError(f"none of the runs is in the study {study.name}, only: {', '.join(study.systems)}")
     figure = score_dots(
@@ -55,14 +55,14 @@ def _human_rating(request: Request, options: HumanRatingOptions) -> Figure:
         baseline=short_names(request.runs).get(request.base),
         styles=styles(request),
     )
-    said = (
+    description = (
         "Human ratings, systems unknown to the raters: quality from 1 to 5, and the percentage of source words that "
-        f"are over- and under-translated; 95% bootstrap over sentences. {found.counted}."
+        f"are over- and under-translated; 95% bootstrap over sentences. {study_results.counted}."
     )
     scores = named(table, request).pivot(index="system", columns="measure", values="score")[list(MEASURES)]
     summary = "; ".join(
         f"{system}: quality {quality:.2f}, {over:.1f} % of the source words over- and {under:.1f} % under-translated"
         for system, quality, over, under in scores.itertuples()
     )
-    caption = f"{said} {figure.caption}"
+    caption = f"{description} {figure.caption}"
     return replace(figure, name="human-rating", title="Human rating", caption=caption, summary=f"{summary}.")

@@ -1,6 +1,6 @@
-"""The form of a blind rating: a source, its translations under letters, a quality and marked source words for each.
+"""Form of a blind rating: a source, translations under letters, and quality and marked source words for each.
 
-What the browser gets names no system. Nothing is rerun while words are clicked: all of it goes out with the button.
+The browser gets no names of systems. Clicks on words cause no rerun: the button submits the whole form.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _NOTICE = "rating-notice"
 
 
 def show(study: Study, rater: str) -> None:
-    """The sentence of the study at which the rater stands, the first that is not rated when they come back."""
-    given = rating.marks(study, rater)
-    rated = [rating.is_rated(study, rater, item, given) for item in study.items]
-    place = _place(study, rater, rated)
+    """Form of the rater's current sentence; initially the first one without ratings."""
+    marks = rating.marks(study, rater)
+    rated = [rating.is_rated(study, rater, item, marks) for item in study.items]
+    position = _position(study, rater, rated)
     st.progress(sum(rated) / len(rated), f"{sum(rated)} of {len(rated)} sentences rated")
     if all(rated):
         st.success("All sentences are rated; thank you. A rating can still be changed.")
-    item = study.items[place]
-    _steps(study, rater, place, rated)
+    item = study.items[position]
+    _steps(study, rater, position, rated)
     if notice := st.session_state.pop(_NOTICE, None):
         st.warning(escape_markdown(notice))
     lines = [word_diff.html_line("source", word_diff.plain(item.source))]
@@ -41,8 +41,8 @@ def show(study: Study, rater: str) -> None:
         word_diff.show(lines)
     with st.form(f"rating-{study.name}-{rater}-{item.sentence}", border=False):
         for letter, text in study.shown(rater, item).items():
-            _translation(study, rater, item, letter, text, given.get(item.sentence, {}).get(letter))
-        st.form_submit_button("Save and next", on_click=_save, args=(study, rater, place), type="primary")
+            _translation(study, rater, item, letter, text, marks.get(item.sentence, {}).get(letter))
+        st.form_submit_button("Save and next", on_click=_save, args=(study, rater, position), type="primary")
 
 
 def _translation(study: Study, rater: str, item: Item, letter: str, text: str, mark: Mark | None) -> None:
@@ -55,9 +55,9 @@ def _translation(study: Study, rater: str, item: Item, letter: str, text: str, m
             key=_key(study, rater, item, letter, "quality"),
         )
         labels = word_labels(item.words)
-        for side, said in _WORDS.items():
+        for side, label in _WORDS.items():
             st.pills(
-                said,
+                label,
                 range(len(labels)),
                 format_func=labels.__getitem__,
                 selection_mode="multi",
@@ -67,45 +67,45 @@ def _translation(study: Study, rater: str, item: Item, letter: str, text: str, m
 
 
 def word_labels(words: list[str]) -> list[str]:
-    """A label for each source word, no two the same: a word that comes again carries its number."""
-    seen: Counter[str] = Counter()
+    """Unique label for each source word; repeated words are numbered."""
+    counts: Counter[str] = Counter()
     labels = []
     for word in words:
-        seen[word] += 1
-        labels.append(escape_markdown(word if seen[word] == 1 else f"{word} ({seen[word]})"))
+        counts[word] += 1
+        labels.append(escape_markdown(word if counts[word] == 1 else f"{word} ({counts[word]})"))
     return labels
 
 
-def _place(study: Study, rater: str, rated: list[bool]) -> int:
-    """Where the rater stands in the study, from 0; remembered for the session."""
-    key = _place_key(study, rater)
+def _position(study: Study, rater: str, rated: list[bool]) -> int:
+    """Index of the rater's current sentence, kept in the session."""
+    key = _position_key(study, rater)
     if key not in st.session_state:
         st.session_state[key] = rated.index(False) if False in rated else 0
     return int(st.session_state[key])
 
 
-def _steps(study: Study, rater: str, place: int, rated: list[bool]) -> None:
+def _steps(study: Study, rater: str, position: int, rated: list[bool]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.text(f"Sentence {place + 1} of {len(rated)}" + (", rated" if rated[place] else ""))
-        key = _place_key(study, rater)
-        stepper.show(place, len(rated) - 1, ("Back", "Forward"), partial(_step, len(rated) - 1), key)
-        waiting = _next(rated, -1)
+        st.text(f"Sentence {position + 1} of {len(rated)}" + (", rated" if rated[position] else ""))
+        key = _position_key(study, rater)
+        stepper.show(position, len(rated) - 1, ("Back", "Forward"), partial(_step, len(rated) - 1), key)
+        unrated = _next(rated, -1)
         st.button(
-            "First not rated", on_click=stepper.put, args=(key, waiting), disabled=waiting < 0, key="rating-first"
+            "First not rated", on_click=stepper.put, args=(key, unrated), disabled=unrated < 0, key="rating-first"
         )
 
 
-def _step(last: int, place: int, by: int) -> int:
-    return min(max(0, place + by), last)
+def _step(last: int, position: int, delta: int) -> int:
+    return min(max(0, position + delta), last)
 
 
-def _next(rated: list[bool], place: int) -> int:
-    """The first sentence after a place that is not rated, else the first at all; -1 where all are."""
-    waiting = [number for number, done in enumerate(rated) if not done]
-    return next((number for number in waiting if number > place), waiting[0] if waiting else -1)
+def _next(rated: list[bool], position: int) -> int:
+    """Index of the next unrated sentence after a position, else of the first one; -1 if all are rated."""
+    unrated = [number for number, is_rated in enumerate(rated) if not is_rated]
+    return next((number for number in unrated if number > position), unrated[0] if unrated else -1)
 
 
-def _place_key(study: Study, rater: str) -> str:
+def _position_key(study: Study, rater: str) -> str:
     return f"rating-place-{study.name}-{rater}"
 
 
@@ -113,29 +113,29 @@ def _key(study: Study, rater: str, item: Item, letter: str, part: str) -> str:
     return f"rating-{study.name}-{rater}-{item.sentence}-{letter}-{part}"
 
 
-def _save(study: Study, rater: str, place: int) -> None:
-    """Keep what the form says, if every translation has a quality, and go on to the next sentence."""
-    item = study.items[place]
-    given: dict[str, Mark] = {}
+def _save(study: Study, rater: str, position: int) -> None:
+    """Save the form if every translation has a quality, and go to the next sentence."""
+    item = study.items[position]
+    marks: dict[str, Mark] = {}
     missing = []
     for letter in study.shown(rater, item):
-        said = {part: st.session_state.get(_key(study, rater, item, letter, part)) for part in ("quality", *_WORDS)}
-        if said["quality"] is None:
+        entry = {part: st.session_state.get(_key(study, rater, item, letter, part)) for part in ("quality", *_WORDS)}
+        if entry["quality"] is None:
             missing.append(letter)
         else:
-            given[letter] = Mark(int(said["quality"]), tuple(said["over"] or ()), tuple(said["under"] or ()))
+            marks[letter] = Mark(int(entry["quality"]), tuple(entry["over"] or ()), tuple(entry["under"] or ()))
     if missing:
         st.session_state[_NOTICE] = f"Give every translation a quality; {', '.join(missing)} has none yet."
         return
     try:
-        rating.save(study, rater, {item.sentence: given})
+        rating.save(study, rater, {item.sentence: marks})
     except RunError as error:
         st.session_state[_NOTICE] = str(error)
         return
-    stepper.put(_place_key(study, rater), _after(study, rater, place, rating.marks(study, rater)))
+    stepper.put(_position_key(study, rater), _after(study, rater, position, rating.marks(study, rater)))
 
 
-def _after(study: Study, rater: str, place: int, given: Mapping[int, Mapping[str, Mark]]) -> int:
-    rated = [rating.is_rated(study, rater, item, given) for item in study.items]
-    following = _next(rated, place)
-    return place if following < 0 else following
+def _after(study: Study, rater: str, position: int, marks: Mapping[int, Mapping[str, Mark]]) -> int:
+    rated = [rating.is_rated(study, rater, item, marks) for item in study.items]
+    following = _next(rated, position)
+    return position if following < 0 else following

@@ -1,4 +1,4 @@
-"""Human rating: several raters judge translations without knowing whose they are; results on asking only."""
+"""Page Human rating: blind ratings of translations by several raters; results only on request."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""A study of human ratings from the outside: begin one, bring in ratings, and on asking the results by system."""
+"""Sections of the page Human rating: create a study, import ratings, and show results by system on request."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _AGREEMENT = {"alpha": Number("Krippendorff's alpha", format="%.3f"), "units": "
 
 
 def choose_study(frame: Frame) -> str:
-    """The study that is looked at; where there is none the page says how to begin one, and ends."""
+    """Select box of studies; without a study shows how to create one and stops the page."""
     names = rating.studies(frame.root)
     if not names:
-        said = "There is no study here yet. Create one above, or on the command line:"
-        empty_states.empty_state(said, _command(frame, "NAME", 100, 1))
+        message = "There is no study here yet. Create one above, or on the command line:"
+        empty_states.empty_state(message, _command(frame, "NAME", 100, 1))
         st.stop()
     return st.selectbox("Study", names, key="study", bind="query-params")
 
 
 def new_study(frame: Frame) -> None:
-    """Controls that begin a study of the chosen runs."""
+    """Controls that create a study of the chosen runs."""
     st.text(f"Runs: {', '.join(run.name for run in frame.tested)}. Test set: {frame.view.test}.")
     count = len(frame.tested[0].translations(frame.view.test))
     with st.form("new-study", clear_on_submit=False):
@@ -47,12 +47,12 @@ def new_study(frame: Frame) -> None:
         sentences = int(left.number_input("Sentences, sampled without replacement", 1, count, min(100, count)))
         seed = int(right.number_input("Random seed", 0, 2**31 - 1, 1))
         reference = st.toggle("Show the reference to raters", False)
-        begun = st.form_submit_button("Create study", type="primary")
+        submitted = st.form_submit_button("Create study", type="primary")
     st.code(_command(frame, name or "NAME", sentences, seed, reference), language="bash", wrap_lines=True)
-    if begun:
+    if submitted:
         study = rating.create(frame.root, name, frame.tested, frame.view.test, sentences, seed, reference)
-        said = f"{study.name} is there: {len(study.items)} sentences, {len(study.systems)} systems."
-        st.success(escape_markdown(said))
+        message = f"{study.name} is there: {len(study.items)} sentences, {len(study.systems)} systems."
+        st.success(escape_markdown(message))
 
 
 def _command(frame: Frame, name: str, sentences: int, seed: int, reference: bool = False) -> str:
@@ -64,33 +64,33 @@ def _command(frame: Frame, name: str, sentences: int, seed: int, reference: bool
 
 
 def show(frame: Frame, study: Study) -> None:
-    """How far the raters are; ratings from elsewhere; results once somebody asks."""
+    """Progress of the raters, import of ratings, and results on request."""
     rows = []
     for rater in study.raters:
-        given = rating.marks(study, rater)
-        rows.append({"rater": rater, "rated": sum(rating.is_rated(study, rater, item, given) for item in study.items)})
+        marks = rating.marks(study, rater)
+        rows.append({"rater": rater, "rated": sum(rating.is_rated(study, rater, item, marks) for item in study.items)})
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    left.text(f"{len(study.items)} sentences of {study.test}; " + (_said(rows) or "nobody has begun."))
+    left.text(f"{len(study.items)} sentences of {study.test}; " + (_progress_text(rows) or "nobody has begun."))
     with right.popover("Import ratings"):
         st.caption("A CSV file: a form that was filled in, or an export. A row a rater, sentence and translation.")
-        upload.take_in(["csv"], f"ratings-{study.name}", lambda file: _brought(study, file))
+        upload.take_in(["csv"], f"ratings-{study.name}", lambda file: _import_ratings(study, file))
     if st.toggle("Unblind: say which system is which", False, key="unblind"):
         _unblinded(frame, rating.open_study(frame.root, study.name))
 
 
-def _brought(study: Study, file: UploadedFile) -> str:
-    brought = tables.bring_in(study, file, file.name)
-    return "Kept: " + ", ".join(f"{count} ratings of {rater}" for rater, count in brought.items()) + "."
+def _import_ratings(study: Study, file: UploadedFile) -> str:
+    counts = tables.bring_in(study, file, file.name)
+    return "Kept: " + ", ".join(f"{count} ratings of {rater}" for rater, count in counts.items()) + "."
 
 
-def _said(rows: list[dict[str, object]]) -> str:
+def _progress_text(rows: list[dict[str, object]]) -> str:
     return ", ".join(f"{row['rater']} has rated {row['rated']}" for row in rows) + "." if rows else ""
 
 
 def _unblinded(frame: Frame, study: Study) -> None:
-    usual = study.systems.index(frame.view.baseline) if frame.view.baseline in study.systems else 0
-    baseline = st.selectbox("Baseline of the study", study.systems, usual, key=f"rating-baseline-{study.name}")
-    found = tables.results(study, baseline)
+    default = study.systems.index(frame.view.baseline) if frame.view.baseline in study.systems else 0
+    baseline = st.selectbox("Baseline of the study", study.systems, default, key=f"rating-baseline-{study.name}")
+    results = tables.results(study, baseline)
     runs = [run for run in frame.runs if not run.problem and rating.system_name(frame.root, run) in study.systems]
     if runs:
         runs.sort(key=lambda run: rating.system_name(frame.root, run) != baseline)
@@ -98,17 +98,21 @@ def _unblinded(frame: Frame, study: Study) -> None:
         figure_view.show("human-rating", request)
     st.subheader("Results")
     st.dataframe(
-        found.intervals, hide_index=True, placeholder="–", column_config=_SCORES, alt="Mean ratings with intervals"
+        results.intervals, hide_index=True, placeholder="–", column_config=_SCORES, alt="Mean ratings with intervals"
     )
-    st.caption(escape_markdown(f"{found.counted}. Intervals: 95% bootstrap over sentences."))
-    if found.differences is not None:
+    st.caption(escape_markdown(f"{results.counted}. Intervals: 95% bootstrap over sentences."))
+    if results.differences is not None:
         st.subheader("Difference to the baseline")
         st.dataframe(
-            found.differences, hide_index=True, placeholder="–", column_config=_TESTS, alt="Differences to the baseline"
+            results.differences,
+            hide_index=True,
+            placeholder="–",
+            column_config=_TESTS,
+            alt="Differences to the baseline",
         )
     st.subheader("Agreement of the raters")
     st.dataframe(
-        found.agreement, hide_index=True, placeholder="–", column_config=_AGREEMENT, alt="Krippendorff's alpha"
+        results.agreement, hide_index=True, placeholder="–", column_config=_AGREEMENT, alt="Krippendorff's alpha"
     )
     st.download_button(
         "Download the ratings",

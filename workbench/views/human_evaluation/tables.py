@@ -1,6 +1,6 @@
-"""Ratings as tables: CSV out and in, forms to be filled in elsewhere, and the results of a study with names of systems.
+"""Ratings as tables: CSV export and import, forms for raters, and results of a study by system.
 
-Unblinds where it says so (`export`, `results`); a `form` has letters only. The measures are `analyses.ratings`.
+`export` and `results` name systems; a `form` has letters only. The measures are in `analyses.ratings`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FORM = ("rater", "sentence", "letter", "source", "translation", "quality", "over
 
 @dataclass(frozen=True)
 class Results:
-    """The tables of `analyses.ratings` for one study, and what they are counted over, in words."""
+    """Tables of `analyses.ratings` for one study, and a description of the counted ratings."""
 
     intervals: pd.DataFrame
     differences: pd.DataFrame | None
@@ -42,36 +42,36 @@ class Results:
 
 
 def results(study: Study, baseline: str | None = None, samples: int = 1000) -> Results:
-    """What was found, by system; differences where there are two systems. Raises RunError where nothing was rated."""
+    """Results by system, with differences for two or more systems; raises RunError without ratings."""
     counted = export(study)
     counts = {side: [len(marked.split()) for marked in counted[side]] for side in ("over", "under")}
-    found = ratings.whole(counted.assign(**counts), study.systems)
-    if found.empty:
+    rated = ratings.whole(counted.assign(**counts), study.systems)
+    if rated.empty:
         raise RunError(f"{study.name}: nobody has rated all translations of a sentence yet")
     base = baseline or study.systems[0]
     if base not in study.systems:
         raise RunError(f"{study.name}: there is no system {base!r}, only: {', '.join(study.systems)}")
-    alone = len(study.systems) == 1
-    left_out = len(counted) - len(found)
-    raters = found["rater"].nunique()
-    said = (
-        f"{raters} rater{'s' if raters > 1 else ''}, {found['sentence'].nunique()} of {len(study.items)} sentences of "
-        f"{study.test}, {len(found)} ratings"
+    single_system = len(study.systems) == 1
+    left_out = len(counted) - len(rated)
+    raters = rated["rater"].nunique()
+    counted_text = (
+        f"{raters} rater{'s' if raters > 1 else ''}, {rated['sentence'].nunique()} of {len(study.items)} sentences of "
+        f"{study.test}, {len(rated)} ratings"
         + (f"; {left_out} left out, of sentences with a translation that the rater has not rated" if left_out else "")
     )
     return Results(
-        ratings.intervals(found, samples),
-        None if alone else ratings.differences(found, base, samples),
-        ratings.agreement(found),
-        said,
+        ratings.intervals(rated, samples),
+        None if single_system else ratings.differences(rated, base, samples),
+        ratings.agreement(rated),
+        counted_text,
     )
 
 
 def export(study: Study) -> pd.DataFrame:
-    """A row a rater, sentence and system: rater, sentence, system, quality, over, under, words.
+    """Ratings of a study, one row for each rater, sentence and system.
 
-    over, under: the places of the source words (what stands between white space, from 0), blanks between; words: how
-    many the source has.
+    Columns: rater, sentence, system, quality, over, under, words. over, under: indices of whitespace words of the
+    source, from 0, separated by blanks; words: their number in the source.
     """
     rows = [
         (rater, sentence, system, mark.quality, places(mark.over), places(mark.under), len(study.item(sentence).words))
@@ -84,30 +84,30 @@ def export(study: Study) -> pd.DataFrame:
 
 
 def form(study: Study, rater: str) -> pd.DataFrame:
-    """What a rater has to fill in elsewhere, without names of systems: FORM, with what is rated already."""
+    """Form for a rater (columns FORM), without names of systems, with existing ratings filled in."""
     study = enter(study, rater)
-    given = marks(study, rater)
+    marks_by_sentence = marks(study, rater)
     rows = []
     for item in study.items:
         for letter, text in study.shown(rater, item).items():
-            mark = given.get(item.sentence, {}).get(letter)
-            rated = (mark.quality, places(mark.over), places(mark.under)) if mark else ("", "", "")
-            rows.append((rater, item.sentence, letter, item.source, text, *rated))
+            mark = marks_by_sentence.get(item.sentence, {}).get(letter)
+            fields = (mark.quality, places(mark.over), places(mark.under)) if mark else ("", "", "")
+            rows.append((rater, item.sentence, letter, item.source, text, *fields))
     return pd.DataFrame(rows, columns=list(FORM))
 
 
 def bring_in(study: Study, file: Path | BinaryIO, name: str) -> dict[str, int]:
-    """Take in the ratings of a CSV file called `name`, all or none; returns how many there were of each rater.
+    """Import the ratings of a CSV file called `name`, all or none; returns the number of ratings by rater.
 
-    Columns, as `form` or `export` write them: rater, sentence, letter or system, quality (empty: none), over, under.
-    Raises RunError that names file and line.
+    Columns of `form` or `export`: rater, sentence, letter or system, quality (empty: none), over, under. Raises
+    RunError with file and line.
     """
     rows = read_table(file, name, ("rater", "sentence", "quality", "over", "under"))
     if rows and not {"letter", "system"} & set(rows[0]):
         raise RunError(f"{name}: lacks the column 'letter' (of a form) or 'system'; it has {', '.join(rows[0])}")
     filled = [(line, row) for line, row in enumerate(rows, start=2) if row["quality"].strip()]
-    given: dict[str, dict[int, dict[str, Mark]]] = {}
-    entered = study  # with the raters of the file; nothing is written before all of it fits
+    by_rater: dict[str, dict[int, dict[str, Mark]]] = {}
+    entered = study  # with the raters of the file; nothing is written until all rows are valid
     for line, row in filled:
         where, rater = f"{name}:{line}", row["rater"]
         check_name(f"{where}: the rater", rater)
@@ -115,14 +115,14 @@ def bring_in(study: Study, file: Path | BinaryIO, name: str) -> dict[str, int]:
         item, mark = read_row(study, row, where)
         letter = row["letter"] if "letter" in row else _letter_of(entered, row, item, where)
         entered.under_letter(rater, item.sentence, letter)
-        if given.setdefault(rater, {}).setdefault(item.sentence, {}).setdefault(letter, mark) != mark:
+        if by_rater.setdefault(rater, {}).setdefault(item.sentence, {}).setdefault(letter, mark) != mark:
             raise RunError(
                 f"{where}: {rater} rates the same translation of sentence {item.sentence} a second time, otherwise; "
                 "keep one of the rows"
             )
-    for rater, own in given.items():
-        save(enter(study, rater), rater, own)
-    return {rater: sum(map(len, own.values())) for rater, own in given.items()}
+    for rater, marks_of_rater in by_rater.items():
+        save(enter(study, rater), rater, marks_of_rater)
+    return {rater: sum(map(len, marks_of_rater.values())) for rater, marks_of_rater in by_rater.items()}
 
 
 def _letter_of(study: Study, row: Mapping[str, str], item: Item, where: str) -> str:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class CountingOptions(FigureOptions):
-    """How scores are counted."""
+    """Options of scoring."""
 
     preset: str = Field("default", description="Case, tokenizer or a paper's way; workbench evaluate --preset list")
     reference: NonNegativeInt = Field(0, description="Score against this reference alone, from 1; 0: all together")
 
     @property
     def counting(self) -> scoring.Counting:
-        """The same as evaluation takes it."""
+        """Settings for `workbench.evaluation.scoring`."""
         return scoring.Counting(self.preset, self.reference)
 
 
@@ -61,14 +61,13 @@ def _scores(request: Request, options: ScoresOptions) -> Figure:
 
 @figure("scores-by-test", scope="test_set", options=ScoresByTestOptions)
 def _scores_by_test(request: Request, options: ScoresByTestOptions) -> Figure:
-    """Scores of several test sets under one metric, a panel a test set; runs that have not translated one are not in
-    its panel."""
+    """Scores of several test sets under one metric, one panel for each, without runs that have not translated it."""
     from analyses.scores import LOWER_IS_BETTER
     from workbench.views.scores import test_sets
     from workbench.views.scores.plots import score_dots
 
-    metric, asked = options.metric, options.test_sets(request.test)
-    table = test_sets.score_table(request.runs, asked, [metric], counting=options.counting)
+    metric, requested = options.metric, options.test_sets(request.test)
+    table = test_sets.score_table(request.runs, requested, [metric], counting=options.counting)
     name, tests = scoring.METRIC_NAMES[metric], list(dict.fromkeys(table["test"]))
     figure = score_dots(
         named(table.assign(metric=table["test"]), request),
@@ -76,8 +75,8 @@ def _scores_by_test(request: Request, options: ScoresByTestOptions) -> Figure:
         styles=styles(request),
         lower_is_better=tests if name in LOWER_IS_BETTER else (),
     )
-    said = f"{name} with 95% intervals, a panel a test set, sorted by {tests[0]}; the axes do not start at zero."
+    description = f"{name} with 95% intervals, a panel a test set, sorted by {tests[0]}; the axes do not start at zero."
     rule = f" The dotted rule is {short_names(request.runs)[request.base]}."
-    figure = replace(figure, name="scores-by-test", title=f"{name} by test set", caption=said + rule)
-    signed = zip(table["test"], table["signature"], strict=True)
-    return with_signatures(figure, {f"{name}, {test}": signature for test, signature in signed})
+    figure = replace(figure, name="scores-by-test", title=f"{name} by test set", caption=description + rule)
+    signatures = zip(table["test"], table["signature"], strict=True)
+    return with_signatures(figure, {f"{name}, {test}": signature for test, signature in signatures})

@@ -1,4 +1,4 @@
-"""Scores: systems with intervals and signatures, tested against the baseline, as dots and as a LaTeX table."""
+"""Page Scores: scores with intervals and signatures, and paired tests against the baseline."""
 
 from dataclasses import asdict
 

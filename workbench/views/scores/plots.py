@@ -1,4 +1,4 @@
-"""Scores of systems as dots with intervals, sorted, the baseline as a rule: dots do not pretend to start at zero."""
+"""Dot plot of scores with intervals, sorted, with the baseline as a rule; dots need no axis from zero."""
 
 from __future__ import annotations
 
@@ -23,33 +23,34 @@ def score_dots(
     styles: dict[str, SeriesStyle] | None = None,
     lower_is_better: Collection[str] = LOWER_IS_BETTER,
 ) -> Figure:
-    """One panel for each metric; systems from the best of the first metric downwards.
+    """Dots with intervals, one panel for each metric, systems sorted by the first metric, the best first.
 
-    `low` and `high` are the ends of an interval (NaN where there is none). Hollow dots of `printed` are a paper's
-    numbers. `baseline` is the system whose score stands as a rule; unless named, the first with a baseline's name.
-    lower_is_better: the metrics of which this is true.
+    `low` and `high` bound an interval (NaN: none). printed: reported numbers, hollow. baseline: system whose score is
+    drawn as a rule; default: the first system with a baseline's name. lower_is_better: metrics of which this is true.
     """
     require_columns(table, _COLUMNS, "table")
     metrics = list(dict.fromkeys(table["metric"]))
     first = table[table["metric"] == metrics[0]].sort_values("score", ascending=metrics[0] in lower_is_better)
     systems = list(dict.fromkeys([*first["system"], *table["system"], *(() if printed is None else printed["system"])]))
     baseline = baseline or next((name for name in systems if theme.style_of(name) == theme.BASELINE), None)
-    chosen = theme.styles(systems, styles)
-    place = {system: float(index) for index, system in enumerate(systems)}
+    series_styles = theme.styles(systems, styles)
+    row_places = {system: float(index) for index, system in enumerate(systems)}
     panels = []
     for metric in metrics:
-        rows = table[table["metric"] == metric].assign(place=lambda t: t["system"].map(place))
+        rows = table[table["metric"] == metric].assign(place=lambda t: t["system"].map(row_places))
         marks: list[Mark] = []
         if baseline in set(rows["system"]):
             marks.append(rule(float(rows.loc[rows["system"] == baseline, "score"].iloc[0]), horizontal=False))
         for system in systems:
-            own = rows[rows["system"] == system]
-            if len(own):
-                look = chosen[system]
-                marks.append(Points(own, "score", "place", system, look, ("system",), False, "low", "high", None, "x"))
+            system_rows = rows[rows["system"] == system]
+            if len(system_rows):
+                style = series_styles[system]
+                marks.append(
+                    Points(system_rows, "score", "place", system, style, ("system",), False, "low", "high", None, "x")
+                )
         if printed is not None and (printed["metric"] == metric).any():
-            theirs = printed[printed["metric"] == metric].assign(place=lambda t: t["system"].map(place))
-            marks.append(Points(theirs, "score", "place", "printed", theme.PRINTED, ("system",)))
+            reported = printed[printed["metric"] == metric].assign(place=lambda t: t["system"].map(row_places))
+            marks.append(Points(reported, "score", "place", "printed", theme.PRINTED, ("system",)))
         panels.append(Panel(tuple(marks), Axis(metric), category_axis(systems, reversed=True), _height(len(systems))))
     return Figure(
         "scores",
@@ -77,10 +78,10 @@ def _caption(baseline: str | None, printed: bool) -> str:
 
 
 def _summary(table: pd.DataFrame, metrics: list[str], lower_is_better: Collection[str]) -> str:
-    said = []
+    descriptions = []
     for metric in metrics:
         lower = metric in lower_is_better
         best = table[table["metric"] == metric].sort_values("score").iloc[0 if lower else -1]
         rank = f"is {'lowest' if lower else 'highest'}" if table["system"].nunique() > 1 else "stands alone"
-        said.append(f"{best['system']} {rank} in {metric} ({best['score']:.2f})")
-    return f"{'; '.join(said)}."
+        descriptions.append(f"{best['system']} {rank} in {metric} ({best['score']:.2f})")
+    return f"{'; '.join(descriptions)}."

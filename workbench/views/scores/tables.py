@@ -1,4 +1,4 @@
-"""The tables of the page Scores: scores with signatures, tests against the baseline, and both for a paper."""
+"""Tables of the page Scores: scores with signatures, paired tests against the baseline, LaTeX."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METHOD_NAMES = {
     "sign": "Sign test",
     "bootstrap-sacrebleu": "Bootstrap, sacreBLEU's p",
 }
-_SAID = {
+_METHOD_TEXTS = {
     "bootstrap": "Paired bootstrap over the same sentences, p two-sided, by inverting the interval",
     "randomization": "Approximate randomization over the same sentences, two-sided",
     "sign": "Sign test over the same sentences, two-sided",
@@ -70,7 +70,7 @@ def _comparison(
 
 
 def choose_counting(references: int) -> Counting:
-    """How scores are counted: a preset, and where there are several references one of them or all."""
+    """Controls of scoring: a preset and, with several references, one of them or all."""
     left, right = st.columns(2)
     preset = left.selectbox(
         "Metric settings (sacreBLEU signature)",
@@ -89,11 +89,11 @@ def choose_counting(references: int) -> Counting:
 
 
 def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> None:
-    """Scores, differences to the baseline with their p-values, the LaTeX table."""
+    """Tables of scores and of differences to the baseline with p-values, and the LaTeX table."""
     runs, test = frame.tested, frame.view.test
     key = stamps(runs, test)
     scores = _named(_scores(key, test, tuple(metrics), counting, runs), runs)
-    _table(scores, _SCORES, "Scores with intervals", ["evaluate", *_counted(counting)], runs, test, metrics)
+    _table(scores, _SCORES, "Scores with intervals", ["evaluate", *_counting_arguments(counting)], runs, test, metrics)
     st.subheader("Difference to the baseline")
     tests, baseline = None, short_names(runs)[runs[0].name]
     if len(runs) < 2:
@@ -102,12 +102,12 @@ def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> N
         tests = _named(_comparison(key, test, tuple(metrics), method, counting, runs), runs)
         without = " It gives no interval (–)." if tests[["low", "high"]].isna().all(axis=None) else ""
         corrected = "Holm's correction runs over the systems of one metric."
-        st.caption(escape_markdown(f"Baseline: {baseline}. {_SAID[method]}; {corrected}{without}"))
+        st.caption(escape_markdown(f"Baseline: {baseline}. {_METHOD_TEXTS[method]}; {corrected}{without}"))
         _table(
             tests,
             _TESTS,
             "Differences to the baseline",
-            ["compare", "--method", method, *_counted(counting)],
+            ["compare", "--method", method, *_counting_arguments(counting)],
             runs,
             test,
             metrics,
@@ -117,7 +117,7 @@ def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> N
 
 
 def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counting) -> None:
-    """All test sets that the runs share, once somebody asks for them: as dots, as a table, and both for a paper."""
+    """Scores of all test sets that the runs share, on request: figure, table and LaTeX table."""
     runs = frame.tested
     tests = test_sets.shared_tests(runs)
     if len(tests) < 2:
@@ -130,7 +130,7 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
     figure_view.show("scores-by-test", frame.request(metric=metric, tests=tests, **asdict(counting)))
     scores, compared = _by_test(stamps(runs, *tests), tuple(tests), metric, method, counting, runs)
     table = test_sets.wide(_named(scores, runs), None if compared is None else _named(compared, runs))
-    formats = {test_sets.beside(sign, test): form for sign, form in _BESIDE.items() for test in tests}
+    formats = {test_sets.difference_column(sign, test): form for sign, form in _BESIDE.items() for test in tests}
     numbers = {name: Number(format=formats.get(name, "%.2f")) for name in map(str, table) if name != test_sets.SYSTEM}
     numbers |= {test_sets.MEAN: Number("mean", format="%.2f")}
     system = {test_sets.SYSTEM: st.column_config.TextColumn("System", pinned=True)}
@@ -141,31 +141,31 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
     baseline = short_names(runs)[runs[0].name]
     if compared is not None:
         corrected = f"p (Holm-corrected) over all {len(compared)} differences of the table"
-        st.caption(escape_markdown(f"Δ: to {baseline}. {_SAID[method]}; {corrected}."))
-    words = ["compare" if len(runs) > 1 else "evaluate", *(run.reference for run in runs)]
-    words += [word for test in tests for word in ("--test", test)]
-    words += ["--method", method] if len(runs) > 1 else []
+        st.caption(escape_markdown(f"Δ: to {baseline}. {_METHOD_TEXTS[method]}; {corrected}."))
+    arguments = ["compare" if len(runs) > 1 else "evaluate", *(run.reference for run in runs)]
+    arguments += [word for test in tests for word in ("--test", test)]
+    arguments += ["--method", method] if len(runs) > 1 else []
     with st.popover("Command"):
-        st.code(shlex.join(["workbench", *words, *_counted(counting), "--metrics", metric]), language="bash",
-                wrap_lines=True)  # fmt: skip
+        command = shlex.join(["workbench", *arguments, *_counting_arguments(counting), "--metrics", metric])
+        st.code(command, language="bash", wrap_lines=True)
     with st.expander("LaTeX table of all test sets"):
-        named = (_named(scores, runs), None if compared is None else _named(compared, runs), baseline)
-        st.code(score_table_latex(*named), language="latex", wrap_lines=True)
+        latex_arguments = (_named(scores, runs), None if compared is None else _named(compared, runs), baseline)
+        st.code(score_table_latex(*latex_arguments), language="latex", wrap_lines=True)
 
 
 @st.cache_data(max_entries=16, show_spinner="Scoring all test sets")
 def _by_test(
     key: Stamps, tests: tuple[str, ...], metric: str, method: str, counting: Counting, _runs: tuple[Run, ...]
 ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Scores with their means, and differences to the first run, if there is a second one."""
+    """Scores with their means, and differences to the first run (None for a single run)."""
     scores = test_sets.with_means(test_sets.score_table(_runs, tests, [metric], counting=counting))
     if len(_runs) < 2:
         return scores, None
     return scores, test_sets.comparison_table(_runs, tests, _runs[0].name, method, [metric], counting)
 
 
-def _counted(counting: Counting) -> list[str]:
-    """How scores are counted, as words of a command; the default says nothing."""
+def _counting_arguments(counting: Counting) -> list[str]:
+    """Command arguments of the scoring settings; none for the default."""
     preset = [] if counting.preset == Counting.preset else ["--preset", counting.preset]
     return preset + (["--reference", str(counting.reference)] if counting.reference else [])
 
@@ -183,11 +183,11 @@ def _table(
     test: str,
     metrics: list[str],
 ) -> None:
-    """A table with the command that prints it; the baseline is the first run of the command."""
+    """Show a table with the command that prints it; the baseline is the first run of the command."""
     st.dataframe(
         table, hide_index=True, column_config=columns, column_order=list(columns), placeholder="–", key=title,
         alt=title,
     )  # fmt: skip
-    words = ["workbench", command[0], *(run.reference for run in runs), "--test", test, *command[1:]]
+    arguments = ["workbench", command[0], *(run.reference for run in runs), "--test", test, *command[1:]]
     with st.popover("Command"):
-        st.code(shlex.join([*words, "--metrics", ",".join(metrics)]), language="bash", wrap_lines=True)
+        st.code(shlex.join([*arguments, "--metrics", ",".join(metrics)]), language="bash", wrap_lines=True)
