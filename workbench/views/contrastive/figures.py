@@ -1,4 +1,4 @@
-"""The drawing of contrastive scoring: the accuracy of runs by a tag of the items."""
+"""Figure of contrastive scoring: accuracy of runs by a tag of the items."""
 
 from __future__ import annotations
 
@@ -27,25 +27,29 @@ class ContrastiveOptions(FigureOptions):
 
 
 def contrasts(request: Request, options: ContrastiveOptions) -> dict[str, Contrast]:
-    """What each run of a request says of the contrastive test set, by its short name."""
+    """Scores of the contrastive test set by each run of a request, by short name."""
     name = options.name or _only(request)
     short = short_names(request.runs)
-    return {short[run]: found for run, found in measure.read_all(request.runs, name).items()}
+    return {short[run]: contrast for run, contrast in measure.read_all(request.runs, name).items()}
 
 
 def _only(request: Request) -> str:
-    known = sorted({name for run in request.runs for name in measure.names(run)})
-    if len(known) != 1:
-        there = f"there are {', '.join(known)}" if known else "score one: workbench contrastive-eval FILE --run RUN"
-        raise RunError(f"name a contrastive test set: --option name=NAME; {there}")
-    return known[0]
+    available = sorted({name for run in request.runs for name in measure.names(run)})
+    if len(available) != 1:
+        hint = (
+            f"there are {', '.join(available)}" if available else "score one: workbench contrastive-eval FILE --run RUN"
+        )
+        raise RunError(f"name a contrastive test set: --option name=NAME; {hint}")
+    return available[0]
 
 
 def accuracy_table(request: Request, options: ContrastiveOptions) -> pd.DataFrame:
-    """`measure.accuracy_table` of the runs of a request, beside it the `majority` (NaN where none is)."""
-    found = contrasts(request, options)
-    table = measure.accuracy_table(found, options.tag)
-    return table.assign(majority=table["tag"].map(majority_of(next(iter(found.values())), options.tag)).astype(float))
+    """`measure.accuracy_table` of the runs of a request, with a column `majority` (NaN: none)."""
+    by_system = contrasts(request, options)
+    table = measure.accuracy_table(by_system, options.tag)
+    return table.assign(
+        majority=table["tag"].map(majority_of(next(iter(by_system.values())), options.tag)).astype(float)
+    )
 
 
 def majority_of(contrast: Contrast, tag: str | None) -> dict[str, float]:
@@ -60,11 +64,11 @@ def _contrastive(request: Request, options: ContrastiveOptions) -> Figure:
     """How often each run finds the right translation of an item more probable than the wrong ones, by a tag."""
     from workbench.views.contrastive.plots import contrastive_accuracy
 
-    found = contrasts(request, options)
+    by_system = contrasts(request, options)
     table = accuracy_table(request, options)
-    first = next(iter(found.values()))
+    first = next(iter(by_system.values()))
     ties = int(table["ties"].sum())
-    reading = ", ".join(f"{name} reads {_reach(one)}" for name, one in found.items() if one.read)
+    reading = ", ".join(f"{name} reads {_reach(contrast)}" for name, contrast in by_system.items() if contrast.read)
     unread = (
         f" {first.context} items have a context, which systems of single sentences do not see"
         f"{f'; {reading}' if reading else ''}."
@@ -82,5 +86,5 @@ def _contrastive(request: Request, options: ContrastiveOptions) -> Figure:
 
 
 def _reach(contrast: Contrast) -> str:
-    """How many sentences a run reads before an item and, where it reads these, after it."""
+    """Text with the number of sentences that a run reads before and, if any, after an item."""
     return f"{contrast.read} before" + (f" and {contrast.after} after" if contrast.after else "")

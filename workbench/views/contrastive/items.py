@@ -1,9 +1,9 @@
-"""The items of contrastive test sets: read from files, or made of the controlled corpus.
+"""Items of contrastive test sets, read from files or made from the controlled corpus.
 
-A TSV file has a header with the columns source, right and wrong (wrong2, …: further ones); JSON lines have the same as
-fields, `wrong` a text or a list. The sentences before an item may stand in `context`, their translations in
-`context_outputs`, the sentences after it in `context_after`; all else is tags. ContraPro's and LingEval's JSON is a
-list of objects. Knows no scores.
+A TSV file has a header with the columns source, right and wrong (wrong2, …: further ones). JSON lines have the same
+fields, with `wrong` a text or a list. Optional fields: `context` (sentences before the item), `context_outputs` (their
+translations), `context_after` (sentences after the item); all other fields are tags. ContraPro's and LingEval's JSON is
+a list of objects.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from core_models.files.run_files import parse_json
 from core_models.text.parallel import read_lines
 from workbench.store.runs import Run, RunError
 
-REACH = 10  # sentences before and after an item of the controlled corpus: no system of the catalogue reads more
+REACH = 10  # context sentences before and after an item of the controlled corpus, as many as any system reads
 _SOURCES, _RIGHT = ("src segment", "source"), ("ref segment", "reference")
-# What ContraPro says of an item, under the names that our own items have.
+# Our tag names, with ContraPro's fields.
 _TAGS = {
     "distance": ("ante distance", "ref ante distance"),
     "pronoun": ("ref pronoun",),
@@ -34,9 +34,9 @@ _TAGS = {
 
 
 def read_items(path: str | Path) -> list[Item]:
-    """The items of a file, plain or .gz: TSV, JSON lines, or a JSON list in ContraPro's form.
+    """Read items from a file, plain or .gz: TSV, JSON lines, or a JSON list in ContraPro's format.
 
-    Raises TextError where it cannot be read and RunError, with the line or the item, where it is none of these.
+    Raises TextError if the file is unreadable, and RunError with the line or the item for invalid content.
     """
     path = Path(path)
     lines = read_lines(path)
@@ -77,40 +77,42 @@ def _json(text: str, where: str) -> Any:
 
 
 def item_of(record: Any, where: str) -> Item:
-    """An item of our own form, its fields by name; raises RunError, which begins with `where`, for what is missing."""
+    """Parse an item in our format; raises RunError, beginning with `where`, for missing or invalid fields."""
     if not isinstance(record, dict):
         raise RunError(f"{where}: a {type(record).__name__}, not an item with source, right and wrong")
-    named = dict(record)
-    source, right, wrong = (named.pop(name, "") for name in ("source", "right", "wrong"))
-    tags, around = named.pop("tags", {}), [named.pop(f"context{part}", ()) for part in ("", "_outputs", "_after")]
-    wrong, *around = ([lines] if isinstance(lines, str) else lines for lines in (wrong, *around))
-    lists = all(isinstance(lines, list | tuple) for lines in (wrong, *around))
-    texts = (source, right, *itertools.chain(wrong, *around)) if lists else (0,)
+    fields = dict(record)
+    source, right, wrong = (fields.pop(name, "") for name in ("source", "right", "wrong"))
+    tags, contexts = fields.pop("tags", {}), [fields.pop(f"context{part}", ()) for part in ("", "_outputs", "_after")]
+    wrong, *contexts = ([lines] if isinstance(lines, str) else lines for lines in (wrong, *contexts))
+    lists = all(isinstance(lines, list | tuple) for lines in (wrong, *contexts))
+    texts = (source, right, *itertools.chain(wrong, *contexts)) if lists else (0,)
     if not (all(isinstance(text, str) for text in texts) and source and right and any(wrong)):
         raise RunError(f"{where}: an item needs the texts source and right and at least one wrong translation")
     if not isinstance(tags, Mapping):
         raise RunError(f"{where}: tags are names with values, such as {{'distance': 1}}, not {tags!r}")
-    found = {name: str(value) for name, value in {**named, **tags}.items() if isinstance(value, str | int | float)}
-    context, outputs, after = (tuple(filter(None, lines)) for lines in around)
+    tag_values = {
+        name: str(value) for name, value in {**fields, **tags}.items() if isinstance(value, str | int | float)
+    }
+    context, outputs, after = (tuple(filter(None, lines)) for lines in contexts)
     if outputs and len(outputs) != len(context):
         raise RunError(f"{where}: {len(context)} context sentences but {len(outputs)} context_outputs; give one each")
-    return Item(source, right, tuple(filter(None, wrong)), found, context, outputs, after)
+    return Item(source, right, tuple(filter(None, wrong)), tag_values, context, outputs, after)
 
 
 def _of_list(text: str, path: Path) -> Iterator[Item]:
-    """Objects with "src segment", "ref segment" and "errors", a list of objects with "contrastive"."""
+    """Parse objects with "src segment", "ref segment" and "errors" (a list of objects with "contrastive")."""
     for number, record in enumerate(_json(text, str(path))):
         where = f"{path}: item {number}"
         errors = record.get("errors") if isinstance(record, dict) else None
         if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
             yield item_of(record, where)
             continue
-        said = {tag: value for tag, names in _TAGS.items() if (value := _first(record, names)) is not None}
+        tags = {tag: value for tag, names in _TAGS.items() if (value := _first(record, names)) is not None}
         kinds = {str(kind) for error in errors if (kind := _first(error, ("type", "replacement type"))) is not None}
-        said |= {"type": ", ".join(sorted(kinds))} if kinds else {}
+        tags |= {"type": ", ".join(sorted(kinds))} if kinds else {}
         wrong = [error.get("contrastive", "") for error in errors]
-        ours = {"source": _first(record, _SOURCES) or "", "right": _first(record, _RIGHT) or "", "wrong": wrong}
-        yield item_of({**ours, "tags": said}, where)
+        fields = {"source": _first(record, _SOURCES) or "", "right": _first(record, _RIGHT) or "", "wrong": wrong}
+        yield item_of({**fields, "tags": tags}, where)
 
 
 def _first(record: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -118,7 +120,7 @@ def _first(record: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def controlled_items(run: Run, test: str = "test") -> list[Item]:
-    """An item for each pronoun of a controlled test set that the run's prepared data has, with its truth."""
+    """Items for the pronouns of a controlled test set in the run's prepared data."""
     from analyses.contrastive import from_truth
     from workbench.evaluation.translate import test_set
     from workbench.store.translations import read_truth
@@ -129,8 +131,8 @@ def controlled_items(run: Run, test: str = "test") -> list[Item]:
             f"{run.name}: the test set {test!r} has no truth, which only the controlled corpus knows; give a file of "
             "items"
         )
-    known = [{"pronouns": [], **record} for record in read_truth(truth, text.sources, text.references)]
+    records = [{"pronouns": [], **record} for record in read_truth(truth, text.sources, text.references)]
     try:
-        return from_truth(text.sources, text.references, known, text.documents, REACH)
+        return from_truth(text.sources, text.references, records, text.documents, REACH)
     except ValueError as error:  # texts that were edited since
         raise RunError(f"{truth}: {error}") from None

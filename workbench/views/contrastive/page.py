@@ -1,4 +1,4 @@
-"""Contrastive evaluation: how often the runs find the right translation more probable than wrong ones."""
+"""Page Contrastive evaluation: how often runs find the right translation more probable than wrong ones."""
 
 import streamlit as st
 
@@ -15,23 +15,23 @@ heading(
 )
 frame = empty_states.require_runs(translated=False)
 compatible_runs = [run for run in frame.chosen if not run.outside]
-known = sorted({name for run in compatible_runs for name in measure.names(run)})
-if not known:
+available = sorted({name for run in compatible_runs for name in measure.names(run)})
+if not available:
     page_sections.offer_others(
         frame, "has scored a contrastive test set", lambda run: not run.outside and bool(measure.names(run))
     )
-    said = (
+    message = (
         "No contrastive test set was scored by the chosen runs yet: a file of items, or the pronouns of the demo's "
         "corpus."
     )
     empty_states.empty_state_of_runs(
-        said,
+        message,
         frame.chosen,
         "workbench contrastive-eval FILE --run {}\nworkbench contrastive-eval --controlled test --run {}",
     )
     st.stop()
 left, right = st.columns(2)
-name = left.selectbox("Contrastive test set", known, key="contrast", bind="query-params")
+name = left.selectbox("Contrastive test set", available, key="contrast", bind="query-params")
 scored = [run for run in compatible_runs if name in measure.names(run)]
 with errors_as_messages():
     tags = measure.tag_names(measure.read(scored[0], name))

@@ -1,4 +1,4 @@
-"""Contrastive scoring: the share of items of each tag where the right translation is the most probable one."""
+"""Plot of contrastive accuracy by tag: the share of items whose right translation is the most probable one."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ def contrastive_accuracy(
     styles: dict[str, SeriesStyle] | None = None,
     majority: Mapping[str, float] | None = None,
 ) -> Figure:
-    """Accuracy in percent over the values of a tag, systems side by side with their intervals, chance as a rule.
+    """Accuracy in percent over the values of a tag, systems side by side with intervals, chance as a rule.
 
-    Tags keep the order in which they come; `share`, `low`, `high` and `chance` are fractions. Below a tag stands its n.
-    majority: of each tag the share that the commonest right form throughout would reach, in grey.
+    Tags are in order of appearance, labeled with their n; `share`, `low`, `high` and `chance` are fractions. majority:
+    accuracy of the most frequent right form, by tag, in gray.
     """
     require_columns(table, _COLUMNS, "table")
     systems, tags = (list(dict.fromkeys(table[name])) for name in ("system", "tag"))
-    chosen, aside = theme.styles(systems, styles), side_by_side(systems)
+    series_styles, offsets = theme.styles(systems, styles), side_by_side(systems)
     counts = table.drop_duplicates("tag").set_index("tag")["n"]
     percent = table.assign(
         **{f"{name}_percent": 100 * table[name].astype(float) for name in ("share", "low", "high")},
-        place=[tags.index(tag) + aside[system] for system, tag in zip(table["system"], table["tag"], strict=True)],
+        place=[tags.index(tag) + offsets[system] for system, tag in zip(table["system"], table["tag"], strict=True)],
     )
     marks = [_chance(table.drop_duplicates("tag"))]
     marks += [_majority(tags, majority)] if majority else []
     for system in systems:
         rows = percent[percent["system"] == system]
-        look = replace(chosen[system], dash="none", size=5.0)
+        style = replace(series_styles[system], dash="none", size=5.0)
         hover = ("tag", "n", "right", "ties", "margin", "margin_per_token")
         marks.append(
-            Points(rows, "place", "share_percent", system, look, hover, low="low_percent", high="high_percent")
+            Points(rows, "place", "share_percent", system, style, hover, low="low_percent", high="high_percent")
         )
     names = [f"{tag} (n = {counts[tag]})" for tag in tags]
     panel = Panel(tuple(marks), category_axis(names, tag), Axis("right (%)", range=(0.0, 102.0)), 1.4)
@@ -53,29 +53,31 @@ def contrastive_accuracy(
 
 
 def _chance(tags: pd.DataFrame) -> Mark:
-    """What guessing gives, from a row a tag: one rule, or where tags differ a piece of it at each."""
+    """Accuracy of guessing: one rule, or a segment for each tag if tags differ."""
     percent = 100 * tags["chance"].astype(float)
     line = rule(float(percent.iloc[0]), series="chance")
     if np.allclose(percent, percent.iloc[0]):
         return line
-    places = np.arange(len(tags), dtype=float)
-    ends = {"x": places - 0.5, "x_end": places + 0.5, "chance_percent": percent, "end": percent}
-    pieces = pd.DataFrame({**ends, "tag": tags["tag"]}).reset_index(drop=True)
+    positions = np.arange(len(tags), dtype=float)
+    columns = {"x": positions - 0.5, "x_end": positions + 0.5, "chance_percent": percent, "end": percent}
+    pieces = pd.DataFrame({**columns, "tag": tags["tag"]}).reset_index(drop=True)
     return Segments(pieces, "x", "chance_percent", "chance", line.style, ("tag",), y_end="end")
 
 
 def _majority(tags: list[str], shares: Mapping[str, float]) -> Mark:
-    known = [(float(place), 100 * shares[tag], tag) for place, tag in enumerate(tags) if tag in shares]
-    table = pd.DataFrame(known, columns=["place", "majority_percent", "tag"])
+    points = [(float(position), 100 * shares[tag], tag) for position, tag in enumerate(tags) if tag in shares]
+    table = pd.DataFrame(points, columns=["place", "majority_percent", "tag"])
     return Points(table, "place", "majority_percent", MAJORITY, theme.BOUND, ("tag",))
 
 
 def _summary(table: pd.DataFrame, systems: list[str]) -> str:
-    said = []
+    descriptions = []
     for system in systems:
         rows = table[table["system"] == system]
         right, n = int(rows["right"].sum()), int(rows["n"].sum())
         worst = rows.sort_values("share", kind="stable").iloc[0]
         low = f", lowest at {worst['tag']} ({100 * worst['share']:.1f} %)" if len(rows) > 1 else ""
-        said.append(f"{system} finds {right} of {n} right translations more probable ({100 * right / n:.1f} %){low}")
-    return f"{'; '.join(said)}."
+        descriptions.append(
+            f"{system} finds {right} of {n} right translations more probable ({100 * right / n:.1f} %){low}"
+        )
+    return f"{'; '.join(descriptions)}."

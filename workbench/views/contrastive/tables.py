@@ -1,4 +1,4 @@
-"""The tables of the page Contrastive evaluation: accuracy by tag with margins, and the items themselves."""
+"""Tables of the page Contrastive evaluation: accuracy by tag with margins, and items."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ACCURACY = {
 
 
 def show_accuracy(request: Request, options: ContrastiveOptions) -> None:
-    """The numbers of the figure with their margins, and the command that prints them."""
+    """Table of the figure's numbers with margins, and the command that prints it."""
     table = accuracy_table(request, options)
     st.dataframe(
         table.assign(**{name: 100 * table[name] for name in ("share", "low", "high", "majority")}),
@@ -50,38 +50,43 @@ def show_accuracy(request: Request, options: ContrastiveOptions) -> None:
 
 
 def command(runs: Sequence[Run], options: ContrastiveOptions) -> str:
-    """The command line that scores the same and prints the same table."""
-    given = measure.words_of(str(options.name))
-    words = ["workbench", "contrastive-eval", *given, *(word for run in runs for word in ("--run", run.reference))]
-    return shlex.join([*words, *(["--tag", options.tag] if options.tag else [])])
+    """Command line that scores the runs and prints the table."""
+    test_set_arguments = measure.words_of(str(options.name))
+    arguments = [
+        "workbench",
+        "contrastive-eval",
+        *test_set_arguments,
+        *(word for run in runs for word in ("--run", run.reference)),
+    ]
+    return shlex.join([*arguments, *(["--tag", options.tag] if options.tag else [])])
 
 
 def show_items(request: Request, options: ContrastiveOptions) -> None:
-    """Items with the margin of every system; those that some system gets wrong, unless all are wanted."""
-    found = contrasts(request, options)
-    table = measure.items_table(found)
-    wrong = (table[list(found)] <= 0).any(axis="columns")
+    """Table of items with the margins of systems; only items that some system gets wrong, unless all are selected."""
+    by_system = contrasts(request, options)
+    table = measure.items_table(by_system)
+    wrong = (table[list(by_system)] <= 0).any(axis="columns")
     everything = st.toggle("Show items all systems solve", key="every-item", persist_state="session")
     rows = table if everything else table[wrong]
     if rows.empty:
         st.text("Every system gets every item right.")
         return
-    shown = rows.sort_values(next(iter(found)), kind="stable").head(MOST_ITEMS)
+    shown = rows.sort_values(next(iter(by_system)), kind="stable").head(MOST_ITEMS)
     st.dataframe(
         shown,
         hide_index=True,
         placeholder="–",
         height=360,
-        column_config=_columns(shown, found),
+        column_config=_columns(shown, by_system),
         key="items",
         alt="Items",
     )
-    more = f", the first {MOST_ITEMS} shown" if len(rows) > MOST_ITEMS else ""
-    st.caption(f"{int(wrong.sum())} of {len(table)} items are wrong for some system{more}; margins in nats.")
+    limit_text = f", the first {MOST_ITEMS} shown" if len(rows) > MOST_ITEMS else ""
+    st.caption(f"{int(wrong.sum())} of {len(table)} items are wrong for some system{limit_text}; margins in nats.")
 
 
-def _columns(shown: pd.DataFrame, found: dict[str, Contrast]) -> dict[str, object]:
+def _columns(shown: pd.DataFrame, by_system: dict[str, Contrast]) -> dict[str, object]:
     texts = {name: st.column_config.TextColumn(name.capitalize(), width=300) for name in ("source", "right", "wrong")}
-    margins = {name: Number(name, format="%.3f") for name in found}
-    rest: dict[str, object] = {str(name): str(name).capitalize() for name in shown}
-    return {**rest, **texts, **margins}
+    margins = {name: Number(name, format="%.3f") for name in by_system}
+    others: dict[str, object] = {str(name): str(name).capitalize() for name in shown}
+    return {**others, **texts, **margins}

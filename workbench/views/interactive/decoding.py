@@ -1,6 +1,6 @@
-"""Translation while somebody waits, by the models that `evaluation.forced_decoding` keeps loaded.
+"""Interactive translation by the models that `evaluation.forced_decoding` keeps loaded.
 
-Torch is loaded on use.
+Torch is imported on use.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ if TYPE_CHECKING:
     from core_models.translator import Translation
     from workbench.plotting.grammar import Figure
 
-MOST_WORDS = 150  # longer sources would keep the page waiting
-MOST_CHARACTERS = 1_000  # of those that part no words by blanks, too
+MOST_WORDS = 150  # of a source: longer ones take too long
+MOST_CHARACTERS = 1_000  # also limits languages without blanks between words
 MOST_BEAMS = 16
 _OWN = "own"
 _TEST_LOSS = {_OWN: "as trained", "none": "left out", "step_mean_prob": "averaged in"}
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One request: what is translated, what the translation must begin with, how it is searched, and what stands before
-    it (`completed`). test_loss: what the losses of its layers do in the search; None: what the run itself says."""
+class TranslationRequest:
+    """Source, forced prefix, search options and context (`completed`) of one translation.
+
+    test_loss: use of the losses of PAST and FUTURE layers in the search; None: as the run is configured.
+    """
 
     source: str
     prefix: str = ""
@@ -44,21 +46,21 @@ class Asked:
 
 
 def has_test_losses(run: Run) -> bool:
-    """Has a run losses of PAST or FUTURE layers, which may take part in a search?"""
+    """Return True if the run has losses of PAST or FUTURE layers that can be used in the search."""
     return bool(run.mechanism_options.get("past_future_layers", {}).get("losses"))
 
 
-def test_loss(place: DeltaGenerator) -> str | None:
-    """How the losses of PAST and FUTURE layers take part in the search; None: as a run itself says."""
-    chosen = place.selectbox(
+def test_loss(column: DeltaGenerator) -> str | None:
+    """Control for the use of the losses of PAST and FUTURE layers in the search; None: as the run is configured."""
+    choice = column.selectbox(
         "Losses", list(_TEST_LOSS), format_func=_TEST_LOSS.__getitem__, key="losses", bind="query-params",
         help="Is what the losses of PAST and FUTURE say of the next word averaged into what is searched by?",
     )  # fmt: skip
-    return None if chosen == _OWN else chosen
+    return None if choice == _OWN else choice
 
 
 def completed(run: Run, before: ContextSentences | None) -> ContextSentences | None:
-    """What stands before a sentence with its translations, where a run reads these too: its own, if none are given."""
+    """Add the run's own translations to a context without translations, if the run reads them."""
     if before is None or before.outputs is not None:
         return before
     _check_length(run, before.in_order)
@@ -75,10 +77,10 @@ def _completed(folder: str, weights: tuple[float, int], before: ContextSentences
     return replace(before, outputs=tuple(outputs))
 
 
-def translate(run: Run, asked: Asked) -> Translation:
-    """The best translation with its n-best list and recorded tree. Raises RunError, and what the search refuses."""
-    _check_length(run, [asked.source, asked.prefix, *(asked.before.in_order if asked.before else ())])
-    return _translated(run.reference, stamp(run), asked)
+def translate(run: Run, request: TranslationRequest) -> Translation:
+    """Translate; returns the best translation with n-best list and recorded tree. Raises RunError and search errors."""
+    _check_length(run, [request.source, request.prefix, *(request.before.in_order if request.before else ())])
+    return _translated(run.reference, stamp(run), request)
 
 
 def _check_length(run: Run, texts: Sequence[str]) -> None:
@@ -93,23 +95,23 @@ def _check_length(run: Run, texts: Sequence[str]) -> None:
 
 
 @st.cache_data(max_entries=32, show_spinner="Translating")
-def _translated(folder: str, weights: tuple[float, int], asked: Asked) -> Translation:
+def _translated(folder: str, weights: tuple[float, int], request: TranslationRequest) -> Translation:
     translator, lock = opened(folder, weights)
     search: dict[str, Any] = {
-        "beam": asked.beam,
-        "length_penalty": asked.length_penalty,
-        "n_best": min(asked.n_best, asked.beam),
-        "test_loss": asked.test_loss,
+        "beam": request.beam,
+        "length_penalty": request.length_penalty,
+        "n_best": min(request.n_best, request.beam),
+        "test_loss": request.test_loss,
     }
     with lock:
-        prefix = [asked.prefix] if asked.prefix else None
-        return translator.translate([asked.source], prefix=prefix, record=True, **search, **as_arguments(asked.before))[
-            0
-        ]
+        prefix = [request.prefix] if request.prefix else None
+        return translator.translate(
+            [request.source], prefix=prefix, record=True, **search, **as_arguments(request.before)
+        )[0]
 
 
 def tree(translation: Translation, **options: Any) -> Figure:
-    """The recorded search as a figure."""
+    """Figure of the recorded search."""
     from analyses import beam
     from workbench.views.beam_search.plots import beam_tree
 
@@ -119,31 +121,31 @@ def tree(translation: Translation, **options: Any) -> Figure:
 
 
 def steps(translation: Translation) -> int:
-    """The last step of the recorded search."""
+    """Last step of the recorded search."""
     return max(translation.tree["step"]) if translation.tree else 0
 
 
-def command(run: Run, asked: Asked) -> str:
-    """The command line that gives the same translations; of a run that reads on, for a file of the whole document."""
-    before = asked.before or ContextSentences(())
+def command(run: Run, request: TranslationRequest) -> str:
+    """Command line for the same translations; with context after the sentence, for a file of the whole document."""
+    before = request.before or ContextSentences(())
     after = any(before.sources[entry] is not None and before.distance(entry) < 0 for entry in before.entries)
-    words = [
+    arguments = [
         "workbench",
         "translate",
         run.reference,
         "--input",
         "FILE" if after else "-",
         "--beam",
-        str(asked.beam),
+        str(request.beam),
         "--length-penalty",
-        str(asked.length_penalty),
+        str(request.length_penalty),
         "--n-best",
-        str(min(asked.n_best, asked.beam)),
+        str(min(request.n_best, request.beam)),
     ]
-    words += ["--prefix", asked.prefix] if asked.prefix else []
-    words += ["--search", f"test_loss={asked.test_loss}"] if asked.test_loss else []
+    arguments += ["--prefix", request.prefix] if request.prefix else []
+    arguments += ["--search", f"test_loss={request.test_loss}"] if request.test_loss else []
     if after:
-        return f"{shlex.join(words)} --doc-ids FILE"
+        return f"{shlex.join(arguments)} --doc-ids FILE"
     for option, lines in (("--context", before.sources), ("--context-target", before.outputs or ())):
-        words += [word for line in reversed(lines) if line is not None for word in (option, line)]
-    return f"echo {shlex.quote(asked.source)} | {shlex.join(words)}"
+        arguments += [word for line in reversed(lines) if line is not None for word in (option, line)]
+    return f"echo {shlex.quote(request.source)} | {shlex.join(arguments)}"

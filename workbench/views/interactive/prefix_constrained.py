@@ -1,8 +1,7 @@
-"""What if a translation began otherwise: a prefix is forced on every run, and what each makes of it stands beside what
-it says unconstrained.
+"""Prefix-constrained decoding: translations from a forced prefix, compared with unconstrained ones.
 
-A prefix is text, since runs may have different pieces; each run segments it anew, and may go on within its last word.
-The searches come from the caller (a page keeps them); here they are read and forced once more. Knows no Streamlit.
+A prefix is text because runs may have different vocabularies: each run segments it and may continue its last word.
+Callers (pages) search and cache the translations; this module force-decodes them again. Imports no Streamlit.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _CROSS, _FUTURE = "decoder.cross_attention", "future_cost.log_prob"
 
 @dataclass(frozen=True)
 class Account:
-    """What a forced pass over one output says beside its probability.
+    """Measures of one force-decoded output.
 
-    covered: which source words the output's words attend to most, from 0; words: how many the source has; both None in
-    a system without attention. future_cost: the sum of the estimated log P of its words (nats), None without estimates.
+    covered: source words (from 0) that the output's words attend to most; words: number of source words; both None
+    without attention. future_cost: sum of the estimated log P of the output's words (nats), None without estimates.
     """
 
     covered: frozenset[int] | None
@@ -40,13 +39,13 @@ class Account:
 
     @property
     def coverage(self) -> float:
-        """The share of source words that are covered; NaN where it is not known."""
+        """Share of covered source words; NaN if unknown."""
         return len(self.covered) / self.words if self.covered is not None and self.words else float("nan")
 
 
 @dataclass(frozen=True, eq=False)
 class Continued:
-    """A run's translation from a prefix beside its unconstrained one."""
+    """Translation of a run from a prefix (`forced`) and without it (`free`)."""
 
     run: Run
     source: str
@@ -56,22 +55,23 @@ class Continued:
 
 
 def prefixes(pieces: Sequence[str]) -> list[str]:
-    """The text up to each piece of an output, </s> left out."""
-    own = [piece for piece in pieces if piece != END]
-    return [text_of(own[:end]) for end in range(1, len(own) + 1)]
+    """Text up to each piece of an output, without </s>."""
+    without_end = [piece for piece in pieces if piece != END]
+    return [text_of(without_end[:end]) for end in range(1, len(without_end) + 1)]
 
 
 def forced_steps(run: Run, prefix: str) -> int:
-    """The steps of the search that a prefix takes away: its pieces in the run's own vocabulary."""
+    """Number of search steps of a prefix: its pieces in the run's vocabulary."""
     translator = opened(run.reference, stamp(run)).translator
     return len(translator.target_vocabulary.encode([prefix])[0]) if prefix else 0
 
 
 def alternatives(run: Run, prefix: str, translation: Translation) -> pd.DataFrame:
-    """The most probable pieces after a prefix: rank (from 1), piece, log_prob (nats), probability, taken (by the
-    translation), prefix (the text with it; empty for </s>, which cannot be forced).
+    """Most probable pieces after a prefix.
 
-    translation: of a recorded search from this prefix; it looked at twice as many candidates as its beam is wide.
+    Columns: rank (from 1), piece, log_prob (nats), probability, taken (by the translation), prefix (the text with it;
+    empty for </s>, which cannot be forced). translation: of a recorded search from this prefix, which considered twice
+    as many candidates as its beam size.
     """
     import numpy as np
     import pandas as pd
@@ -84,23 +84,23 @@ def alternatives(run: Run, prefix: str, translation: Translation) -> pd.DataFram
         )
     before = translation.tokens[: step - 1]
     taken = translation.tokens[step - 1 : step]
-    rows = [row for row, at in enumerate(tree["step"]) if at == step]
-    found = pd.DataFrame(
+    rows = [row for row, node_step in enumerate(tree["step"]) if node_step == step]
+    candidates = pd.DataFrame(
         {
             "piece": [tree["word"][row] for row in rows],
             "log_prob": [tree["log_prob"][row] for row in rows],
         }
     ).sort_values("log_prob", ascending=False, kind="stable", ignore_index=True)
-    return found.assign(
-        rank=np.arange(1, len(found) + 1),
-        probability=np.exp(found["log_prob"]),
-        taken=[[piece] == taken for piece in found["piece"]],
-        prefix=["" if piece == END else text_of([*before, piece]) for piece in found["piece"]],
+    return candidates.assign(
+        rank=np.arange(1, len(candidates) + 1),
+        probability=np.exp(candidates["log_prob"]),
+        taken=[[piece] == taken for piece in candidates["piece"]],
+        prefix=["" if piece == END else text_of([*before, piece]) for piece in candidates["piece"]],
     )[["rank", "piece", "log_prob", "probability", "taken", "prefix"]]
 
 
 def account(run: Run, source: str, tokens: Sequence[str], before: ContextSentences | None = None) -> Account:
-    """Coverage by attention and the estimated future cost of an output, given as the search found it."""
+    """Coverage by attention and estimated future cost of an output of the search."""
     return _account(run.reference, stamp(run), source, tuple(tokens), before)
 
 
@@ -113,8 +113,8 @@ def _account(
 
     if not tokens:
         return Account(None, None, None)
-    (found,) = force(opened(reference, weights), [Target(0, source, "", tokens, before)], (_CROSS, _FUTURE))
-    trace, pieces = found.own.trace, found.own.source_tokens
+    (forced,) = force(opened(reference, weights), [Target(0, source, "", tokens, before)], (_CROSS, _FUTURE))
+    trace, pieces = forced.own.trace, forced.own.source_tokens
     future = float(trace[_FUTURE].values.sum()) if _FUTURE in trace else None
     if _CROSS not in trace:
         return Account(None, None, future)
@@ -126,35 +126,41 @@ def _account(
 
 
 def aligned_coverage(aligner: Aligner, source: str, text: str) -> float:
-    """The share of source words that a frozen aligner links to a word of a text; NaN without source words."""
+    """Share of source words that a frozen aligner links to a word of a text; NaN without source words."""
     from analyses.aligner import words
 
-    given = words(source)
-    linked = {i for i, _ in aligner.align(given, words(text))}
-    return len(linked) / len(given) if given else float("nan")
+    source_words = words(source)
+    linked = {i for i, _ in aligner.align(source_words, words(text))}
+    return len(linked) / len(source_words) if source_words else float("nan")
 
 
 def table(continued: Sequence[Continued], names: dict[str, str], aligner: Aligner | None = None) -> pd.DataFrame:
-    """A row a run: system, text, score, log_prob (nats), log_prob_change (to the unconstrained one), future_cost (nats,
-    NaN without estimates), coverage, coverage_before (of the unconstrained one): shares, by attention or an aligner."""
+    """Comparison of constrained and unconstrained translations, one row per run.
+
+    Columns: system, text, score, log_prob (nats), log_prob_change (to the unconstrained one), future_cost (nats, NaN
+    without estimates), coverage, coverage_before (of the unconstrained one): shares, by attention or an aligner.
+    """
     import pandas as pd
 
     rows = []
-    for one in continued:
-        after, free = (account(one.run, one.source, found.tokens, one.before) for found in (one.forced, one.free))
+    for translations in continued:
+        after, free = (
+            account(translations.run, translations.source, translation.tokens, translations.before)
+            for translation in (translations.forced, translations.free)
+        )
         shares = (after.coverage, free.coverage)
         if aligner is not None:
             shares = (
-                aligned_coverage(aligner, one.source, one.forced.text),
-                aligned_coverage(aligner, one.source, one.free.text),
+                aligned_coverage(aligner, translations.source, translations.forced.text),
+                aligned_coverage(aligner, translations.source, translations.free.text),
             )
         rows.append(
             {
-                "system": names[one.run.name],
-                "text": one.forced.text,
-                "score": one.forced.score,
-                "log_prob": one.forced.log_prob,
-                "log_prob_change": one.forced.log_prob - one.free.log_prob,
+                "system": names[translations.run.name],
+                "text": translations.forced.text,
+                "score": translations.forced.score,
+                "log_prob": translations.forced.log_prob,
+                "log_prob_change": translations.forced.log_prob - translations.free.log_prob,
                 "future_cost": float("nan") if after.future_cost is None else after.future_cost,
                 "coverage": shares[0],
                 "coverage_before": shares[1],

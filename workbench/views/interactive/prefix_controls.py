@@ -1,7 +1,4 @@
-"""Parts of the page What-if: pieces that can be clicked, alternatives of a step, outputs beside unconstrained ones.
-
-Also the way there from a beam tree: a node that is clicked, or chosen from a list, gives its prefix.
-"""
+"""Parts of the page What-if: clickable pieces, alternatives of a step, comparison with unconstrained outputs."""
 
 from __future__ import annotations
 
@@ -34,15 +31,15 @@ _COLUMNS = {
 
 
 def _take(key: str, texts: Sequence[str]) -> None:
-    """Make the text behind the chosen pill the prefix; nothing stays chosen."""
-    chosen = st.session_state[key]
-    if chosen is not None:
-        st.session_state[PREFIX] = texts[chosen]
+    """Set the prefix to the text of the clicked pill and clear the selection."""
+    index = st.session_state[key]
+    if index is not None:
+        st.session_state[PREFIX] = texts[index]
         st.session_state[key] = None
 
 
 def pieces(name: str, tokens: Sequence[str]) -> None:
-    """The pieces of an output; a click on one makes all up to it the prefix."""
+    """Pieces of an output; a click on one sets the prefix to the text up to it."""
     texts, key = prefix_constrained.prefixes(tokens), f"pieces-{name}"
     if not texts:
         st.text(f"{name}: (empty)")
@@ -55,23 +52,23 @@ def pieces(name: str, tokens: Sequence[str]) -> None:
 
 
 def alternatives(name: str, table: pd.DataFrame) -> None:
-    """The ranked next pieces with their probabilities; a click appends one to the prefix."""
-    able = table[table["prefix"] != ""].to_dict("records")
+    """Ranked next pieces with probabilities; a click appends one to the prefix."""
+    records = table[table["prefix"] != ""].to_dict("records")
     key = f"next-{name}"
     st.pills(
-        "Next subword", range(len(able)), key=key, on_change=_take, args=(key, [row["prefix"] for row in able]),
-        format_func=lambda row: escape_markdown(f"{able[row]['piece']}  {able[row]['probability']:.3f}"),
+        "Next subword", range(len(records)), key=key, on_change=_take, args=(key, [row["prefix"] for row in records]),
+        format_func=lambda row: escape_markdown(f"{records[row]['piece']}  {records[row]['probability']:.3f}"),
         help="Ranked by probability; click to append one to the prefix",
     )  # fmt: skip
     taken = table[table["taken"]]
     end = table[table["prefix"] == ""]
-    said = [f"{escape_markdown(name)} goes on with {escape_markdown(taken['piece'].iloc[0])}"] if len(taken) else []
-    said += [f"the end of the sentence has P {end['probability'].iloc[0]:.3f}"] if len(end) else []
-    st.caption(f"{'; '.join(said)}." if said else "")
+    notes = [f"{escape_markdown(name)} goes on with {escape_markdown(taken['piece'].iloc[0])}"] if len(taken) else []
+    notes += [f"the end of the sentence has P {end['probability'].iloc[0]:.3f}"] if len(end) else []
+    st.caption(f"{'; '.join(notes)}." if notes else "")
 
 
 def results(table: pd.DataFrame) -> None:
-    """What every run makes of the prefix."""
+    """Table of the translations from the prefix."""
     columns = {name: column for name, column in _COLUMNS.items() if not table[name].isna().all()}
     shown = table.assign(coverage=100 * table["coverage"], coverage_before=100 * table["coverage_before"])
     st.dataframe(shown, hide_index=True, column_config=columns, column_order=list(columns), key="what-if",
@@ -79,20 +76,20 @@ def results(table: pd.DataFrame) -> None:
 
 
 def changes(continued: Sequence[Continued], names: Mapping[str, str]) -> None:
-    """Each translation from the prefix, marked against the unconstrained one."""
+    """Translations from the prefix with their differences to the unconstrained ones marked."""
     lines = [
         diff_view.html_line(
-            names[one.run.name],
-            word_diff(one.free.text, one.forced.text),
-            "unchanged" if one.free.text == one.forced.text else "",
+            names[translations.run.name],
+            word_diff(translations.free.text, translations.forced.text),
+            "unchanged" if translations.free.text == translations.forced.text else "",
         )
-        for one in continued
+        for translations in continued
     ]
     with st.container(border=True):
         diff_view.show(lines)
     st.caption("Underlined: not in the unconstrained translation. Struck out: only there.")
 
 
-def able_runs(runs: Sequence[Run]) -> list[Run]:
-    """The runs that have a model to decode with."""
+def trained_runs(runs: Sequence[Run]) -> list[Run]:
+    """Runs with a trained model."""
     return [run for run in runs if not run.outside and run.trained]

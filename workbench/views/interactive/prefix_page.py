@@ -1,4 +1,4 @@
-"""What-if: prefix-constrained decoding of every chosen run, beside its unconstrained translation."""
+"""Page What-if: prefix-constrained decoding of every chosen run, compared with its unconstrained translation."""
 
 import streamlit as st
 
@@ -12,7 +12,7 @@ from workbench.store.runs import short_names
 from workbench.views.interactive import decoding, prefix_constrained, prefix_controls
 
 COVERED = {"attention": "Attention", "aligner": "Frozen aligner"}
-SAID = {
+COVERAGE_TEXTS = {
     "attention": "Coverage: the share of source words to which some word of the output attends most (mean over layers "
     "and heads), by each system's own attention.",
     "aligner": "Coverage: the share of source words that one frozen aligner ({}) links to a word of the output.",
@@ -22,9 +22,9 @@ heading(
     "What-if", "Prefix-constrained decoding: every run continues a forced prefix. Click a subword, or type a prefix."
 )
 frame = empty_states.require_runs(translated=False)
-runs = prefix_controls.able_runs(frame.chosen)
+runs = prefix_controls.trained_runs(frame.chosen)
 if not runs:
-    if not page_sections.offer_others(frame, "is trained", lambda run: bool(prefix_controls.able_runs([run]))):
+    if not page_sections.offer_others(frame, "is trained", lambda run: bool(prefix_controls.trained_runs([run]))):
         empty_states.empty_state_of_runs(
             "None of the runs here is trained; train one:", frame.chosen, "workbench resume {}"
         )
@@ -47,7 +47,7 @@ prefix = (
 )
 beam = columns[1].number_input("Beam", 1, decoding.MOST_BEAMS, 5, key="beam", bind=sidebar.whole_number_bind("beam"))
 penalty = columns[2].number_input("Length penalty", 0.0, 2.0, 0.6, 0.1, key="penalty", bind="query-params")
-by = columns[3].segmented_control(
+coverage_source = columns[3].segmented_control(
     "Coverage from", list(COVERED), format_func=COVERED.__getitem__, default="attention", required=True,
     key="coverage", bind="query-params",
 )  # fmt: skip
@@ -62,32 +62,32 @@ continued = []
 compatible_runs = context_aware_runs(runs)
 for run in runs:
     with errors_as_messages():
-        read = (
+        context = (
             decoding.completed(run, document_context_input.read_by(frame, run, typed, before))
             if run in compatible_runs
             else None
         )
-        search = (int(beam), float(penalty), 1, read, test_loss if decoding.has_test_losses(run) else None)
-        free = decoding.translate(run, decoding.Asked(source, "", *search))
-        forced = decoding.translate(run, decoding.Asked(source, prefix, *search)) if prefix else free
-        continued.append(prefix_constrained.Continued(run, source, free, forced, read))
+        search = (int(beam), float(penalty), 1, context, test_loss if decoding.has_test_losses(run) else None)
+        free = decoding.translate(run, decoding.TranslationRequest(source, "", *search))
+        forced = decoding.translate(run, decoding.TranslationRequest(source, prefix, *search)) if prefix else free
+        continued.append(prefix_constrained.Continued(run, source, free, forced, context))
 if not continued:
     st.stop()
-document_context_input.say({names[one.run.name]: one.before for one in continued})
+document_context_input.say({names[item.run.name]: item.before for item in continued})
 with errors_as_messages():
-    aligner, origin = adequacy.aligner_of(runs, frame.view.test) if by == "aligner" else (None, "")
+    aligner, origin = adequacy.aligner_of(runs, frame.view.test) if coverage_source == "aligner" else (None, "")
     prefix_controls.results(prefix_constrained.table(continued, names, aligner))
-    st.caption(SAID[by].format(f"{aligner.digest}, {origin}" if aligner else ""))
+    st.caption(COVERAGE_TEXTS[coverage_source].format(f"{aligner.digest}, {origin}" if aligner else ""))
     if prefix:
         prefix_controls.changes(continued, names)
 
 st.subheader("Another prefix")
-for one in continued:
-    prefix_controls.pieces(names[one.run.name], one.forced.tokens)
+for item in continued:
+    prefix_controls.pieces(names[item.run.name], item.forced.tokens)
 name = st.selectbox(
-    "What could come next, by", [one.run.name for one in continued], format_func=names.__getitem__, key="with",
+    "What could come next, by", [item.run.name for item in continued], format_func=names.__getitem__, key="with",
     bind="query-params",
 )  # fmt: skip
-asked = next(one for one in continued if one.run.name == name)
+selected = next(item for item in continued if item.run.name == name)
 with errors_as_messages():
-    prefix_controls.alternatives(names[name], prefix_constrained.alternatives(asked.run, prefix, asked.forced))
+    prefix_controls.alternatives(names[name], prefix_constrained.alternatives(selected.run, prefix, selected.forced))

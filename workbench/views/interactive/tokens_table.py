@@ -1,4 +1,4 @@
-"""The tokens of a translation with their probabilities."""
+"""Table of the tokens of a translation with their probabilities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def token_table(tokens: Sequence[str], log_probs: Sequence[float]) -> pd.DataFrame:
-    """A row a token of a translation: step (from 1), token, log_prob (nats), probability."""
+    """Tokens of a translation, one per row: step (from 1), token, log_prob (nats), probability."""
     import pandas as pd
 
     return pd.DataFrame(

@@ -1,4 +1,4 @@
-"""Translate: any run, live, with a forced prefix, beam and length penalty; n-best, tokens and the beam tree."""
+"""Page Translate: live translation by a run with forced prefix, beam, length penalty; n-best, tokens, beam tree."""
 
 import streamlit as st
 
@@ -61,17 +61,20 @@ if not source:
     empty_states.empty_state("Type a sentence above.")
     st.stop()
 with errors_as_messages():
-    read = decoding.completed(run, document_context_input.read_by(frame, run, typed, before))
+    context = decoding.completed(run, document_context_input.read_by(frame, run, typed, before))
     search = int(beam), float(penalty), int(n_best)
-    asked = decoding.Asked(source, prefix.strip(), *search, read, test_loss)
-    found = decoding.translate(run, asked)
+    request = decoding.TranslationRequest(source, prefix.strip(), *search, context, test_loss)
+    translation = decoding.translate(run, request)
     with st.container(border=True):
-        document_context_input.say({names[run.name]: read})
+        document_context_input.say({names[run.name]: context})
         st.text(source)
-        st.text(found.text or "(empty)")
+        st.text(translation.text or "(empty)")
     st.subheader("n-best")
     st.dataframe(
-        [{"score": one.score, "log_prob": one.log_prob, "text": one.text} for one in (found, *found.n_best)],
+        [
+            {"score": hypothesis.score, "log_prob": hypothesis.log_prob, "text": hypothesis.text}
+            for hypothesis in (translation, *translation.n_best)
+        ],
         key="n-best",
         hide_index=True,
         placeholder="–",
@@ -81,7 +84,7 @@ with errors_as_messages():
     st.caption("Score: log P under the length penalty.")
     st.subheader("Tokens")
     st.dataframe(
-        token_table(found.tokens, found.token_log_probs),
+        token_table(translation.tokens, translation.token_log_probs),
         key="tokens",
         hide_index=True,
         placeholder="–",
@@ -90,7 +93,9 @@ with errors_as_messages():
         alt="Log-probability of each token",
     )
     st.subheader("Beam tree")
-    figure = decoding.tree(found, **beam_controls.options(decoding.steps(found)))
-    points = figure_view.show_figure(figure, decoding.command(run, asked), key="live", selectable=True)
-    own = {"source": source} if source != line else {}
-    node_selection.from_node(figure, points, "live", **own, **({document_context_input.KEY: before} if before else {}))
+    figure = decoding.tree(translation, **beam_controls.options(decoding.steps(translation)))
+    points = figure_view.show_figure(figure, decoding.command(run, request), key="live", selectable=True)
+    url_source = {"source": source} if source != line else {}
+    node_selection.from_node(
+        figure, points, "live", **url_source, **({document_context_input.KEY: before} if before else {})
+    )

@@ -1,4 +1,4 @@
-"""The drawing of rescored n-best lists: BLEU over the weight of one part, and of chosen weights beside the search's."""
+"""Figure of reranked n-best lists: BLEU over the weight of one part, and of chosen weights compared with the search."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PARTS = {"past": "PAST", "future": "FUTURE", "future_cost": "future cost", "leng
 
 @dataclass(frozen=True, eq=False)
 class _Rescored:
-    """The lists of a run, the weights that are chosen for it, and those that are tuned, if any."""
+    """N-best lists of a run, with the chosen weights and the tuned ones, if any."""
 
     name: str
     lists: Lists
@@ -38,7 +38,7 @@ class _Rescored:
 
 
 def weights_in(text: str) -> dict[str, float]:
-    """The weights of PART=NUMBER with commas between; raises ValueError."""
+    """Parse weights from comma-separated PART=NUMBER pairs; raises ValueError."""
     try:
         pairs = [setting.split("=") for setting in settings_in(text)]
         return {part.strip(): float(value) for part, value in pairs}
@@ -46,15 +46,15 @@ def weights_in(text: str) -> dict[str, float]:
         raise ValueError("write PART=NUMBER with commas between, such as past=1,length=0.2") from None
 
 
-def _weights(given: object) -> object:
-    """A text of weights that can be read; a mapping of them becomes one."""
-    text = ",".join(f"{part}={value}" for part, value in given.items()) if isinstance(given, dict) else given
+def _weights(weights: object) -> object:
+    """Validate a text of weights; a mapping is converted to text."""
+    text = ",".join(f"{part}={weight}" for part, weight in weights.items()) if isinstance(weights, dict) else weights
     weights_in(str(text))
     return text
 
 
 class WeightsOptions(FigureOptions):
-    """Which weights the parts of a hypothesis' score have."""
+    """Weights of the parts of a hypothesis' score."""
 
     weights: Annotated[str, BeforeValidator(_weights)] = Field(
         "", description="PART=NUMBER with commas between; a part that is not named has 1, the length 0"
@@ -69,13 +69,13 @@ class RescoringOptions(WeightsOptions):
 
 
 def _rescored(request: Request, options: WeightsOptions) -> list[_Rescored]:
-    """Every run with its weights; raises RunError for a weight that no run has a part for."""
+    """N-best lists and weights of every run; raises RunError for a weight of an unknown part."""
     from analyses.reranking import tuned
 
-    names, asked = short_names(request.runs), weights_in(options.weights)
+    names, requested = short_names(request.runs), weights_in(options.weights)
     lists = {run: measure.read(run, request.test) for run in request.runs}
-    parts = list(dict.fromkeys(part for own in lists.values() for part in own.parts))
-    for part in asked:
+    parts = list(dict.fromkeys(part for run_lists in lists.values() for part in run_lists.parts))
+    for part in requested:
         if part not in parts:
             raise RunError(f"weights: none of the runs has a part {part!r}; there are {', '.join(parts)}")
     dev = options.dev
@@ -84,50 +84,56 @@ def _rescored(request: Request, options: WeightsOptions) -> list[_Rescored]:
     return [
         _Rescored(
             names[run.name],
-            own,
-            {**own.ones, **{part: value for part, value in asked.items() if part in own.parts}},
+            run_lists,
+            {**run_lists.ones, **{part: value for part, value in requested.items() if part in run_lists.parts}},
             tuned(measure.read(run, dev)) if dev else None,
         )
-        for run, own in lists.items()
+        for run, run_lists in lists.items()
     ]
 
 
-def _choices(one: _Rescored, dev: str) -> dict[str, Mapping[str, float] | None]:
-    found: dict[str, Mapping[str, float] | None] = {SEARCH: None, ONES: one.lists.ones}
-    if one.chosen != one.lists.ones:
-        found[CHOSEN] = one.chosen
-    return found if one.tuned is None else {**found, f"{TUNED} {dev}": one.tuned}
+def _choices(run_lists: _Rescored, dev: str) -> dict[str, Mapping[str, float] | None]:
+    choices: dict[str, Mapping[str, float] | None] = {SEARCH: None, ONES: run_lists.lists.ones}
+    if run_lists.chosen != run_lists.lists.ones:
+        choices[CHOSEN] = run_lists.chosen
+    return choices if run_lists.tuned is None else {**choices, f"{TUNED} {dev}": run_lists.tuned}
 
 
-def said(weights: Mapping[str, float] | None) -> str:
-    """Weights in words; those that are 0 are left out."""
-    kept = [f"{PARTS.get(part, part)} {value:g}" for part, value in (weights or {}).items() if value]
-    return ", ".join(kept).replace("-", "−")
+def weights_text(weights: Mapping[str, float] | None) -> str:
+    """Text of the weights other than 0."""
+    texts = [f"{PARTS.get(part, part)} {value:g}" for part, value in (weights or {}).items() if value]
+    return ", ".join(texts).replace("-", "−")
 
 
 def weights_table(request: Request, options: WeightsOptions) -> pd.DataFrame:
-    """`analyses.reranking.compared` of every run: system, choice, weights (in words), score, low, high, delta,
-    delta_low, delta_high, p_value, changed."""
+    """`analyses.reranking.compared` of every run.
+
+    Columns: system, choice, weights (as text), score, low, high, delta, delta_low, delta_high, p_value, changed.
+    """
     return _table(_rescored(request, options), options.dev)
 
 
-def _table(found: list[_Rescored], dev: str) -> pd.DataFrame:
+def _table(rescored: list[_Rescored], dev: str) -> pd.DataFrame:
     import pandas as pd
 
     from analyses.reranking import compared
 
     tables = []
-    for one in found:
-        choices = _choices(one, dev)
-        own = compared(one.lists, choices)
-        tables.append(own.assign(system=one.name, weights=[said(choices[name]) for name in own["choice"]]))
+    for run_lists in rescored:
+        choices = _choices(run_lists, dev)
+        comparison = compared(run_lists.lists, choices)
+        tables.append(
+            comparison.assign(
+                system=run_lists.name, weights=[weights_text(choices[name]) for name in comparison["choice"]]
+            )
+        )
     table = pd.concat(tables, ignore_index=True)
     first = ["system", "choice", "weights"]
     return table[[*first, *(name for name in table if name not in first)]]
 
 
 def free_parts(runs: tuple[Run, ...] | list[Run], test: str) -> list[str]:
-    """The parts whose weights may be chosen, of all runs together."""
+    """Parts of all runs whose weights may be chosen."""
     return list(dict.fromkeys(part for run in runs for part in measure.read(run, test).free))
 
 
@@ -139,20 +145,31 @@ def _rescoring(request: Request, options: RescoringOptions) -> Figure:
     from analyses.reranking import curve
     from workbench.views.reranking.plots import rescored
 
-    found, dev = _rescored(request, options), options.dev
-    free = list(dict.fromkeys(part for one in found for part in one.lists.free))
+    systems, dev = _rescored(request, options), options.dev
+    free = list(dict.fromkeys(part for system in systems for part in system.lists.free))
     part = options.part or free[0]
     if part not in free:
         raise RunError(f"part {part!r}: its weight is not free; choose {', '.join(free)}")
-    curves = [curve(one.lists, one.chosen, part).assign(system=one.name) for one in found if part in one.lists.free]
-    table = _table(found, dev)
+    curves = [
+        curve(system.lists, system.chosen, part).assign(system=system.name)
+        for system in systems
+        if part in system.lists.free
+    ]
+    table = _table(systems, dev)
     sizes = "; ".join(
-        f"{one.name}: {len(one.lists)} lists, {len(one.lists.values) / len(one.lists):.1f} hypotheses each"
-        for one in found
+        f"{system.name}: {len(system.lists)} lists, {len(system.lists.values) / len(system.lists):.1f} hypotheses each"
+        for system in systems
     )
-    held = {one.name: said({name: value for name, value in one.chosen.items() if name != part}) for one in found}
-    fixed = "; ".join(f"{name}: {weights}" for name, weights in held.items())
-    tuned = "".join(f" Tuned on {dev}, by a grid: {one.name}: {said(one.tuned)}." for one in found if one.tuned)
+    fixed_weights = {
+        system.name: weights_text({name: value for name, value in system.chosen.items() if name != part})
+        for system in systems
+    }
+    fixed = "; ".join(f"{name}: {weights}" for name, weights in fixed_weights.items())
+    tuned = "".join(
+        f" Tuned on {dev}, by a grid: {system.name}: {weights_text(system.tuned)}."
+        for system in systems
+        if system.tuned
+    )
     caption = (
         "Stored n-best lists, chosen from anew by a weighted sum of log-probabilities (nats) and length (pieces); "
         f"nothing is decoded. BLEU with 95% intervals. {sizes}. Left: the weight of {PARTS.get(part, part)} runs, the "
@@ -160,5 +177,5 @@ def _rescoring(request: Request, options: RescoringOptions) -> Figure:
     )
     figure = rescored(pd.concat(curves, ignore_index=True), table, PARTS.get(part, part), styles(request), caption)
     return replace(
-        figure, provenance={**figure.provenance, "signatures": {"BLEU": found[0].lists.statistics.signature}}
+        figure, provenance={**figure.provenance, "signatures": {"BLEU": systems[0].lists.statistics.signature}}
     )

@@ -1,7 +1,7 @@
-"""Stored n-best lists scored by every head of the run that found them: RESULTS/rescoring/TEST.npz.
+"""Scores of stored n-best lists by every head of their run: RESULTS/rescoring/TEST.npz.
 
-What is kept is a table, a row a hypothesis, with the statistics of BLEU beside it: any weights can then be tried
-without a model. Knows runs and their translations, no figure; torch comes with the measurement.
+The file has one row per hypothesis with its BLEU statistics, so that any weights can be tried without the model.
+Imports no figure code; torch is imported by the measurement.
 """
 
 from __future__ import annotations
@@ -25,34 +25,38 @@ if TYPE_CHECKING:
     from core_models.n_best_scoring import Parts
     from core_models.translator import Translator
 
-AT_ONCE = 50  # sentences whose lists are forced together
-N_BEST = 12  # proposed: the beam of Zheng 2018
+AT_ONCE = 50  # sentences per batch
+N_BEST = 12  # size in the proposed command: the beam of Zheng 2018
 
 
 def lists_of(run: Run, test: str) -> list[list[dict[str, Any]]]:
-    """Of each sentence its translation and the others of its n-best list: text and tokens. Raises RunError with the
-    command that makes lists where there are none."""
+    """Translation and other hypotheses of each sentence, as text and tokens.
+
+    Raises RunError, with the command that stores n-best lists, if there are none.
+    """
     run.require_model()
     details = run.translations(test).details
     texts = run.translations(test).hypotheses
-    every = [
+    lists = [
         [{"text": text, "tokens": detail["tokens"]}, *detail["n_best"]]
         for text, detail in zip(texts, details, strict=True)
     ]
-    if max(map(len, every), default=0) < 2 or not all("tokens" in one for found in every for one in found):
+    if max(map(len, lists), default=0) < 2 or not all(
+        "tokens" in hypothesis for hypotheses in lists for hypothesis in hypotheses
+    ):
         raise RunError(
             f"{run.name} has no n-best lists of {test!r}; translate it with some: {to_make(run.typed, test)}"
         )
-    return every
+    return lists
 
 
 def to_make(typed: str, test: str) -> str:
-    """The command that stores n-best lists."""
+    """Command that stores n-best lists."""
     return f"workbench translate {typed} --test {shlex.quote(test)} --beam {N_BEST} --n-best {N_BEST}"
 
 
 def has_lists(run: Run, test: str) -> bool:
-    """Are there lists that could be scored?"""
+    """Return True if there are n-best lists to score."""
     try:
         return bool(lists_of(run, test))
     except RunError:
@@ -60,71 +64,74 @@ def has_lists(run: Run, test: str) -> bool:
 
 
 def measure(run: Run, test: str, device: str = "cpu", step: Step | None = None) -> Path:
-    """Score every hypothesis of the stored lists with the run's own heads and keep the table; returns its path.
+    """Score every hypothesis of the stored lists with the run's heads and write the table; returns its path.
 
-    Raises RunError without lists or references. The translations of the sentences before are the stored ones.
+    Context translations are the stored ones. Raises RunError without lists or references.
     """
     from analyses.reranking import Lists
     from analyses.scores import extract, preset
 
-    inputs = _inputs(run, test)  # before anything is read: training may go on meanwhile
-    every, text = lists_of(run, test), run.translations(test).test_set
+    inputs = _inputs(run, test)  # before anything is read: training may continue meanwhile
+    lists, text = lists_of(run, test), run.translations(test).test_set
     if text.references is None:
         raise RunError(f"{run.name}: the test set {test!r} has no references; BLEU needs them")
-    found = list(_parts(run, test, every, device, step))
-    names = list(found[0])
-    starts = np.cumsum([0, *map(len, every)])
-    hypotheses = [one["text"] for own in every for one in own]
-    repeated = [[line for line, own in zip(lines, every, strict=True) for _ in own] for lines in text.all_references]
+    scores = list(_parts(run, test, lists, device, step))
+    names = list(scores[0])
+    starts = np.cumsum([0, *map(len, lists)])
+    hypotheses = [hypothesis["text"] for hypotheses_of_list in lists for hypothesis in hypotheses_of_list]
+    repeated = [
+        [line for line, hypotheses_of_list in zip(lines, lists, strict=True) for _ in hypotheses_of_list]
+        for lines in text.all_references
+    ]
     counts = extract(hypotheses, repeated, "bleu", **preset("default").options("bleu"))
-    values = np.array([[parts[name] for name in names] for parts in found])
+    values = np.array([[scores_of_hypothesis[name] for name in names] for scores_of_hypothesis in scores])
     return CACHE.write(run, inputs, Lists(tuple(names), values, starts, counts), test)
 
 
-def _parts(run: Run, test: str, every: list[list[dict[str, Any]]], device: str, step: Step | None) -> list[Parts]:
-    """What every part says of every hypothesis, in the order of the lists."""
+def _parts(run: Run, test: str, lists: list[list[dict[str, Any]]], device: str, step: Step | None) -> list[Parts]:
+    """Scores of every hypothesis by part, in the order of the lists."""
     import core_models
     from core_models.n_best_scoring import parts_of
     from core_models.translator import Translation
 
     translator: Translator = core_models.load(run.reference, device)
-    opened = run.translations(test)
+    translations = run.translations(test)
 
-    def translation(one: dict[str, Any]) -> Translation:
-        finished = one["tokens"][-1:] == ["</s>"]
-        return Translation(one["text"], one["tokens"], [], np.nan, np.nan, [], finished, [])
+    def translation(hypothesis: dict[str, Any]) -> Translation:
+        finished = hypothesis["tokens"][-1:] == ["</s>"]
+        return Translation(hypothesis["text"], hypothesis["tokens"], [], np.nan, np.nan, [], finished, [])
 
-    found: list[Parts] = []
-    for begin in range(0, len(every), AT_ONCE):
-        chunk = every[begin : begin + AT_ONCE]
-        best = [translation(own[0]) for own in chunk]
-        for one, own in zip(best, chunk, strict=True):
-            one.n_best = [translation(other) for other in own[1:]]
+    scores: list[Parts] = []
+    for begin in range(0, len(lists), AT_ONCE):
+        chunk = lists[begin : begin + AT_ONCE]
+        best = [translation(hypotheses[0]) for hypotheses in chunk]
+        for hypothesis, hypotheses in zip(best, chunk, strict=True):
+            hypothesis.n_best = [translation(other) for other in hypotheses[1:]]
         rows = range(begin, begin + len(chunk))
-        before = context_arguments(translator.context, opened.test_set, rows, opened.hypotheses)
-        for parts in parts_of(translator, [opened.test_set.sources[row] for row in rows], best, **before):
-            found += parts
+        before = context_arguments(translator.context, translations.test_set, rows, translations.hypotheses)
+        for part_scores in parts_of(translator, [translations.test_set.sources[row] for row in rows], best, **before):
+            scores += part_scores
         if step is not None:
-            step(min(begin + AT_ONCE, len(every)), len(every))
-    return found
+            step(min(begin + AT_ONCE, len(lists)), len(lists))
+    return scores
 
 
 def read(run: Run, test: str) -> Lists:
-    """The table of a test set; raises RunError with the command that makes it, also where it is of other lists."""
+    """Read the scored lists of a test set; raises RunError with the command that makes or updates them."""
     command = f"workbench rerank {run.typed} --test {shlex.quote(test)}"
     if not CACHE.path(run, test).is_file():
         raise RunError(f"{run.name}: no n-best lists of {test!r} were scored yet; score them: {command}")
-    found = CACHE.load(run, _inputs(run, test), test)
-    if found is None:
+    lists = CACHE.load(run, _inputs(run, test), test)
+    if lists is None:
         raise RunError(
             f"{run.name}: what was scored is damaged, or are other lists of {test!r}, or other weights; again: "
             + command
         )
-    return found
+    return lists
 
 
 def is_measured(run: Run, test: str) -> bool:
-    """Is there a table of the lists as they are?"""
+    """Return True if the current lists are scored."""
     try:
         return len(read(run, test)) > 0
     except (RunError, OSError):
@@ -132,12 +139,12 @@ def is_measured(run: Run, test: str) -> bool:
 
 
 def _inputs(run: Run, test: str) -> dict[str, str]:
-    """What a table is computed from: the weights, and the lists with what they are counted against."""
+    """Digests of the inputs of the scores: model weights, lists, and texts of the test set."""
     from analyses import text_checks
 
-    opened = run.translations(test)
-    details = digest_of(opened.folder / "details.jsonl") if not opened.outside else ""
-    text = opened.test_set
+    translations = run.translations(test)
+    details = digest_of(translations.folder / "details.jsonl") if not translations.outside else ""
+    text = translations.test_set
     documents = [text.documents] if text.documents is not None and context_mechanisms(run) else []
     texts = text_checks.digest(text.sources, *text.all_references, *documents)
     return {"weights": run.digest, "lists": details, "texts": texts}

@@ -1,4 +1,4 @@
-"""Reranking: stored n-best lists, reranked by weights of PAST, FUTURE, length and other parts."""
+"""Page Reranking: stored n-best lists, reranked by weights of PAST, FUTURE, length and other parts."""
 
 import shlex
 
@@ -25,16 +25,16 @@ COLUMNS = {
 
 
 def _weights(parts: list[str]) -> dict[str, float]:
-    """A slider for each free part; those that stand elsewhere than usual."""
-    found = {}
+    """Sliders for the free parts; returns the weights that differ from their defaults."""
+    weights = {}
     for column, part in zip(st.columns(max(3, len(parts))), parts, strict=False):
-        grid, usual = grid_of(part), 0.0 if part == LENGTH else 1.0
+        grid, default = grid_of(part), 0.0 if part == LENGTH else 1.0
         value = column.slider(
-            f"{PARTS.get(part, part)}", grid[0], grid[-1], usual, 0.1, key=f"weight-{part}", bind="query-params"
+            f"{PARTS.get(part, part)}", grid[0], grid[-1], default, 0.1, key=f"weight-{part}", bind="query-params"
         )
-        if round(value, 1) != usual:
-            found[part] = round(value, 1)
-    return found
+        if round(value, 1) != default:
+            weights[part] = round(value, 1)
+    return weights
 
 
 heading(

@@ -23,30 +23,43 @@ def rescored(
     styles: dict[str, SeriesStyle] | None = None,
     caption: str = "",
 ) -> Figure:
-    """Left a line with its band for each system over the weight of a part, dotted in its colour what the search chose;
-    right a row for each choice of weights. changed: share of sentences with another hypothesis than the search's."""
+    """BLEU over the weight of a part (left), and for each choice of weights (right), with intervals.
+
+    Dotted, in the color of the system: BLEU of the search's choice. changed: share of sentences with another
+    hypothesis than the search's.
+    """
     require_columns(curves, _CURVES, "curves")
     require_columns(choices, _CHOICES, "choices")
     systems = list(dict.fromkeys(choices["system"]))
-    chosen = theme.styles(systems, styles)
+    series_styles = theme.styles(systems, styles)
     searched = choices.drop_duplicates("system").set_index("system")["score"]
     lines: list[Mark] = []
     for system in dict.fromkeys(curves["system"]):
-        own = curves[curves["system"] == system].sort_values("weight")
-        look = chosen[system]
-        lines.append(rule(float(searched[system]), style=replace(look, dash="dot", marker="none", width=0.75)))
+        rows = curves[curves["system"] == system].sort_values("weight")
+        style = series_styles[system]
+        lines.append(rule(float(searched[system]), style=replace(style, dash="dot", marker="none", width=0.75)))
         lines.append(
-            Line(own, "weight", "score", system, replace(look, marker="none"), ("changed",), True, "low", "high")
+            Line(rows, "weight", "score", system, replace(style, marker="none"), ("changed",), True, "low", "high")
         )
     names = list(dict.fromkeys(choices["choice"]))
     dots: list[Mark] = []
     for system, aside in side_by_side(systems).items():
-        own = choices[choices["system"] == system]
-        placed = own.assign(place=[names.index(name) + aside for name in own["choice"]])
-        look = replace(chosen[system], dash="none", size=5.0)
+        rows = choices[choices["system"] == system]
+        placed = rows.assign(place=[names.index(name) + aside for name in rows["choice"]])
+        style = replace(series_styles[system], dash="none", size=5.0)
         dots.append(
             Points(
-                placed, "score", "place", system, look, ("weights", "delta", "changed"), False, "low", "high", None, "x"
+                placed,
+                "score",
+                "place",
+                system,
+                style,
+                ("weights", "delta", "changed"),
+                False,
+                "low",
+                "high",
+                None,
+                "x",
             )
         )
     height = max(1.5, _ROW_INCHES * len(names))
@@ -58,13 +71,13 @@ def rescored(
             Panel(tuple(dots), Axis("BLEU"), category_axis(names, reversed=True), height, "choices of weights"),
         ),
         caption,
-        said_of_each(choices, _said),
+        said_of_each(choices, _summary_of_system),
         "page",
         columns=2,
     )
 
 
-def _said(system: str, rows: pd.DataFrame) -> str:
+def _summary_of_system(system: str, rows: pd.DataFrame) -> str:
     first = rows.iloc[0]
     others = ", ".join(
         f"{row['choice']} {row['score']:.2f} ({row['delta']:+.2f})".replace("-", "−")

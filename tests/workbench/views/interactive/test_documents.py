@@ -152,7 +152,7 @@ def test_a_run_trained_without_refuses_what_is_typed(here):
     at = open_page("translate", source=SOURCE, before="\n".join(LINES), **options)
     assert "trained without: it reads single sentences; leave them out" in at.error[0].value.replace("\\", "")
     with pytest.raises(TranslatorError, match="trained without"):
-        live.translate(here["transformer"], live.Asked(SOURCE, before=typed_context("\n".join(LINES), 0)))
+        live.translate(here["transformer"], live.TranslationRequest(SOURCE, before=typed_context("\n".join(LINES), 0)))
 
 
 def test_the_command_line_reads_documents_of_a_file(here, tmp_path):

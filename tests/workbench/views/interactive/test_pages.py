@@ -51,7 +51,7 @@ def test_a_long_source_without_blanks_is_too_long_too(with_demo):
     run = runs_of(with_demo, "transformer")[0]
     run = replace(run, folder=run.folder.rename(run.folder.with_name("a run")))
     with pytest.raises(RunError, match=r"3000 characters.*workbench translate '\S+/a run' --input FILE$"):
-        live.translate(run, live.Asked("\u7684" * 3_000))
+        live.translate(run, live.TranslationRequest("\u7684" * 3_000))
 
 
 def test_two_trees_stand_side_by_side_the_baseline_above(with_demo):

@@ -61,7 +61,7 @@ def test_the_page_asks_where_a_run_has_losses_and_nowhere_else(run):
         assert shown["text"].tolist() == [wanted.text, *(one.text for one in wanted.n_best)]
         assert shown["score"].iloc[0] == pytest.approx(wanted.score, abs=1e-4)
         assert any(f"--search test_loss={test_loss}" in code for code in codes(at)) == (test_loss is not None)
-    assert live.command(run, live.Asked(source)).count("--search") == 0
+    assert live.command(run, live.TranslationRequest(source)).count("--search") == 0
 
 
 def test_what_if_asks_it_of_the_runs_that_have_losses(run):
