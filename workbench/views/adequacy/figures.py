@@ -1,4 +1,4 @@
-"""Drawings that compare runs over a whole test set: training curves, scores, buckets, adequacy."""
+"""Figure of the adequacy of runs over a test set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AdequacyOptions(FigureOptions):
-    """Options of the figure `adequacy` and of the analysis of sentences."""
+    """Options of the figure `adequacy` and of the table of sentences."""
 
     aligner: str | None = Field(
         None, description="A file of `workbench data train-aligner …`; the one of the data unless told"
@@ -40,10 +40,10 @@ def _adequacy(request: Request, options: AdequacyOptions) -> Figure:
     figure = score_dots(
         named(table, request), baseline=short_names(request.runs).get(request.base), styles=styles(request)
     )
-    said = (
+    description = (
         f"CDR: of the source words that {covering} covers, the share that the translation covers too, of all words and "
         "(macro) as a mean over sentences. Under and over are proxies, no human counts: the rest, and source words "
         f"that the same word translates twice or more, and more often than in {covering}. All links are of one frozen "
         f"aligner ({aligner.digest}, {origin})."
     )
-    return replace(figure, name="adequacy", title="Adequacy", caption=f"{figure.caption} {said}")
+    return replace(figure, name="adequacy", title="Adequacy", caption=f"{figure.caption} {description}")

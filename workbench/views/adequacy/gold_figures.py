@@ -1,5 +1,7 @@
-"""Drawings of what the controlled corpus knows of translations: pronouns and commitments by distance, and what is left
-out or repeated by length."""
+"""Figures of adequacy by the truth of the controlled corpus.
+
+Pronouns and commitments by distance; omitted and repeated words by source length.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def _true_adequacy(request: Request, options: TrueAdequacyOptions) -> Figure:
     table = buckets.scores(counts, lengths, baseline=request.base).dropna(subset=["score"])
     short = short_names(request.runs)
     figure = length_scores(named(table, request), f"{measure} (%)", styles=styles(request))
-    whole = ", ".join(f"{short[name]} {own.total:.2f} %" for name, own in counts.items())
+    totals = ", ".join(f"{short[name]} {counts_of_run.total:.2f} %" for name, counts_of_run in counts.items())
     rule = (
         "Source words whose counterparts in the reference have none in the translation"
         if measure == "left out"
@@ -66,6 +68,6 @@ def _true_adequacy(request: Request, options: TrueAdequacyOptions) -> Figure:
     )
     caption = (
         f"{figure.caption} {rule}, by counting words against the truth of the controlled corpus, in percent of source "
-        f"words with a counterpart; lower is better. All lengths: {whole}."
+        f"words with a counterpart; lower is better. All lengths: {totals}."
     )
     return replace(figure, name="true-adequacy", title=f"Words {measure}, by the truth", caption=caption)

@@ -1,4 +1,4 @@
-"""Adequacy: coverage, under- and over-translation of the source, by one frozen aligner."""
+"""Page Adequacy: coverage, under- and over-translation of the source, by one frozen aligner."""
 
 import streamlit as st
 
@@ -17,14 +17,14 @@ references = len(frame.tested[0].translations(frame.view.test).test_set.all_refe
 if not references:
     empty_states.empty_state(f"{frame.view.test} has no references, and these measures need them.")
     st.stop()
-towards = tables.choose_references(references)
-figure_view.show("adequacy", frame.request(frame.tested, **towards))
+reference_options = tables.choose_references(references)
+figure_view.show("adequacy", frame.request(frame.tested, **reference_options))
 if has_truth(frame.tested[0], frame.view.test):
     st.subheader("By the known truth")
-    knowing = [run for run in frame.tested if has_truth(run, frame.view.test)]
-    figure_view.show("true-choices", frame.request(knowing))
+    with_truth = [run for run in frame.tested if has_truth(run, frame.view.test)]
+    figure_view.show("true-choices", frame.request(with_truth))
     for measure in MEASURES:
-        figure_view.show("true-adequacy", frame.request(knowing, measure=measure), key=measure)
+        figure_view.show("true-adequacy", frame.request(with_truth, measure=measure), key=measure)
 st.subheader("Sentences")
 with errors_as_messages():
-    tables.show_sentences(frame, **towards)
+    tables.show_sentences(frame, **reference_options)

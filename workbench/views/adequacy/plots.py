@@ -1,4 +1,4 @@
-"""Choices whose right answer is known: the share that is right, by how far back it was decided, of every system."""
+"""Plot of the share of right choices by distance, for choices with known answers."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ def choices(
     caption: str = "",
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """A panel a kind of choice, in percent over the values of `by`; `share`, `low`, `high` are fractions.
+    """Percent of right choices over the values of `by`, one panel for each choice; `share`, `low`, `high`: fractions.
 
-    titles: of the panels, by choice. bound: the system that is no system but what a simple rule reaches, in grey. Below
-    a value stands how many choices there are, and of how many of them nobody can tell who was right is in the table.
+    titles: of the panels, by choice. bound: the system that stands for a simple rule, in gray. Values are labeled with
+    the number of choices; undecidable ones are in the table.
     """
     require_columns(table, (*_COLUMNS, by), "table")
     systems = [name for name in dict.fromkeys(table["system"]) if name != bound]
-    looks = {**theme.styles(systems, styles), bound: theme.BOUND}
+    series_styles = {**theme.styles(systems, styles), bound: theme.BOUND}
     shown = [choice for choice in titles if choice in set(table["choice"])]
-    panels = tuple(_panel(table[table["choice"] == choice], by, titles[choice], looks) for choice in shown)
+    panels = tuple(_panel(table[table["choice"] == choice], by, titles[choice], series_styles) for choice in shown)
     return Figure(
         "true-choices", "Choices", panels, caption, _summary(table, systems), columns=len(panels), width="page"
     )
 
 
-def _panel(table: pd.DataFrame, by: str, title: str, looks: Mapping[str, SeriesStyle]) -> Panel:
+def _panel(table: pd.DataFrame, by: str, title: str, series_styles: Mapping[str, SeriesStyle]) -> Panel:
     values, systems = (list(dict.fromkeys(table[name])) for name in (by, "system"))
-    aside = side_by_side(systems)
+    offsets = side_by_side(systems)
     placed = table.assign(
-        place=[values.index(value) + aside[system] for value, system in zip(table[by], table["system"], strict=True)],
+        place=[values.index(value) + offsets[system] for value, system in zip(table[by], table["system"], strict=True)],
         **{f"{name}_percent": 100 * table[name] for name in ("share", "low", "high")},
     )
     marks: list[Mark] = []
     for system in systems:
         rows = placed[placed["system"] == system].dropna(subset="share")
-        look = replace(looks[system], dash="none", size=5.0)
+        style = replace(series_styles[system], dash="none", size=5.0)
         hover = ("n", "right", "wrong", "undecidable")
         marks.append(
-            Points(rows, "place", "share_percent", system, look, hover, low="low_percent", high="high_percent")
+            Points(rows, "place", "share_percent", system, style, hover, low="low_percent", high="high_percent")
         )
     counts = table.groupby(by)["n"].first()
     axis = category_axis([f"{value} (n = {counts[value]})" for value in values])
@@ -59,8 +59,8 @@ def _panel(table: pd.DataFrame, by: str, title: str, looks: Mapping[str, SeriesS
 
 
 def _summary(table: pd.DataFrame, systems: list[str]) -> str:
-    said = []
+    descriptions = []
     for (choice, system), rows in table[table["system"].isin(systems)].groupby(["choice", "system"], sort=False):
         right, decided = int(rows["right"].sum()), int((rows["right"] + rows["wrong"]).sum())
-        said.append(f"{system} gets {right} of {decided} {choice}s right")
-    return f"{'; '.join(said)}."
+        descriptions.append(f"{system} gets {right} of {decided} {choice}s right")
+    return f"{'; '.join(descriptions)}."

@@ -1,4 +1,4 @@
-"""The sentences of the page Adequacy: those that leave out or repeat most, first; a click looks at one."""
+"""Table of sentences of the page Adequacy, sorted by omitted and repeated words; a click selects a sentence."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def _sentences(key: Stamps, test: str, towards: str, _runs: tuple[Run, ...]) -> 
 
 
 def choose_references(references: int) -> dict[str, str]:
-    """Which of several references count, as an option of the figure; no option where there is one reference."""
+    """Control for the references that count, as an option of the figure; empty for a single reference."""
     if references < 2:
         return {}
     names = {towards: adequacy.covered_by(references, towards) for towards in adequacy.TOWARDS}
-    chosen = st.selectbox(
+    choice = st.selectbox(
         "Reference set", list(names), format_func=names.__getitem__, key="towards", bind="query-params"
     )
-    return {"towards": chosen}
+    return {"towards": choice}
 
 
 def show_sentences(frame: Frame, towards: str = adequacy.TOWARDS[0]) -> None:
-    """The table, and the texts of the sentence that is chosen."""
+    """Table of sentences, and the texts of the chosen one."""
     runs, test = frame.tested, frame.view.test
     table = _sentences(stamps(runs, test), test, towards, runs)
     if table.empty:
@@ -65,6 +65,8 @@ def show_sentences(frame: Frame, towards: str = adequacy.TOWARDS[0]) -> None:
         selection_mode="single-row",
         alt="Sentences that leave out or repeat source words",
     )
-    more = f", the first {MOST_SENTENCES} shown" if len(table) > MOST_SENTENCES else ""
-    st.caption(f"{len(table)} translations leave out or repeat something{more}; select a row to look at its sentence.")
+    limit_text = f", the first {MOST_SENTENCES} shown" if len(table) > MOST_SENTENCES else ""
+    st.caption(
+        f"{len(table)} translations leave out or repeat something{limit_text}; select a row to look at its sentence."
+    )
     sentence_texts.show(frame)

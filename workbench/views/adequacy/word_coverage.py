@@ -1,7 +1,8 @@
-"""Over- and under-translation on the controlled corpus, counted exactly: which source words of a translation have no
-counterpart, and which words it writes too often. Kept beside each run. Never imports torch.
+"""Exact over- and under-translation on the controlled corpus, cached in the runs' folders.
 
-What can translate what is read off sentences drawn with a seed of their own and off the references of the test set.
+Counts source words without a counterpart in a translation, and words that it repeats too often. Possible translations
+are learned from sentences generated with a separate seed and from the references of the test set. Does not import
+torch.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
     from analyses.word_coverage import Counted, Forms, ShareStatistics
 
 WHOLE = "all lengths"
-_APART = ["delta", "delta_low", "delta_high", "p_value"]
-LESSONS, SEED = 3000, 977  # sentences that forms are read off besides the references, and the seed they are drawn with
+_DIFFERENCES = ["delta", "delta_low", "delta_high", "p_value"]
+LESSONS, SEED = 3000, 977  # number of sample sentences for learning forms, and their seed
 
 
 @lru_cache(maxsize=1)
-def _lessons() -> tuple[tuple[str, str, Truth], ...]:
+def _sample_sentences() -> tuple[tuple[str, str, Truth], ...]:
     from core_models.text.controlled import generate
 
     text = generate(LESSONS, 1, 1, seed=SEED).train
@@ -35,31 +36,31 @@ def _lessons() -> tuple[tuple[str, str, Truth], ...]:
     return tuple((source, target, truth_of(source, target, record)) for source, target, record in pairs)
 
 
-def forms_of(sources: Sequence[str], targets: Sequence[str], known: Sequence[Truth]) -> Forms:
-    """What translates what, by the lessons and by a test set's own references."""
+def forms_of(sources: Sequence[str], targets: Sequence[str], gold: Sequence[Truth]) -> Forms:
+    """Possible translations of words, learned from sample sentences and from the references of a test set."""
     from analyses.word_coverage import Forms
 
     forms = Forms()
-    for source, target, truth in (*_lessons(), *zip(sources, targets, known, strict=True)):
+    for source, target, truth in (*_sample_sentences(), *zip(sources, targets, gold, strict=True)):
         forms.learn(source.split(), target.split(), truth.links)
     return forms
 
 
 def by_sentence(run: Run, test: str) -> list[Counted]:
-    """What became of every sentence in a run's own translation; raises RunError where the test set has no truth."""
+    """Counts for every sentence of a run's translation; raises RunError if the test set has no truth."""
     return COUNTERPARTS.cached(run, of_translations(run, test), lambda: _counted(run, test), test)
 
 
 def _counted(run: Run, test: str) -> list[Counted]:
     from analyses.word_coverage import counted
 
-    opened, known = run.translations(test), truths(run, test)
-    sources, wanted = opened.test_set.sources, opened.test_set.references or []
-    forms = forms_of(sources, wanted, known)
-    every = zip(sources, wanted, known, opened.hypotheses, strict=True)
+    translations, gold = run.translations(test), truths(run, test)
+    sources, targets = translations.test_set.sources, translations.test_set.references or []
+    forms = forms_of(sources, targets, gold)
+    sentences = zip(sources, targets, gold, translations.hypotheses, strict=True)
     return [
         counted(source.split(), reference.split(), truth.links, written.split(), forms)
-        for source, reference, truth, written in every
+        for source, reference, truth, written in sentences
     ]
 
 
@@ -69,7 +70,8 @@ _PLACES = ("left_out", "repeated", "foreign")
 def _dump(sentences: Sequence[Counted]) -> dict[str, Any]:
     return {
         "sentences": [
-            {"wanted": one.wanted, **{name: sorted(getattr(one, name)) for name in _PLACES}} for one in sentences
+            {"wanted": sentence.wanted, **{name: sorted(getattr(sentence, name)) for name in _PLACES}}
+            for sentence in sentences
         ]
     }
 
@@ -78,8 +80,8 @@ def _parse(content: Mapping[str, Any]) -> list[Counted]:
     from analyses.word_coverage import Counted
 
     return [
-        Counted(int(one["wanted"]), *(frozenset(map(int, one[name])) for name in _PLACES))
-        for one in content["sentences"]
+        Counted(int(record["wanted"]), *(frozenset(map(int, record[name])) for name in _PLACES))
+        for record in content["sentences"]
     ]
 
 
@@ -87,8 +89,10 @@ COUNTERPARTS = ResultCache("counterparts/{}.json", _dump, _parse)
 
 
 def statistics(runs: Sequence[Run], test: str, measure: str) -> dict[str, ShareStatistics]:
-    """The counts of one of `analyses.word_coverage.MEASURES`, of every run by its name. Raises RunError, also for runs
-    that translated different versions of the test set."""
+    """Counts of one of `analyses.word_coverage.MEASURES`, by run name.
+
+    Raises RunError, also for runs that translated different versions of the test set.
+    """
     from analyses.word_coverage import MEASURES, shares
 
     references({run.name: run.translations(test) for run in runs})
@@ -98,40 +102,48 @@ def statistics(runs: Sequence[Run], test: str, measure: str) -> dict[str, ShareS
 
 
 def in_buckets(run: Run, test: str, scheme: str) -> Buckets:
-    """The sentences of a test set by source length in words; raises ValueError for an unknown scheme."""
+    """Buckets of the sentences of a test set by source length in words; raises ValueError for an unknown scheme."""
     from analyses import buckets
 
     return buckets.preset([len(line.split()) for line in run.translations(test).test_set.sources], scheme)
 
 
 def exact_table(runs: Sequence[Run], test: str, baseline: str, scheme: str = "short") -> pd.DataFrame:
-    """A row a measure, system and bucket of source length, the whole test set first: measure, system, bucket, n
-    (sentences), percent, low, high (95% bootstrap), and to the baseline delta, delta_low, delta_high, p_value."""
+    """Exact counts, one row for each measure, system and bucket of source length, the whole test set first.
+
+    Columns: measure, system, bucket, n (sentences), percent, low, high (95% bootstrap), and differences to the
+    baseline: delta, delta_low, delta_high, p_value.
+    """
     import pandas as pd
 
     from analyses import buckets
     from analyses.word_coverage import MEASURES
 
     lengths = in_buckets(runs[0], test, scheme)
-    whole = buckets.Buckets((), 0 * lengths.numbers, (WHOLE,))
+    all_lengths = buckets.Buckets((), 0 * lengths.numbers, (WHOLE,))
     tables = []
     for measure in MEASURES:
         counts = statistics(runs, test, measure)
-        for parts in (whole, lengths):
-            scored = buckets.scores(counts, parts, baseline=baseline)
+        for groups in (all_lengths, lengths):
+            scored = buckets.scores(counts, groups, baseline=baseline)
             if len(runs) > 1:
-                apart = buckets.paired_differences(counts, parts, baseline)
-                apart = apart.rename(columns={"low": "delta_low", "high": "delta_high"})
-                scored = scored.merge(apart[["system", "bucket", *_APART]], on=["system", "bucket"], how="left")
+                differences = buckets.paired_differences(counts, groups, baseline)
+                differences = differences.rename(columns={"low": "delta_low", "high": "delta_high"})
+                scored = scored.merge(
+                    differences[["system", "bucket", *_DIFFERENCES]], on=["system", "bucket"], how="left"
+                )
             tables.append(scored[scored["n"] > 0].assign(measure=measure))
     table = pd.concat(tables, ignore_index=True).rename(columns={"score": "percent"})
-    return table.reindex(columns=["measure", "system", "bucket", "n", "percent", "low", "high", *_APART])
+    return table.reindex(columns=["measure", "system", "bucket", "n", "percent", "low", "high", *_DIFFERENCES])
 
 
 def over_seeds_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
-    """A row a measure and system, whose runs are its seeds, against the first run's system: measure, system, n, seeds,
-    percent (mean over seeds), spread, low, high, delta, delta_low, delta_high, p_value, form; intervals and p-values as
-    `analyses.seeds` makes them. Raises RunError where two runs of a system have the same seed."""
+    """Exact counts over seeds (runs of a system), one row for each measure and system, compared with the first system.
+
+    Columns: measure, system, n, seeds, percent (mean over seeds), spread, low, high, delta, delta_low, delta_high,
+    p_value, form; intervals and p-values by `analyses.seeds`. Raises RunError if two runs of a system have the same
+    seed.
+    """
     import pandas as pd
 
     from analyses import seeds
@@ -142,4 +154,4 @@ def over_seeds_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
         counts = by_seed(runs, statistics(runs, test, measure))
         tables.append(seeds.beside_baseline(counts, runs[0].system).assign(measure=measure))
     table = pd.concat(tables, ignore_index=True).rename(columns={"score": "percent"})
-    return table[["measure", "system", "n", "seeds", "percent", "spread", "low", "high", *_APART, "form"]]
+    return table[["measure", "system", "n", "seeds", "percent", "spread", "low", "high", *_DIFFERENCES, "form"]]

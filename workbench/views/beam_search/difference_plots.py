@@ -1,4 +1,4 @@
-"""The difference of two beams: one tree of all prefixes that either search reached, and where the two part."""
+"""Plot of the difference of two beam searches: one tree of all prefixes that either search reached."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def beam_diff(
     pruned: bool = True,
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """One tree of all prefixes that either search reached; equal prefixes are one node, its id the row unless given.
+    """One tree of all prefixes that either search reached; equal prefixes are one node (id: the row unless given).
 
-    Grey circles: both; the systems' own colour and marker: one only; a ring of the one around a dot of the other: both
-    reached it but only the ring's system kept it. A rule stands where the best paths part (`divergence_step`), or,
-    where that is not given, at the first prefix that differs. `steps` is a window, both ends in; words below
-    `minimum_probability` in every search that reached them are hidden with all that follows them, without `pruned`
-    also what no search kept; best paths stay. What exceeds `node_cap` goes from the last step backwards.
+    Gray circles: reached by both; color and marker of a system: by this one only; a ring around a dot: reached by both
+    but kept by the ring's system only. A rule marks where the best paths part (`divergence_step`; None: the first
+    prefix that differs). steps: inclusive window. Words below `minimum_probability` in every search that reached them
+    are hidden with their descendants, without `pruned` also those that no search kept; best paths stay. Nodes beyond
+    `node_cap` are dropped from the last step backwards.
     """
     require_columns(nodes, _DIFF, "nodes")
     nodes = nodes.assign(prefix=[_prefix_text(prefix) for prefix in nodes["prefix"]])
@@ -55,19 +55,21 @@ def beam_diff(
     shown = _visible_diff(nodes, steps, minimum_probability, pruned)
     shown = shown.nsmallest(node_cap, "step") if len(shown) > node_cap else shown
     chosen_by_name = _diff_classes(shown, names)
-    looks = _diff_looks(names, theme.styles(names, styles))
+    class_styles = _diff_styles(names, theme.styles(names, styles))
     differing = shown[~chosen_by_name["both"]]
-    parted = divergence_step if divergence_step is not None else differing["step"].min() if len(differing) else None
+    parting_step = (
+        divergence_step if divergence_step is not None else differing["step"].min() if len(differing) else None
+    )
     reason = "first difference" if divergence_step is None else "best paths part"
     rows = in_rows([shown])
     panels = []
     for row in rows:
         parting: list[Mark] = []
-        if parted is not None and row.steps[0] <= parted <= row.steps[1]:
-            parting.append(rule(float(parted) - 0.5, horizontal=False, series=reason))
-        panels.append(_diff_panel(row, names, looks, parting, row_title("", row, len(rows))))
+        if parting_step is not None and row.steps[0] <= parting_step <= row.steps[1]:
+            parting.append(rule(float(parting_step) - 0.5, horizontal=False, series=reason))
+        panels.append(_diff_panel(row, names, class_styles, parting, row_title("", row, len(rows))))
     hidden = f" {len(nodes) - len(shown)} nodes are not drawn." if len(shown) < len(nodes) else ""
-    counts = ", ".join(f"{int(chosen.sum())} {name}" for name, chosen in chosen_by_name.items())
+    counts = ", ".join(f"{int(members.sum())} {name}" for name, members in chosen_by_name.items())
     reached = f"Prefixes reached by {names[0]} and by {names[1]}, equal ones merged"
     caption = f"{reached}; a ring: kept by its system only.{hidden}{going_on(len(rows))}"
     return Figure("beam-diff", title, tuple(panels), caption, f"Prefixes: {counts}.", "page")
@@ -76,24 +78,24 @@ def beam_diff(
 def _diff_panel(
     row: Row,
     names: tuple[str, str],
-    looks: dict[str, tuple[SeriesStyle, ...]],
+    class_styles: dict[str, tuple[SeriesStyle, ...]],
     parting: list[Mark],
     title: str,
 ) -> Panel:
     nodes, marks = row.trees[0], [*parting]
     chosen_by_name = _diff_classes(nodes, names)
     edges = with_parents(nodes)
-    for name, chosen in chosen_by_name.items():
-        own = edges[edges["id"].isin(nodes.loc[chosen, "id"])]
-        if len(own):
-            marks.append(edges_with_corners(own, replace(looks[name][0], width=0.9)))
+    for name, members in chosen_by_name.items():
+        rows = edges[edges["id"].isin(nodes.loc[members, "id"])]
+        if len(rows):
+            marks.append(edges_with_corners(rows, replace(class_styles[name][0], width=0.9)))
     hover = ("prefix", "word", "fate_a", "fate_b")
-    for name, chosen in chosen_by_name.items():
-        own = nodes[chosen]
-        if len(own):
+    for name, members in chosen_by_name.items():
+        rows = nodes[members]
+        if len(rows):
             marks += [
-                Points(own, "step", "y", name, look, hover, legend=number == 0)
-                for number, look in enumerate(looks[name])
+                Points(rows, "step", "y", name, style, hover, legend=number == 0)
+                for number, style in enumerate(class_styles[name])
             ]
     marks += words(nodes, nodes, row.reach, SeriesStyle(theme.BLACK), 7.0)
     return Panel(tuple(marks), steps_axis(row.reach, row.steps[1]), hidden_axis(nodes), height(nodes), title)
@@ -117,8 +119,8 @@ def _diff_classes(nodes: pd.DataFrame, names: tuple[str, str]) -> dict[str, pd.S
     }
 
 
-def _diff_looks(names: tuple[str, str], styles: dict[str, SeriesStyle]) -> dict[str, tuple[SeriesStyle, ...]]:
-    """For each class what is drawn at its nodes, the outer shape first."""
+def _diff_styles(names: tuple[str, str], styles: dict[str, SeriesStyle]) -> dict[str, tuple[SeriesStyle, ...]]:
+    """Styles of the markers of each class of nodes, the outer one first."""
     a, b = names
     outer = {name: replace(styles[name], hollow=True, size=6.5) for name in names}
     inner = {name: replace(styles[name], size=2.8) for name in names}
@@ -152,6 +154,6 @@ def _visible_diff(
 
 
 def _log_prob(nodes: pd.DataFrame, score: str) -> pd.Series:
-    """log P of each node's word: its cumulative score less its parent's, NaN where a search did not reach it."""
+    """Log-probability of each node's word (its score minus its parent's); NaN if the search did not reach it."""
     scores = nodes.set_index("id")[score].astype(float)
     return nodes[score].astype(float) - nodes["parent"].map(scores).where(nodes["parent"] >= 0, 0.0)

@@ -1,4 +1,4 @@
-"""Drawings of beam searches that were recorded: one system's tree, two beside each other, and their difference."""
+"""Figures of recorded beam searches: one tree, two trees, and their difference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
 
-MOST_STEPS = 12  # drawn unless told
+MOST_STEPS = 12  # drawn by default
 
 
 def _window(value: object) -> object:
@@ -35,14 +35,14 @@ class BeamOptions(FigureOptions):
     pruned: bool = Field(False, description="Also those that the search threw away")
 
 
-def usual_steps(longest: int) -> tuple[int, int]:
-    """The steps of a search that are drawn unless told, both ends in."""
+def default_steps(longest: int) -> tuple[int, int]:
+    """Default window of the steps of a search, inclusive."""
     return 1, min(MOST_STEPS, longest)
 
 
-def _drawn(options: BeamOptions, *trees: dict[str, Any]) -> dict[str, Any]:
-    """The options as the plots take them, of which None says all steps."""
-    steps = options.steps or usual_steps(max(max(tree["step"]) for tree in trees))
+def _plot_options(options: BeamOptions, *trees: dict[str, Any]) -> dict[str, Any]:
+    """Options for the plots, where None stands for all steps."""
+    steps = options.steps or default_steps(max(max(tree["step"]) for tree in trees))
     return {**options.model_dump(), "steps": None if steps == "all" else steps}
 
 
@@ -57,7 +57,7 @@ def _beam_tree(request: Request, options: BeamOptions) -> Figure:
     from workbench.views.beam_search.plots import beam_tree
 
     tree = _tree(request.runs[0], request)
-    return of_the_first(beam_tree(beam.tree(tree), **_drawn(options, tree)), request)
+    return of_the_first(beam_tree(beam.tree(tree), **_plot_options(options, tree)), request)
 
 
 def _pair(request: Request) -> tuple[Run, Run]:
@@ -76,7 +76,10 @@ def _beam_trees(request: Request, options: BeamOptions) -> Figure:
     names = short_names((first, second))
     trees = _tree(first, request), _tree(second, request)
     figure = beam_trees_side_by_side(
-        beam.tree(trees[0]), beam.tree(trees[1]), (names[first.name], names[second.name]), **_drawn(options, *trees)
+        beam.tree(trees[0]),
+        beam.tree(trees[1]),
+        (names[first.name], names[second.name]),
+        **_plot_options(options, *trees),
     )
     return of_the_first(figure, request, 2)
 
@@ -90,12 +93,12 @@ def _beam_diff(request: Request, options: BeamOptions) -> Figure:
     first, second = _pair(request)
     names = short_names((first, second))
     trees = _tree(first, request), _tree(second, request)
-    found = beam.diff(*trees)
+    difference = beam.diff(*trees)
     figure = beam_diff(
-        found.nodes,
+        difference.nodes,
         (names[first.name], names[second.name]),
-        divergence_step=found.divergence_step,
+        divergence_step=difference.divergence_step,
         styles=styles(request),
-        **_drawn(options, *trees),
+        **_plot_options(options, *trees),
     )
     return of_the_first(figure, request, 2)

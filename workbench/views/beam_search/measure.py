@@ -1,4 +1,4 @@
-"""What the recorded searches of a sentence have in common, and what not."""
+"""Comparison of the recorded searches of a sentence."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def longest_search(request: Request) -> int:
-    """The last step of the searches of a sentence."""
+    """Last step of the searches of a sentence."""
     return max(max(run.translations(request.test).tree(request.sentence)["step"]) for run in request.runs)
 
 
 def beam_difference(request: Request) -> BeamDiff:
-    """Two searches of a sentence merged, with what only one of them reached."""
+    """Merge two searches of a sentence and collect the candidates of only one of them."""
     from analyses import beam
 
     first, second = (run.translations(request.test).tree(request.sentence) for run in request.runs[:2])
@@ -25,5 +25,5 @@ def beam_difference(request: Request) -> BeamDiff:
 
 
 def has_trees(run: Run, test: str) -> bool:
-    """Were the searches of a test set recorded?"""
+    """Return True if the searches of the test set were recorded."""
     return test in run.tests() and run.translations(test).has_trees

@@ -1,4 +1,4 @@
-"""A node chosen in a beam tree, and the link that forces its prefix."""
+"""Selection of a node in a beam tree, with a link that forces its prefix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.plotting.grammar import Figure, Points
 
 
 def nodes(figure: Figure) -> pd.DataFrame:
-    """The nodes of a beam tree as drawn: curve and point (as Plotly counts them), prefix (text), step."""
+    """Drawn nodes of a beam tree: curve and point (Plotly's indices), prefix (text), step."""
     marks = [mark for panel in figure.panels for mark in panel.marks]
     tables = [
         pd.DataFrame(
@@ -28,39 +28,39 @@ def nodes(figure: Figure) -> pd.DataFrame:
         for curve, mark in enumerate(marks)
         if isinstance(mark, Points) and "prefix" in mark.table
     ]
-    found = (
+    table = (
         pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=["curve", "point", "prefix", "step"])
     )
-    return found[found["prefix"] != ""]
+    return table[table["prefix"] != ""]
 
 
 def from_node(figure: Figure, points: Sequence[Mapping[str, int]], key: str, **query: str) -> None:
-    """The prefix of the node that was clicked, or of one that is chosen from a list, and the way to the page What-if.
+    """Show the prefix of the clicked or selected node, and a link to the page What-if.
 
-    points: what a click on the chart selected; query: more of the state that the page is to begin with.
+    points: points selected by a click on the chart; query: further state for the linked page.
     """
-    known = nodes(figure)
-    options = list(dict.fromkeys(known.sort_values("step", kind="stable")["prefix"]))
-    node, seen = f"node-{key}", f"_clicked-{key}"
-    places = {(int(point["curve_number"]), int(point["point_index"])) for point in points}
-    clicked = next((row.prefix for row in known.itertuples() if (row.curve, row.point) in places), None)
-    if clicked is not None and st.session_state.get(seen) != clicked:
-        st.session_state[node] = clicked
-    st.session_state[seen] = clicked
-    if st.session_state.get(node) not in options:
-        st.session_state[node] = None
+    drawn_nodes = nodes(figure)
+    options = list(dict.fromkeys(drawn_nodes.sort_values("step", kind="stable")["prefix"]))
+    node_key, clicked_key = f"node-{key}", f"_clicked-{key}"
+    selected_points = {(int(point["curve_number"]), int(point["point_index"])) for point in points}
+    clicked = next((row.prefix for row in drawn_nodes.itertuples() if (row.curve, row.point) in selected_points), None)
+    if clicked is not None and st.session_state.get(clicked_key) != clicked:
+        st.session_state[node_key] = clicked
+    st.session_state[clicked_key] = clicked
+    if st.session_state.get(node_key) not in options:
+        st.session_state[node_key] = None
     left, right = st.columns([6, 2], vertical_alignment="bottom")
     prefix = left.selectbox(
-        "A node: click on one in the tree, or choose its prefix", options, index=None, key=node,
+        "A node: click on one in the tree, or choose its prefix", options, index=None, key=node_key,
         placeholder="what the hypothesis says up to the node",
     )  # fmt: skip
     if prefix is None:
         return
-    state = {**query, PREFIX: prefix}  # all pages share the rest; given here too, Streamlit would name the runs twice
+    state = {**query, PREFIX: prefix}  # shared state is added by Streamlit: here it would repeat the runs in the URL
     right.page_link(page_file("what_if"), label="What if from here", icon=":material/call_split:", query_params=state)
     st.text(f"Prefix: {prefix}")
 
 
 def _text(prefix: object) -> str:
-    """A node's prefix as text; a difference of trees has joined its pieces with blanks already."""
+    """Prefix of a node as text; differences of trees have their pieces joined with blanks already."""
     return text_of(prefix.split(" ") if isinstance(prefix, str) else list(prefix))  # type: ignore[call-overload]

@@ -37,9 +37,9 @@ view = columns[0].segmented_control(
 first = columns[1].selectbox(
     "System", [run.name for run in compatible_runs], format_func=names.__getitem__, key="system", bind="query-params"
 )
-others = [run.name for run in compatible_runs if run.name != first]
+other_names = [run.name for run in compatible_runs if run.name != first]
 second = (
-    columns[2].selectbox("Beside", others, format_func=names.__getitem__, key="beside", bind="query-params")
+    columns[2].selectbox("Beside", other_names, format_func=names.__getitem__, key="beside", bind="query-params")
     if view != "one"
     else None
 )

@@ -1,4 +1,4 @@
-"""Beam trees: what the search kept, pruned and finished, of one system or of two beside each other."""
+"""Plots of beam trees: kept, pruned and finished hypotheses of one system or of two."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def beam_tree(
     node_cap: int = NODE_CAP,
     pruned: bool = True,
 ) -> Figure:
-    """The hypotheses of one search from left to right, the best path straight.
+    """Hypotheses of one search from left to right, the best path straight.
 
-    Size of a node: its rank in the beam; width of an edge: P(word). Squares are the best path, circles were kept,
-    diamonds finished (with their normalised score), pale crosses pruned. `steps` is a window, both ends in; words below
-    `minimum_probability` are hidden with all that follows them, except on the best path; so is what exceeds `node_cap`.
-    Without `pruned` a tree of a page's width stays low enough for a paper.
+    Node size: rank in the beam; edge width: P(word). Squares: best path, circles: kept, diamonds: finished (with
+    normalized score), pale crosses: pruned. steps: inclusive window. Words below `minimum_probability` are hidden with
+    their descendants, except on the best path, and so are nodes beyond `node_cap`. Without `pruned` a tree of a page's
+    width stays low enough for a paper.
     """
     shown = _visible(nodes, steps, minimum_probability, node_cap, pruned)
     rows = in_rows([shown])
@@ -66,7 +66,7 @@ def beam_trees_side_by_side(
     node_cap: int = NODE_CAP,
     pruned: bool = True,
 ) -> Figure:
-    """Two trees on the same steps, one above the other: words need the width of a page."""
+    """Two trees on the same steps, one above the other, each at the width of a page."""
     shown = [_visible(nodes, steps, minimum_probability, node_cap, pruned) for nodes in (first, second)]
     rows = in_rows(shown)
     panels = tuple(
@@ -93,7 +93,7 @@ def _visible(
     if steps is not None:
         shown = shown[shown["step"].between(*steps)]
     if len(shown) > node_cap:
-        # What was pruned has no descendants, so the least likely of it goes first, then the last steps.
+        # Pruned nodes have no descendants, so the least likely of them are dropped first, then the last steps.
         order = shown.assign(last=(shown["fate"] == "pruned") & ~shown["on_best"])
         order = order.sort_values(["last", "step", "prob"], ascending=[True, True, False], kind="stable")
         shown = shown[shown["id"].isin(order["id"].iloc[:node_cap])]
@@ -117,15 +117,15 @@ def _tree_panel(row: Row, number: int, title: str) -> Panel:
     edges = with_parents(nodes)
     nodes = nodes.assign(diameter=_diameters(nodes["rank"]))
     marks: list[Mark] = []
-    for name, chosen, style in _classes(nodes):
-        own = edges[edges["id"].isin(nodes.loc[chosen, "id"])]
-        look = _KEPT if name == "finished" else style
+    for name, members, style in _classes(nodes):
+        class_edges = edges[edges["id"].isin(nodes.loc[members, "id"])]
+        edge_style = _KEPT if name == "finished" else style
         for low, high, width in _WIDTHS:
-            rows = own[(own["prob"] >= low) & (own["prob"] < high)]
+            rows = class_edges[(class_edges["prob"] >= low) & (class_edges["prob"] < high)]
             if len(rows):
-                marks.append(edges_with_corners(rows, replace(look, width=width)))
-    for name, chosen, style in _classes(nodes):
-        rows = nodes[chosen]
+                marks.append(edges_with_corners(rows, replace(edge_style, width=width)))
+    for name, members, style in _classes(nodes):
+        rows = nodes[members]
         if not len(rows):
             continue
         size = None if name == "pruned" else "diameter"

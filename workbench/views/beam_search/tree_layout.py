@@ -1,7 +1,7 @@
-"""Where the nodes, edges and words of a beam tree stand: what its drawings share.
+"""Layout of the nodes, edges and words of beam trees.
 
-The tables give every node its place (`step`, `y`); here they only become marks. One mark for each class of nodes and
-edges, never one for each edge, so that four hundred nodes stay quick on the screen.
+Tables give every node its position (`step`, `y`); this module makes marks of them. Each class of nodes or edges is one
+mark, not each edge, so that four hundred nodes are drawn quickly.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from workbench.plotting.axes import token_text
 from workbench.plotting.grammar import Align, Axis, Labels, Mark, Segments, SeriesStyle, cut
 
 NODE_CAP = 400
-_LANE_INCHES = 0.19  # a word above its node and one beside a leaf on the lane above do not touch
+_LANE_INCHES = 0.19  # enough that a word above its node does not touch a word at a leaf on the lane above
 CHARACTER_POINTS = 4.2
-_FEWEST_CHARACTERS = 7  # of a word; where steps would be narrower than that, they go on in a row below
+_FEWEST_CHARACTERS = 7  # of a word; if steps would be narrower, the tree continues in a row below
 _SCORE_CHARACTERS = 6  # " −2.39"
 _LEAF_GAP_POINTS = 8.0
 PAGE_POINTS = theme.PAPER_WIDTHS["page"] * 72.0
-_MOST_AT_A_LEAF = 24  # characters of a word that stands to the right of a leaf, with its score behind it
-_TRUNK = 0.16  # where an edge turns, in steps after its parent: before any word of the next step begins
-_NOWHERE = -2  # the parent of nodes whose own is not drawn
+_MOST_AT_A_LEAF = 24  # characters of the word to the right of a leaf, before its score
+_TRUNK = 0.16  # where an edge turns, in steps after its parent, before any word of the next step begins
+_NO_PARENT = -2  # parent of nodes whose parent is not drawn
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """The same steps of one search or of several, of each the nodes (none where a search has ended before).
+    """Row of a figure: the nodes of each search (empty after its end) in the same steps.
 
-    steps: the first and the last; reach: the ends of the axis, of one length on all rows.
+    steps: the first and the last; reach: the ends of the axis, of equal length in all rows.
     """
 
     trees: tuple[pd.DataFrame, ...]
@@ -44,22 +44,24 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class _Branch:
-    """A node and all that follows it: the lane of each node, counted from the first one's, and what is taken on each
-    lane, from and to in steps."""
+    """Node with its descendants.
+
+    lanes: lane of each node, relative to the first node's; taken: occupied intervals of steps on each lane.
+    """
 
     lanes: dict[int, int]
     taken: dict[int, list[tuple[float, float]]]
 
     def fits(self, below: int, other: _Branch) -> bool:
         return not any(
-            start < its_end and its_start < end
+            start < taken_end and taken_start < end
             for lane, spans in other.taken.items()
             for start, end in spans
-            for its_start, its_end in self.taken.get(lane + below, ())
+            for taken_start, taken_end in self.taken.get(lane + below, ())
         )
 
     def hang(self, other: _Branch, turn: float) -> None:
-        """Put another branch on the nearest lanes below that are free; its edge comes down at `turn`."""
+        """Put another branch on the nearest free lanes below; its edge comes down at `turn`."""
         below = next(lane for lane in count(1) if self.fits(lane, other))
         self.lanes.update({node: lane + below for node, lane in other.lanes.items()})
         for lane, spans in other.taken.items():
@@ -68,28 +70,28 @@ class _Branch:
             self.taken.setdefault(lane, []).append((turn, turn))
 
 
-def without_descendants(nodes: pd.DataFrame, gone: set) -> pd.DataFrame:
+def without_descendants(nodes: pd.DataFrame, hidden: set) -> pd.DataFrame:
     for row in nodes.sort_values("step")[["id", "parent", "on_best"]].itertuples(index=False):
-        if row.parent in gone and not row.on_best:
-            gone.add(row.id)
-    return nodes[~nodes["id"].isin(gone)]
+        if row.parent in hidden and not row.on_best:
+            hidden.add(row.id)
+    return nodes[~nodes["id"].isin(hidden)]
 
 
 def in_rows(trees: Sequence[pd.DataFrame]) -> list[Row]:
-    """Searches on as many rows as their words need, with the same steps of all of them on each row.
+    """Split searches into as many rows as their words need, with the same steps of all searches in each row.
 
-    A row begins with the nodes of the row above that are continued on it.
+    A row begins with those nodes of the previous row that it continues.
     """
     first = min(int(nodes["step"].min()) for nodes in trees)
     last = max(int(nodes["step"].max()) for nodes in trees)
     for number in count(1):
-        each = math.ceil((last - first + 1) / number)
-        steps = [(start, min(start + each - 1, last)) for start in range(first, last + 1, each)]
+        steps_per_row = math.ceil((last - first + 1) / number)
+        steps = [(start, min(start + steps_per_row - 1, last)) for start in range(first, last + 1, steps_per_row)]
         pieces = [tuple(_between(nodes, *window) for nodes in trees) for window in steps]
         ranges = [[step_range(piece) for piece in row if len(piece)] for row in pieces]
         lows = [min(low for low, _ in row) for row in ranges]
         span = max(high - low for low, row in zip(lows, ranges, strict=True) for _, high in row)
-        if each == 1 or PAGE_POINTS / span >= _FEWEST_CHARACTERS * CHARACTER_POINTS:
+        if steps_per_row == 1 or PAGE_POINTS / span >= _FEWEST_CHARACTERS * CHARACTER_POINTS:
             break
     return [
         Row(tuple(_packed(piece, span) for piece in row), window, (low, low + span))
@@ -98,72 +100,72 @@ def in_rows(trees: Sequence[pd.DataFrame]) -> list[Row]:
 
 
 def row_title(name: str, row: Row, rows: int) -> str:
-    """The system and, where there are several rows, the steps."""
+    """Title of a row: the system and, with several rows, the steps."""
     return ", ".join(filter(None, [name, f"steps {row.steps[0]} to {row.steps[1]}" if rows > 1 else ""]))
 
 
 def going_on(rows: int) -> str:
-    """What the caption says of several rows."""
+    """Caption for several rows; "" for one."""
     return " A row begins with the words of the row above that it continues." if rows > 1 else ""
 
 
 def _between(nodes: pd.DataFrame, start: int, end: int) -> pd.DataFrame:
-    own = nodes[nodes["step"].between(start, end)]
-    return nodes[nodes["id"].isin(own["id"]) | ((nodes["step"] == start - 1) & nodes["id"].isin(own["parent"]))]
+    window = nodes[nodes["step"].between(start, end)]
+    return nodes[nodes["id"].isin(window["id"]) | ((nodes["step"] == start - 1) & nodes["id"].isin(window["parent"]))]
 
 
 def _packed(nodes: pd.DataFrame, span: float) -> pd.DataFrame:
-    """The nodes on few lanes, where `span` steps fill the width of a page; lanes keep their order where they can.
+    """Assign nodes to few lanes, where `span` steps fill the width of a page, keeping the order of lanes if possible.
 
-    The first of all paths lies straight on lane 0. A branch stands on the nearest lanes below its parent's that are
-    free for as long as it lasts: one that ends leaves its lane to the next, and no edge crosses another or a word.
+    The first path lies on lane 0. A branch takes the nearest lanes below its parent's that are free over its whole
+    length: lanes of ended branches are reused, and no edge crosses another edge or a word.
     """
     if not len(nodes):
         return nodes
     steps = nodes.set_index("id")["step"].astype(float).to_dict()
     ends = (nodes["step"] + _leaf_points(nodes) * span / PAGE_POINTS).set_axis(nodes["id"]).to_dict()
-    followed: dict[int, list[int]] = {}
+    children: dict[int, list[int]] = {}
     for node, parent in nodes.sort_values("y", kind="stable")[["id", "parent"]].itertuples(index=False):
-        followed.setdefault(parent if parent in steps else _NOWHERE, []).append(node)
+        children.setdefault(parent if parent in steps else _NO_PARENT, []).append(node)
 
     def branch(node: int, turn: float) -> _Branch:
         path = [node]
-        while path[-1] in followed:
-            path.append(followed[path[-1]][0])
-        made = _Branch(dict.fromkeys(path, 0), {0: [(turn, ends[path[-1]])]})
-        for parting in reversed(path):  # what parts later stands nearer: its edge comes down to the right of the others
-            hang_all(made, followed.get(parting, [])[1:], steps[parting] + _TRUNK)
-        return made
+        while path[-1] in children:
+            path.append(children[path[-1]][0])
+        branch_layout = _Branch(dict.fromkeys(path, 0), {0: [(turn, ends[path[-1]])]})
+        for branching in reversed(path):  # later branches are nearer: their edges come down to the right of the others
+            hang_all(branch_layout, children.get(branching, [])[1:], steps[branching] + _TRUNK)
+        return branch_layout
 
-    def hang_all(made: _Branch, others: Sequence[int], turn: float) -> None:
-        for other in others:
-            made.hang(branch(other, turn), turn)
+    def hang_all(branch_layout: _Branch, siblings: Sequence[int], turn: float) -> None:
+        for other in siblings:
+            branch_layout.hang(branch(other, turn), turn)
 
-    first, *others = followed[_NOWHERE]
+    first, *siblings = children[_NO_PARENT]
     turn = min(steps.values()) - 1.0 + _TRUNK
-    whole = branch(first, turn)
-    hang_all(whole, others, turn)
-    return nodes.assign(y=nodes["id"].map(whole.lanes).astype(float))
+    trunk = branch(first, turn)
+    hang_all(trunk, siblings, turn)
+    return nodes.assign(y=nodes["id"].map(trunk.lanes).astype(float))
 
 
 def _root(nodes: pd.DataFrame) -> tuple[float, float] | None:
-    """Step and lane where the first words part, None where there is only one or they lie outside the window."""
+    """Step and lane where the first words part; None for a single one, or outside the window."""
     first = nodes[nodes["parent"] == -1]
     return (float(first["step"].min()) - 1.0, float(first["y"].min())) if len(first) > 1 else None
 
 
 def with_parents(nodes: pd.DataFrame) -> pd.DataFrame:
-    """One row for each edge: the node with the place of its parent (`from_step`, `from_y`)."""
-    places = nodes[["id", "step", "y"]].rename(columns={"id": "parent", "step": "from_step", "y": "from_y"})
+    """Edges, one per row: the node with the position of its parent (`from_step`, `from_y`)."""
+    parents = nodes[["id", "step", "y"]].rename(columns={"id": "parent", "step": "from_step", "y": "from_y"})
     root = _root(nodes)
     if root is not None:
         start = pd.DataFrame({"parent": [-1], "from_step": [root[0]], "from_y": [root[1]]})
-        places = pd.concat([places, start], ignore_index=True)
-    return nodes.merge(places, on="parent", how="inner")
+        parents = pd.concat([parents, start], ignore_index=True)
+    return nodes.merge(parents, on="parent", how="inner")
 
 
 def edges_with_corners(rows: pd.DataFrame, style: SeriesStyle) -> Segments:
-    """Edges with corners: the parent's lane, the trunk, the own lane. Slanted ones would cross words."""
+    """Edges with corners: along the parent's lane, the trunk, the node's lane. Slanted edges would cross words."""
     turn = rows["from_step"] + _TRUNK
     corners = [
         (rows["from_step"], rows["from_y"]),
@@ -189,7 +191,7 @@ def words(
     points: float,
     bold: bool = False,
 ) -> list[Mark]:
-    """Words of inner nodes above them, cut to the room between two steps; of leaves to the right, with their score."""
+    """Labels of inner nodes above them, cut to the width of a step, and of leaves to the right, with their score."""
     character = CHARACTER_POINTS * points / 7.0 * (reach[1] - reach[0]) / PAGE_POINTS  # its width, in steps
     most = max(_FEWEST_CHARACTERS, int(1.0 / character))
     leaf = ~rows["id"].isin(nodes["parent"])
@@ -199,11 +201,11 @@ def words(
         scored = row.get("fate") == "finished"
         score = f" {row['normalised']:.2f}".replace("-", "−") if scored else ""
         texts.append(cut(word, _MOST_AT_A_LEAF if last else most) + score)
-    named = rows.assign(text=texts)
+    labels = rows.assign(text=texts)
     marks: list[Mark] = []
-    named = named[named["text"] != ""]
-    inner = named[~leaf.loc[named.index]]
-    sides: tuple[tuple[pd.DataFrame, Align, float], ...] = (inner, "above", 2.2), (named[leaf], "right", 4.0)
+    labels = labels[labels["text"] != ""]
+    inner = labels[~leaf.loc[labels.index]]
+    sides: tuple[tuple[pd.DataFrame, Align, float], ...] = (inner, "above", 2.2), (labels[leaf], "right", 4.0)
     for part, align, gap in sides:
         if len(part):
             marks.append(Labels(part, "step", "y", "", style, (), False, "text", align, points, bold, gap))
@@ -211,7 +213,7 @@ def words(
 
 
 def step_range(nodes: pd.DataFrame) -> tuple[float, float]:
-    """The steps with room for words before the first and after the last, where those of leaves stand."""
+    """Range of the axis of steps, with room for words before the first and after the last step."""
     root = _root(nodes)
     first = float(nodes["step"].min()) - 0.6 if root is None else root[0] - 0.1
     last = float(nodes["step"].max()) + 1.1
@@ -221,21 +223,21 @@ def step_range(nodes: pd.DataFrame) -> tuple[float, float]:
 
 
 def _leaf_points(nodes: pd.DataFrame) -> pd.Series:
-    """How wide the word of each node is with its score, where it stands to the right of it as that of a leaf."""
+    """Width in points of each node's label (word and score) if it is a leaf's label."""
     scored = (nodes["fate"] == "finished") * _SCORE_CHARACTERS if "fate" in nodes else 0
     characters = nodes["word"].astype(str).str.len().clip(upper=_MOST_AT_A_LEAF) + scored
     return characters * CHARACTER_POINTS + _LEAF_GAP_POINTS
 
 
 def steps_axis(reach: tuple[float, float], end: int) -> Axis:
-    """An axis with that room, on which the steps up to the last one are named."""
+    """Axis of the range `reach`, with labels up to the last step."""
     steps = range(int(np.ceil(reach[0])), end + 1)
     every = max(1, -(-len(steps) // 20))
     return Axis("step", "number", tuple(map(float, steps)), tuple(map(str, steps)), every, reach)
 
 
 def hidden_axis(nodes: pd.DataFrame) -> Axis:
-    """Lanes carry no number; the first stands on top, with room for its words."""
+    """Invisible axis of lanes, the first one on top, with room for its words."""
     return Axis("", range=(float(nodes["y"].min()) - 0.9, float(nodes["y"].max()) + 0.5), reversed=True, visible=False)
 
 

@@ -1,6 +1,6 @@
-"""Documents of a test set: translations side by side, sentence by sentence, what each system read beside them, scores.
+"""Documents of a test set: translations side by side, the context that each system read, and document scores.
 
-Gathers from runs; the scores are those of `analyses`. Knows no figure.
+Collects data of runs; scores are computed by `analyses`. Imports no figure code.
 """
 
 from __future__ import annotations
@@ -21,33 +21,35 @@ NONE = "none"
 
 
 def documents_of(runs: Sequence[Run], test: str) -> dict[str, list[int]]:
-    """The rows of every document of a test set, in order; RunError where the runs know none, or different ones."""
-    first, *others = (run.translations(test).test_set for run in runs)
+    """Rows of every document of a test set, in order; raises RunError without documents, or if the runs' differ."""
+    first, *other_sets = (run.translations(test).test_set for run in runs)
     if first.documents is None:
         raise RunError(f"{test} says of no sentence which document it belongs to; translate it with document ids")
-    for run, other in zip(runs[1:], others, strict=True):
+    for run, other in zip(runs[1:], other_sets, strict=True):
         if (other.sources, other.documents) != (first.sources, first.documents):
             raise RunError(
                 f"{run.name} and {runs[0].name} were tested on different versions of {test}; translate again"
             )
-    found: dict[str, list[int]] = {}
+    rows_of_document: dict[str, list[int]] = {}
     for row, document in enumerate(first.documents):
-        found.setdefault(document, []).append(row)
-    return found
+        rows_of_document.setdefault(document, []).append(row)
+    return rows_of_document
 
 
 def sentences_table(runs: Sequence[Run], test: str, document: str) -> pd.DataFrame:
-    """A row a sentence of a document: sentence (from 0, in the test set), source, reference where there is one, and of
-    each run by its name the output; `NAME read` says what it read beside the sentence (`read_beside`), of runs that
-    read any."""
+    """Sentences of a document, one per row.
+
+    Columns: sentence (from 0, in the test set), source, reference (if any), the output of each run under its name, and
+    for context-aware runs `NAME read` (`describe_read_context`).
+    """
     import pandas as pd
 
-    known = documents_of(runs, test)
-    if document not in known:
+    rows_of_document = documents_of(runs, test)
+    if document not in rows_of_document:
         from core_models.settings import nearest
 
-        raise RunError(f"{test} has no document {document!r}; {nearest(document, list(known))}")
-    rows = known[document]
+        raise RunError(f"{test} has no document {document!r}; {nearest(document, list(rows_of_document))}")
+    rows = rows_of_document[document]
     first = runs[0].translations(test).test_set
     columns: dict[str, list] = {"sentence": rows, "source": [first.sources[row] for row in rows]}
     if first.references is not None:
@@ -56,26 +58,31 @@ def sentences_table(runs: Sequence[Run], test: str, document: str) -> pd.DataFra
         hypotheses = run.translations(test).hypotheses
         columns[run.name] = [hypotheses[row] for row in rows]
         if any(context_window(run)):
-            columns[f"{run.name} read"] = [read_beside(run, first, row) for row in rows]
+            columns[f"{run.name} read"] = [describe_read_context(run, first, row) for row in rows]
     return pd.DataFrame(columns)
 
 
-def read_beside(run: Run, test: TestSet, sentence: int) -> str:
-    """The sentences of a test set that a run read beside one, in words: the first and the last of each stretch of them,
-    and whether it read its translations of them too."""
-    there = sorted(row for row in context_rows(test, sentence, *context_window(run)) if row is not None)
-    if not there:
+def describe_read_context(run: Run, test: TestSet, sentence: int) -> str:
+    """Text of the context sentences that a run read with a sentence.
+
+    Names the first and the last of each stretch of sentences, and whether the run read its translations of them too.
+    """
+    rows = sorted(row for row in context_rows(test, sentence, *context_window(run)) if row is not None)
+    if not rows:
         return NONE
     stretches = [
-        [row for _, row in own] for _, own in itertools.groupby(enumerate(there), key=lambda pair: pair[1] - pair[0])
+        [row for _, row in group] for _, group in itertools.groupby(enumerate(rows), key=lambda pair: pair[1] - pair[0])
     ]
-    said = ", ".join(f"{own[0]} to {own[-1]}" if len(own) > 1 else str(own[0]) for own in stretches)
-    return f"{said} with its own translations" if reads_translations(run) else said
+    text = ", ".join(f"{group[0]} to {group[-1]}" if len(group) > 1 else str(group[0]) for group in stretches)
+    return f"{text} with its own translations" if reads_translations(run) else text
 
 
 def levels_table(runs: Sequence[Run], test: str, metric: str, counting: Counting, samples: int = 1000) -> pd.DataFrame:
-    """A row a run: system, score (of the corpus, sentence by sentence), mean (of the documents' own scores), document
-    (n-grams over whole documents, with low and high: 95% bootstrap over documents), documents, signature."""
+    """Corpus and document scores, one row per run.
+
+    Columns: system, score (of the corpus, by sentences), mean (of the documents' scores), document (n-grams over whole
+    documents; low and high: 95% bootstrap over documents), documents (their number), signature.
+    """
     import pandas as pd
 
     from analyses.documents import as_segments, by_document
@@ -83,31 +90,31 @@ def levels_table(runs: Sequence[Run], test: str, metric: str, counting: Counting
     from analyses.significance import bootstrap_intervals
     from analyses.statistics_cache import cached_extract_all
 
-    opened = {run.name: run.translations(test) for run in runs}
-    towards = references(opened, counting.reference)
+    translations = {run.name: run.translations(test) for run in runs}
+    reference_lines = references(translations, counting.reference)
     counts = documents_of(runs, test)
-    ids = opened[runs[0].name].test_set.documents or []
-    by_sentence = statistics_of_all(runs, opened, metric, counting=counting)
-    each = by_document(by_sentence, ids)
-    whole = cached_extract_all(
+    ids = translations[runs[0].name].test_set.documents or []
+    by_sentence = statistics_of_all(runs, translations, metric, counting=counting)
+    document_scores = by_document(by_sentence, ids)
+    document_statistics = cached_extract_all(
         {run.name: run.statistics for run in runs},
-        {name: as_segments(found.hypotheses, ids) for name, found in opened.items()},
-        [as_segments(lines, ids) for lines in towards],
+        {name: as_segments(outputs.hypotheses, ids) for name, outputs in translations.items()},
+        [as_segments(lines, ids) for lines in reference_lines],
         metric,
         **preset(counting.preset).options(metric),
     )
-    intervals = bootstrap_intervals(whole, samples)
+    intervals = bootstrap_intervals(document_statistics, samples)
     return pd.DataFrame(
         [
             {
                 "system": run.name,
                 "score": by_sentence[run.name].total,
-                "mean": float(each.loc[each["system"] == run.name, "score"].mean()),
+                "mean": float(document_scores.loc[document_scores["system"] == run.name, "score"].mean()),
                 "document": intervals[run.name].score,
                 "low": intervals[run.name].low,
                 "high": intervals[run.name].high,
                 "documents": len(counts),
-                "signature": whole[run.name].signature,
+                "signature": document_statistics[run.name].signature,
             }
             for run in runs
         ]

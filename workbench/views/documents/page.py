@@ -1,4 +1,4 @@
-"""Documents: a document's translations side by side, sentence by sentence, with what each system read beside them."""
+"""Page Documents: translations of a document side by side, with the context that each system read; scores."""
 
 import streamlit as st
 
@@ -23,8 +23,8 @@ if test.documents is None:
     )
     st.stop()
 with errors_as_messages():
-    known = measure.documents_of(frame.tested, frame.view.test)
-    document = tables.choose(known, frame.view.sentence)
+    rows_of_document = measure.documents_of(frame.tested, frame.view.test)
+    document = tables.choose(rows_of_document, frame.view.sentence)
     tables.show_sentences(frame, document)
 if test.references is None:
     st.stop()

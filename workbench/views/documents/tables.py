@@ -1,4 +1,4 @@
-"""The tables of the page Documents; a row selected among sentences is the one that the other pages show."""
+"""Tables of the page Documents; selecting a row selects its sentence on all pages."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from workbench.views.documents import measure as documents
 Number = st.column_config.NumberColumn
 
 
-def choose(known: Mapping[str, Sequence[int]], sentence: int) -> str:
-    """A document by its id, that of the chosen sentence first; another one looks at its first sentence."""
-    ids = list(known)
-    own = next(document for document, rows in known.items() if sentence in rows)
+def choose(rows_of_document: Mapping[str, Sequence[int]], sentence: int) -> str:
+    """Select box of documents, initially that of the chosen sentence; another one selects its first sentence."""
+    ids = list(rows_of_document)
+    current = next(document for document, rows in rows_of_document.items() if sentence in rows)
 
     def go() -> None:
         if not stepper.clicked("sentence", "document"):
-            put("sentence", known[st.session_state["document"]][0])
+            put("sentence", rows_of_document[st.session_state["document"]][0])
 
-    st.session_state["document"] = own
+    st.session_state["document"] = current
     st.selectbox(
         "Document", ids, key="document", on_change=go,
-        format_func=lambda name: f"{name} ({len(known[name])} sentences, from {known[name][0]})",
+        format_func=lambda name: f"{name} ({len(rows_of_document[name])} sentences, from {rows_of_document[name][0]})",
     )  # fmt: skip
     stepper.show(
-        ids.index(own), len(ids) - 1, ("Document before", "Next document"), partial(_step, known), "sentence",
-        name="document",
+        ids.index(current), len(ids) - 1, ("Document before", "Next document"), partial(_step, rows_of_document),
+        "sentence", name="document",
     )  # fmt: skip
-    return own
+    return current
 
 
-def _step(known: Mapping[str, Sequence[int]], sentence: int, by: int) -> int:
-    """The first sentence of the document so many behind the one that has this sentence."""
-    documents = list(known.values())
-    place = next(number for number, rows in enumerate(documents) if sentence in rows)
-    return documents[min(max(0, place + by), len(documents) - 1)][0]
+def _step(rows_of_document: Mapping[str, Sequence[int]], sentence: int, delta: int) -> int:
+    """First sentence of the document that is `delta` documents after that of a sentence."""
+    documents = list(rows_of_document.values())
+    index = next(number for number, rows in enumerate(documents) if sentence in rows)
+    return documents[min(max(0, index + delta), len(documents) - 1)][0]
 
 
 @st.cache_data(max_entries=16, show_spinner="Gathering the document")
@@ -60,13 +60,13 @@ def _levels(key: Stamps, test: str, metric: str, counting: Counting, _runs: tupl
 
 
 def show_sentences(frame: Frame, document: str) -> None:
-    """The sentences of the document; what each system read beside the chosen one is named below."""
+    """Table of the document's sentences, with a caption of the context that systems read for the chosen one."""
     test, names = frame.view.test, short_names(frame.tested)
     table = _sentences(stamps(frame.tested, test), test, document, frame.tested)
     rows = table["sentence"].tolist()
     wide = {name: st.column_config.TextColumn(name.capitalize(), width="medium") for name in ("source", "reference")}
     outputs = {run.name: st.column_config.TextColumn(names[run.name], width="medium") for run in frame.tested}
-    read = {
+    context_columns = {
         f"{run.name} read": st.column_config.TextColumn(f"{names[run.name]} read", width="small", help=_help(run))
         for run in context_aware_runs(frame.tested)
     }
@@ -74,7 +74,7 @@ def show_sentences(frame: Frame, document: str) -> None:
         table,
         hide_index=True,
         placeholder="–",
-        column_config={"sentence": Number("Sentence", width="small"), **wide, **outputs, **read},
+        column_config={"sentence": Number("Sentence", width="small"), **wide, **outputs, **context_columns},
         height=600 if len(table) > 8 else "content",
         row_height=66,  # above 4 rem Streamlit wraps text
         key="document-sentences",
@@ -82,28 +82,30 @@ def show_sentences(frame: Frame, document: str) -> None:
         selection_mode="single-row",
         alt=f"Document {document}, sentence by sentence",
     )
-    st.caption(escape_markdown(_said(frame, names)))
+    st.caption(escape_markdown(_read_context_caption(frame, names)))
     with st.container(horizontal=True):
         st.page_link(page_file("context"), label="What they make of its context", icon=":material/arrow_forward:")
         st.page_link(page_file("sentences"), label="Its differences", icon=":material/arrow_forward:")
 
 
 def _help(run: Run) -> str:
-    """What stands in the column of what a run read."""
+    """Help text of the column with a run's context."""
     where = "around" if reads_after(run) else "before"
     translations = ", with the system's own translations of them" if reads_translations(run) else ""
     return f"Sentences {where} this one in the document{translations}"
 
 
-def _said(frame: Frame, names: Mapping[str, str]) -> str:
-    """What was read beside the chosen sentence, in words."""
+def _read_context_caption(frame: Frame, names: Mapping[str, str]) -> str:
+    """Caption of the context that systems read for the chosen sentence."""
     test, number = frame.tested[0].translations(frame.view.test).test_set, frame.view.sentence
     compatible_runs = context_aware_runs(frame.tested)
-    reading = [f"{names[run.name]} {documents.read_beside(run, test, number)}" for run in compatible_runs]
+    descriptions = [
+        f"{names[run.name]} {documents.describe_read_context(run, test, number)}" for run in compatible_runs
+    ]
     others = [names[run.name] for run in frame.tested if run not in compatible_runs]
-    said = f"Read beside sentence {number}: {'; '.join(reading)}." if reading else ""
-    alone = f" {', '.join(others)}: no sentence but its own." if others else ""
-    return f"{said}{alone} Select a row to look at its sentence.".lstrip()
+    context_text = f"Read beside sentence {number}: {'; '.join(descriptions)}." if descriptions else ""
+    single_text = f" {', '.join(others)}: no sentence but its own." if others else ""
+    return f"{context_text}{single_text} Select a row to look at its sentence.".lstrip()
 
 
 _LEVELS = {
@@ -120,7 +122,7 @@ _LEVELS = {
 
 
 def show_levels(frame: Frame, metric: str, counting: Counting) -> None:
-    """Scores of the corpus beside those of documents."""
+    """Table of corpus scores and document scores."""
     table = _levels(stamps(frame.tested, frame.view.test), frame.view.test, metric, counting, frame.tested)
     st.dataframe(
         table.assign(system=table["system"].map(short_names(frame.tested))),

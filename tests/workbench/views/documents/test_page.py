@@ -41,12 +41,12 @@ def test_a_document_is_told_sentence_by_sentence(context_runs, demo_runs, tested
 def test_whose_translations_were_read_is_told(context_runs, offline_run, tested):
     """Of systems that read translations, their own; as their translators say."""
     row = next(row for row in range(len(tested.sources)) if None not in context_rows(tested, row, 3, 2))
-    said = {run.name: documents.read_beside(run, tested, row) for run in (*context_runs, offline_run)}
+    said = {run.name: documents.describe_read_context(run, tested, row) for run in (*context_runs, offline_run)}
     qcn, han, document, offline = (run.name for run in (*context_runs, offline_run))
     assert said[qcn] == said[document] == f"{row - 3} to {row - 1}"
     assert said[han] == f"{row - 3} to {row - 1} with its own translations"
     assert said[offline] == f"{row - 2} to {row - 1}, {row + 1} to {row + 2}"
-    assert documents.read_beside(context_runs[1], tested, 0) == documents.NONE
+    assert documents.describe_read_context(context_runs[1], tested, 0) == documents.NONE
     for run in (*context_runs, offline_run):
         assert reads_translations(run) == core_models.load(run.folder).context.outputs
 
@@ -98,7 +98,7 @@ def test_the_page_shows_the_document_of_the_sentence_and_its_scores(with_context
     levels = next(frame.value for frame in at.dataframe if "signature" in frame.value)
     wanted = documents.levels_table(context_runs[:1], "test", "bleu", Counting())
     assert levels["document"][0] == pytest.approx(wanted["document"][0])
-    before = documents.read_beside(context_runs[0], tested, row)
+    before = documents.describe_read_context(context_runs[0], tested, row)
     assert any(f"qcn-reg {before}. " in caption.value.replace("\\", "") for caption in at.caption)
     box = at.selectbox(key="document")
     box.set_value(tested.documents[shown["sentence"][0] - 1]).run()
