@@ -12,6 +12,7 @@ import base64
 import glob
 import gzip
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -141,7 +142,7 @@ def compare(
     return scoring.comparison_table(runs, test, runs[0].name, method, metrics, scoring.Counting(**counting))
 
 
-def analyse(
+def analyze(
     name: str,
     runs: Sequence[Run],
     test: str = "test",
@@ -151,6 +152,12 @@ def analyse(
 ) -> pd.DataFrame:
     """Any analysis that `workbench analyze list` names, with the options that its `--option` takes. Raises RunError."""
     return table_registry.analyze(name, Request(tuple(runs), test, sentence, baseline, options))
+
+
+def analyse(*arguments: Any, **options: Any) -> pd.DataFrame:
+    """The former name of `analyze`; it goes with the next release."""
+    warnings.warn("notebook.analyse is called analyze now", DeprecationWarning, stacklevel=2)
+    return analyze(*arguments, **options)
 
 
 def _matching(pattern: str) -> list[str]:

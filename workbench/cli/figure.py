@@ -17,6 +17,7 @@ from workbench.cli.shared import (
     need_folder,
     pairs,
     print_aligned,
+    print_options,
     refuse,
 )
 from workbench.cli.terminal import say
@@ -81,17 +82,9 @@ def figure_show(
     name: Annotated[str, typer.Argument(help="Name of the figure; `workbench figure list` names all")],
 ) -> None:
     """List the options of a figure: what each may be, its default, and what it does."""
-    from workbench.figures.options import described
     from workbench.figures.registry import spec_of
 
-    spec = spec_of(name)
-    say(f"{name}: {spec.summary}")
-    if spec.options is None:
-        say("a figure of another package, which reads its options itself")
-    elif rows := described(spec.options):
-        print_aligned([["--option", "may be", "default", "what it does"], *rows])
-    else:
-        say("it has no options")
+    print_options(spec_of(name))
 
 
 @figure_app.command("redraw")

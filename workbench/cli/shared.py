@@ -6,13 +6,17 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from workbench.cli.groups import App, Group
 from workbench.cli.terminal import printable_cell, say
 from workbench.evaluation.distributed import rank
+
+if TYPE_CHECKING:
+    from workbench.figures.registry import FigureSpec
+    from workbench.figures.table_registry import AnalysisSpec
 
 
 class RunsGroup(Group):
@@ -169,6 +173,19 @@ def print_aligned(rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         *cells, last = row
         say("  ".join([*(text.ljust(widths[position]) for position, text in enumerate(cells)), last]))
+
+
+def print_options(spec: FigureSpec | AnalysisSpec) -> None:
+    """Print what a figure or an analysis shows, and its options."""
+    from workbench.figures.options import described
+
+    say(f"{spec.name}: {spec.summary}")
+    if spec.options is None:
+        say("of another package, which reads its options itself")
+    elif rows := described(spec.options):
+        print_aligned([["--option", "may be", "default", "what it does"], *rows])
+    else:
+        say("it has no options")
 
 
 def refuse(message: str) -> NoReturn:

@@ -79,7 +79,7 @@ def test_towards_all_references_counts_what_any_covers(graded_runs, trained):
     assert {row.measure: row.score for row in kept.measures}["CDR"] == pytest.approx(expected)
     record = next(our_measurements.of_run(runs[-1], None, "test", frozenset({"cdr"})))
     assert record["how"].endswith("towards all references together")
-    worst = notebook.analyse("adequacy-sentences", runs, aligner=str(trained[1]), **towards)
+    worst = notebook.analyze("adequacy-sentences", runs, aligner=str(trained[1]), **towards)
     assert worst["missed"].sum() > adequacy.sentences_table(runs, "test", trained[0])["missed"].sum()
     drawn = {one: draw("adequacy", Request(tuple(runs), options={"towards": one})) for one in adequacy.TOWARDS}
     assert "that any of the 2 references covers" in drawn["union"].caption

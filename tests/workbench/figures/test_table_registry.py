@@ -31,7 +31,7 @@ def runs(demo_runs, tmp_path):
 @pytest.mark.parametrize("name", list(analyses()))
 def test_command_and_notebook_give_one_table(name, runs):
     options = OPTIONS.get(name, {})
-    found = notebook.analyse(name, runs, sentence=3, **options)
+    found = notebook.analyze(name, runs, sentence=3, **options)
     assert len(found) or name == "lines"  # nothing is odd about the demo
     folders = [word for run in runs for word in ("--run", str(run.folder))]
     settings = [word for option, value in options.items() for word in ("--option", f"{option}={value}")]
@@ -48,16 +48,16 @@ def test_every_analysis_is_listed_with_what_it_is():
 
 
 def test_scores_and_differences_are_those_of_the_page(runs):
-    found = notebook.analyse("scores", runs, metrics="chrf", preset="lowercase")
+    found = notebook.analyze("scores", runs, metrics="chrf", preset="lowercase")
     wanted = scoring.score_table(runs, "test", ["chrf"], counting=scoring.Counting("lowercase"))
     pd.testing.assert_frame_equal(found, wanted)
-    found = notebook.analyse("comparison", runs, baseline="future-cost-1", method="randomization")
+    found = notebook.analyze("comparison", runs, baseline="future-cost-1", method="randomization")
     wanted = scoring.comparison_table(runs, "test", "future-cost-1", "randomization")
     pd.testing.assert_frame_equal(found, wanted)
 
 
 def test_nodes_of_a_tree_hold_the_translation(runs):
-    found = notebook.analyse("beam-tree", runs, sentence=4)
+    found = notebook.analyze("beam-tree", runs, sentence=4)
     for run in runs:
         best = found[(found["system"] == run.name) & found["on_best"]].sort_values("step")
         assert best["word"].tolist() == run.translations("test").details[4]["tokens"]
@@ -66,7 +66,7 @@ def test_nodes_of_a_tree_hold_the_translation(runs):
 
 
 def test_attributions_of_every_word_sum_to_what_they_should(runs):
-    found = notebook.analyse("attribution", runs[:1], sentence=2, target="reference")
+    found = notebook.analyze("attribution", runs[:1], sentence=2, target="reference")
     error = (found["sum"] - (found["log_prob"] - found["baseline_log_prob"])).abs()
     assert (error < 0.01 * np.maximum(found["difference"].abs(), 0.5)).all()
     assert found["word"].iloc[-1] == "(sentence)"
@@ -78,9 +78,9 @@ def test_what_is_odd_about_an_output_is_found(runs):
     path.unlink()  # a link to the demo's own
     write_lines(path, ["", *lines[1:]])
     run = open_run(runs[0].folder)
-    found = notebook.analyse("lines", [run])
+    found = notebook.analyze("lines", [run])
     assert "empty" in found[(found["sentence"] == 0) & (found["side"] == run.name)]["finding"].tolist()
-    assert notebook.analyse("outputs", [run])["empty"].tolist() == [1]
+    assert notebook.analyze("outputs", [run])["empty"].tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -98,4 +98,16 @@ def test_what_is_odd_about_an_output_is_found(runs):
 )
 def test_what_cannot_be_had_is_one_sentence(runs, name, options, said):
     with pytest.raises(RunError, match=said):
-        notebook.analyse(name, runs, **options)
+        notebook.analyze(name, runs, **options)
+
+
+@pytest.mark.parametrize("name", list(analyses()))
+def test_show_lists_the_options_of_an_analysis(name):
+    shown = CliRunner().invoke(cli.app, ["analyze", "show", name], catch_exceptions=False).stdout.splitlines()
+    spec = analyses()[name]
+    assert shown[0] == f"{name}: {spec.summary}"
+    assert [line.split()[0] for line in shown[2:]] == list(spec.options.model_fields)
+
+
+def test_no_analysis_has_the_name_of_a_command():
+    assert not {"compute", "list", "show"} & set(analyses())

@@ -145,7 +145,7 @@ def test_what_cannot_be_drawn_is_said(runs, options, message):
 def test_errors_are_compared_with_the_baselines(runs):
     """One run a system: the paired bootstrap of links by argmax, either way round."""
     request, options = Request(runs), ComparedOptions(links="truth")
-    table = notebook.analyse("alignment-error", runs, links="truth").set_index("system")
+    table = notebook.analyze("alignment-error", runs, links="truth").set_index("system")
     for run, name in zip(runs, NAMES, strict=True):
         assert table.loc[name, "percent"] == pytest.approx(100 * expected(run)["aer"].iloc[-1], abs=0.2)
     assert table.loc[NAMES[1], "delta"] == pytest.approx(table["percent"].diff().iloc[-1])
@@ -168,7 +168,7 @@ def test_runs_of_a_system_are_its_seeds(runs, copied_runs):
         for seed in (2, 3)
     ]
     options = {"links": "truth", "over_seeds": True}
-    alone, both = (notebook.analyse("alignment-error", chosen, **options) for chosen in (runs, trained))
+    alone, both = (notebook.analyze("alignment-error", chosen, **options) for chosen in (runs, trained))
     single = compared_table(Request(runs), ComparedOptions(links="truth"))
     measures = single.columns.drop(["system", "spread", "seeds", "form"])
     for table, seeds, form in ((alone, 1, "sentences"), (both, 2, "seeds and sentences")):
@@ -177,9 +177,9 @@ def test_runs_of_a_system_are_its_seeds(runs, copied_runs):
         np.testing.assert_allclose(table[measures].astype(float), single[measures].astype(float), atol=1e-4)
     assert both["spread"].tolist() == pytest.approx([0, 0], abs=1e-9)
     with pytest.raises(RunError, match="is not the only run of transformer"):
-        notebook.analyse("alignment-error", [*trained, trained[0]], **options)
+        notebook.analyze("alignment-error", [*trained, trained[0]], **options)
     with pytest.raises(RunError, match="one map of each run"):
-        notebook.analyse("alignment-error", trained, head="each", **options)
+        notebook.analyze("alignment-error", trained, head="each", **options)
 
 
 def test_rollout_without_self_attention_is_refused(prepared, tmp_path):
