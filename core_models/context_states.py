@@ -1,7 +1,7 @@
-"""The states of the sentences before: what a system's own backbone makes of them, each by itself and without a context.
+"""States of context sentences, computed by a system's backbone for each sentence separately.
 
-Knows that a backbone encodes and is forced; knows no mechanism. The states are given, not learned through: no gradient
-passes, as where the papers' second stage reads what the first one left (Miculicich 2018, Maruf 2019).
+No gradient passes through them, as in the papers whose second stage reads stored states of the first (Miculicich 2018,
+Maruf 2019).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from core_models.text.vocabulary import BOS
 
 @torch.no_grad()
 def context_states(backbone: nn.Module, context: Context, outputs: bool) -> ContextStates:
-    """Memory [S, K, C, d] of the sentences before and, with `outputs`, the states [S, K, O, d] of their translations.
+    """Memory [S, K, C, d] of context sentences and, with `outputs`, the states [S, K, O, d] of their translations.
 
-    State t of a translation has read its words before t. Absent sentences give numbers that the masks leave out.
+    State t of a translation has read its words before t. States of absent sentences are masked.
     """
     alone = ActiveMechanisms({}, {}, {}, forced=True)
     shape, mask = context.words.shape[:2], context.mask.flatten(0, 1)
     memory = backbone.encode(context.words.flatten(0, 1), mask, alone)
-    found = memory.unflatten(0, shape)
+    states = memory.unflatten(0, shape)
     if not outputs:
-        return ContextStates(found, context.mask)
+        return ContextStates(states, context.mask)
     if context.outputs is None or context.outputs_mask is None:
         raise ValueError("this system reads the translations of the sentences before, and the batch has none")
     words = context.outputs.flatten(0, 1)
     entering = torch.cat([torch.full_like(words[:, :1], BOS), words[:, :-1]], dim=1)
     prepared = backbone.prepare(memory, mask)
     _, view = backbone.force(entering, context.outputs_mask.flatten(0, 1), prepared, mask, alone)
-    return ContextStates(found, context.mask, view.state.unflatten(0, shape), context.outputs_mask)
+    return ContextStates(states, context.mask, view.state.unflatten(0, shape), context.outputs_mask)

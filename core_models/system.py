@@ -3,7 +3,7 @@
     encode(batch) -> Encoded · forward(encoded, words, mask) -> Forced · losses(forced, batch) -> {term: [S]}
     start(encoded) -> State · step(words, state) -> (scores, State)
 
-Knows that there are mechanisms and what they may do, none by name; knows nothing of text, files or optimisers.
+Mechanisms are used through their interface only.
 """
 
 from __future__ import annotations
@@ -34,23 +34,26 @@ Tensors = dict[str, dict[str, Tensor]]  # owner -> name -> tensor
 
 @dataclass
 class Encoded:
-    """Sentence tensors [S, ...] by owner; `mask` [S, I] of real source positions."""
+    """Encoded sentences: tensors [S, ...] by owner; `mask` [S, I] of real source positions."""
 
     sentence: Tensors
     mask: Tensor
 
     def select(self, rows: Tensor) -> Encoded:
-        """The sentences of these rows [S'], in this order; one may come several times."""
+        """The sentences of these rows [S'], in this order; rows may repeat."""
         return Encoded(_rows(self.sentence, rows), self.mask.index_select(0, rows))
 
 
 def _rows(tensors: Tensors, rows: Tensor) -> Tensors:
-    return {owner: {name: one.index_select(0, rows) for name, one in named.items()} for owner, named in tensors.items()}
+    return {
+        owner: {name: tensor.index_select(0, rows) for name, tensor in named.items()}
+        for owner, named in tensors.items()
+    }
 
 
 @dataclass
 class Forced:
-    """A forced pass: `main` [S, T, d] is what the vocabulary head reads; beside it all mechanisms' predictions."""
+    """The result of a forced pass: `main`, the input of the vocabulary head [S, T, d], and mechanisms' predictions."""
 
     main: Prediction
     words: Tensor
@@ -61,7 +64,7 @@ class Forced:
 
 @dataclass
 class State:
-    """Everything a search carries: sentence tensors [S, ...] and hypothesis tensors [S, K, ...], by owner and name."""
+    """The state of a search: sentence tensors [S, ...] and hypothesis tensors [S, K, ...], by owner and name."""
 
     position: int
     mask: Tensor
@@ -85,18 +88,18 @@ class State:
         }
         if sentences is None:
             return State(self.position, self.mask, self.sentence, hypothesis)
-        kept = _rows(self.sentence, sentences)
-        return State(self.position, self.mask.index_select(0, sentences), kept, hypothesis)
+        sentence = _rows(self.sentence, sentences)
+        return State(self.position, self.mask.index_select(0, sentences), sentence, hypothesis)
 
 
 def mixed_distributions(energies: Sequence[Tensor]) -> Tensor:
-    """The logarithm of the mean of softmax distributions over the vocabulary, of their logits [..., V] each.
+    """The logarithm of the mean of softmax distributions over the vocabulary, given their logits [..., V].
 
-    Cheaper than `mixture`, for a whole vocabulary; what is less probable than the smallest number counts as that.
+    Cheaper than `mixture` for a whole vocabulary; probabilities are clamped to the smallest positive number.
     """
     total = torch.softmax(energies[0], dim=-1)
-    for one in energies[1:]:
-        total = total + torch.softmax(one, dim=-1)
+    for energy in energies[1:]:
+        total = total + torch.softmax(energy, dim=-1)
     return (total / len(energies)).clamp(min=torch.finfo(total.dtype).tiny).log()
 
 
@@ -108,110 +111,114 @@ class System(nn.Module):
         self.config = config
         self.backbone = backbone
         self.mechanisms = nn.ModuleDict(mechanisms)
-        self.search_head: nn.Module | None = None  # in place of the vocabulary head, in steps only
+        self.search_head: nn.Module | None = None  # replaces the vocabulary head, in steps only
         self.context = _context_of(mechanisms)
-        if config.decoder_init == "zero" and not any(one.reads_summary for one in mechanisms.values()):
-            backbone.first_state = None  # read by nobody, it would be counted and never learn
+        if config.decoder_init == "zero" and not any(mechanism.reads_summary for mechanism in mechanisms.values()):
+            backbone.first_state = None  # unused: it would be counted and never trained
 
     @property
     def named_mechanisms(self) -> dict[str, Mechanism]:
         return dict(self.mechanisms.items())  # type: ignore[arg-type]
 
     def with_test_loss(self, test_loss: TestLoss) -> System:
-        """This system with the same weights, not a copy of them, as `SearchConfig.test_loss` would have it.
+        """A view of this system, sharing its weights, with `SearchConfig.test_loss` applied.
 
-        Raises ConfigError where it has no losses whose distributions could be left out or averaged in.
+        Raises ConfigError if it has no losses whose distributions could be left out or averaged in.
         """
         if test_loss == "as_built":
             return self
-        mechanisms = {name: copy.copy(one) for name, one in self.named_mechanisms.items()}
-        able = [one for one in mechanisms.values() if one.may_mix]
-        if not able:
+        mechanisms = {name: copy.copy(mechanism) for name, mechanism in self.named_mechanisms.items()}
+        mixing = [mechanism for mechanism in mechanisms.values() if mechanism.may_mix]
+        if not mixing:
             raise ConfigError(
                 f"test_loss {test_loss}: this system has no losses of PAST or FUTURE layers that could take part in a "
                 "search, or not; leave test_loss out, or take a system such as pfrnn-loss"
             )
-        for one in able:
-            one.mixes = test_loss != "none"
-        found = System(self.config, self.backbone, mechanisms)
-        found.search_head, found.training = self.search_head, self.training
-        return found
+        for mechanism in mixing:
+            mechanism.mixes = test_loss != "none"
+        system = System(self.config, self.backbone, mechanisms)
+        system.search_head, system.training = self.search_head, self.training
+        return system
 
     @property
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
     def encode(self, batch: Batch, trace: TraceWriter | None = None) -> Encoded:
-        """Read the source (and context) of a batch: everything that is made once per sentence."""
+        """Encode the source (and context) of a batch: everything that is computed once per sentence."""
         active = ActiveMechanisms(self.named_mechanisms, {}, {}, forced=True, trace=trace)
         batch = self._with_context(batch, active)
         for name, mechanism in self.named_mechanisms.items():
-            active.owns[name].sentence.update(mechanism.read(batch, active.owns[name]))
+            active.states[name].sentence.update(mechanism.read(batch, active.states[name]))
         if self.context.states and batch.context is not None:
             states = context_states(self.backbone, batch.context, self.context.outputs)
             for name, mechanism in self.named_mechanisms.items():
-                active.owns[name].sentence.update(mechanism.remember(states, active.owns[name]))
+                active.states[name].sentence.update(mechanism.remember(states, active.states[name]))
         memory = self.backbone.encode(batch.source, batch.source_mask, active)
         for name, mechanism in self.named_mechanisms.items():
-            active.owns[name].sentence.update(mechanism.prepare(memory, batch.source_mask, active.owns[name]))
-        sentence: Tensors = {name: dict(own.sentence) for name, own in active.owns.items()}
+            active.states[name].sentence.update(mechanism.prepare(memory, batch.source_mask, active.states[name]))
+        sentence: Tensors = {name: dict(state.sentence) for name, state in active.states.items()}
         sentence[BACKBONE] = self.backbone.prepare(memory, batch.source_mask)
         return Encoded(sentence, batch.source_mask)
 
     def _with_context(self, batch: Batch, active: ActiveMechanisms) -> Batch:
-        """The batch with just the context that is read, none where nothing is; a trace is told its words."""
+        """The batch with exactly the context that is read, or none; records the context's words in a trace."""
         use = self.context
         if not use.sentences or use.joined:
             return batch if batch.context is None else replace(batch, context=None)
-        given = batch.context
-        context = Context.none(batch, use.entries) if given is None else given.reaching(use.entries)
+        batch_context = batch.context
+        context = Context.none(batch, use.entries) if batch_context is None else batch_context.reaching(use.entries)
         _record_words(active, "context", context.words, context.mask, use.after)
         if use.outputs and context.outputs is not None and context.outputs_mask is not None:
             _record_words(active, "context_output", context.outputs, context.outputs_mask)
         return replace(batch, context=context)
 
     def _first(self, encoded: Encoded) -> Tensors:
-        """What every mechanism's position before the first left, [S, 1, ...]."""
+        """The initial state of every mechanism, [S, 1, ...]."""
         memory = encoded.sentence[BACKBONE]["memory"]
         active = ActiveMechanisms(self.named_mechanisms, encoded.sentence, {}, forced=True)
         return {
-            name: mechanism.start(memory, encoded.mask, active.owns[name])
+            name: mechanism.start(memory, encoded.mask, active.states[name])
             for name, mechanism in self.named_mechanisms.items()
         }
 
     def forward(self, encoded: Encoded, words: Tensor, mask: Tensor, trace: TraceWriter | None = None) -> Forced:
-        """Force the words that come in [S, T] (BOS first), mask [S, T] of real positions."""
+        """Force the input words [S, T] (BOS first), mask [S, T] of real positions."""
         active = ActiveMechanisms(
             self.named_mechanisms, encoded.sentence, self._first(encoded), forced=True, trace=trace
         )
         output, view = self.backbone.force(words, mask, encoded.sentence[BACKBONE], encoded.mask, active)
         predictions = self._predictions(view, active, every=self.training or trace is not None)
-        weight = math.prod(one.main_weight for one in self.named_mechanisms.values()) if self.training else 1.0
+        weight = (
+            math.prod(mechanism.main_weight for mechanism in self.named_mechanisms.values()) if self.training else 1.0
+        )
         return Forced(Prediction("main", output, weight=weight), words, view, active, predictions)
 
     def _predictions(self, view: View, active: ActiveMechanisms, every: bool) -> list[Prediction]:
-        """What mechanisms predict: all of it, or what the scores are made of alone."""
-        found = (
+        """The predictions of mechanisms: all (`every`), or only those that mix into the scores."""
+        predictions = (
             prediction
             for name, mechanism in self.named_mechanisms.items()
             if every or mechanism.mixes
-            for prediction in mechanism.predictions(view, active.owns[name])
+            for prediction in mechanism.predictions(view, active.states[name])
         )
-        return [prediction for prediction in found if every or prediction.mixes]
+        return [prediction for prediction in predictions if every or prediction.mixes]
 
     def losses(self, forced: Forced, batch: Batch, label_smoothing: float = 0.0) -> dict[str, Tensor]:
-        """Weighted sums per sentence [S] of every term; `main` is the translation's own cross-entropy, in nats."""
+        """Weighted sums per sentence [S] of every loss term; `main` is the translation's cross-entropy, in nats."""
         matrix, bias = self.backbone.output_matrix
         predictions = [forced.main, *forced.predictions]
         terms = prediction_losses(predictions, matrix, bias, batch.target, batch.target_mask, label_smoothing)
         losses = {prediction.name: prediction.weight * terms[prediction.name] for prediction in predictions}
         for name, mechanism in self.named_mechanisms.items():
-            losses.update(mechanism.losses(forced.view, forced.active.owns[name], batch))
+            losses.update(mechanism.losses(forced.view, forced.active.states[name], batch))
         return losses
 
     def token_log_probs(self, forced: Forced, target: Tensor) -> dict[str, Tensor]:
-        """log P of the words [S, T] by the system (`main`) and by each mechanism's prediction of a word, in nats,
-        [S, T] each; where predictions mix, `decoder` is what the vocabulary head says alone."""
+        """Log-probabilities of the words [S, T], in nats, by the system (`main`) and by each prediction of words.
+
+        If predictions mix, `decoder` is the vocabulary head without the mixture.
+        """
         matrix, bias = self.backbone.output_matrix
         values: dict[str, Tensor] = {}
         for prediction in [forced.main, *(p for p in forced.predictions if p.target == "word")]:
@@ -225,22 +232,25 @@ class System(nn.Module):
         return values
 
     def scores(self, forced: Forced) -> Scores:
-        """Logits over the vocabulary at every position of a forced pass, log-probabilities where predictions mix:
-        [S, T, V]."""
+        """Scores [S, T, V] at every position of a forced pass: logits, or log-probabilities if predictions mix."""
         return self._mixed(logits(forced.main.vectors, *self.backbone.output_matrix), forced.predictions)
 
     def _mixed(self, values: Tensor, predictions: Sequence[Prediction]) -> Scores:
-        """The head's logits [S, N, V] as they are, or the mean of all distributions that mix."""
-        mixing = [logits(one.vectors, *one.head(*self.backbone.output_matrix)) for one in predictions if one.mixes]
+        """The head's logits [S, N, V] unchanged, or the mean of all distributions that mix."""
+        mixing = [
+            logits(prediction.vectors, *prediction.head(*self.backbone.output_matrix))
+            for prediction in predictions
+            if prediction.mixes
+        ]
         if not mixing:
             return Scores(values, False)
         return Scores(mixed_distributions([values, *mixing]), True)
 
     def start(self, encoded: Encoded) -> State:
-        """One empty hypothesis a sentence."""
+        """The initial state of a search: one empty hypothesis per sentence."""
         active = ActiveMechanisms(self.named_mechanisms, encoded.sentence, {}, forced=False)
-        room, begun = self.backbone.start(encoded.sentence[BACKBONE], active)
-        hypothesis = {BACKBONE: begun}
+        room, first_states = self.backbone.start(encoded.sentence[BACKBONE], active)
+        hypothesis = {BACKBONE: first_states}
         first = self._first(encoded)
         hypothesis.update(
             {name: {key: value.contiguous() for key, value in named.items()} for name, named in first.items() if named}
@@ -251,14 +261,20 @@ class System(nn.Module):
     def step(self, words: Tensor, state: State) -> tuple[Scores, State]:
         """Extend every hypothesis by its last word: words [S, K] -> logits [S, K, V] of the next, and the new state.
 
-        The old state is used up: a backbone may have written into its tensors.
+        Do not use the old state again: a backbone may have written into its tensors.
         """
         active = ActiveMechanisms(self.named_mechanisms, state.sentence, state.hypothesis, forced=False)
         output, stepped, view = self.backbone.step(
             words, state.position, state.sentence[BACKBONE], state.hypothesis[BACKBONE], state.mask, active
         )
         hypothesis = {BACKBONE: stepped}
-        hypothesis.update({name: dict(own.after) for name, own in active.owns.items() if own.after})
+        hypothesis.update(
+            {
+                name: dict(mechanism_state.after)
+                for name, mechanism_state in active.states.items()
+                if mechanism_state.after
+            }
+        )
         head = self.search_head
         values = logits(output, *self.backbone.output_matrix) if head is None else head(output)
         scores = self._mixed(values, self._predictions(view, active, every=False))
@@ -266,7 +282,7 @@ class System(nn.Module):
 
 
 def _record_words(active: ActiveMechanisms, name: str, words: Tensor, mask: Tensor, after: int = 0) -> None:
-    """Tell a trace the words of a grid [S, K, C], in order, and how many sentences before each one stands."""
+    """Record the words of a grid [S, K, C] in order, and the distance of each word's sentence."""
     if active.wants(f"{name}.words") or active.wants(f"{name}.distance"):
         order = WordOrder.of(mask, after)
         active.record(f"{name}.words", (name,), order.gather(words))
@@ -274,7 +290,7 @@ def _record_words(active: ActiveMechanisms, name: str, words: Tensor, mask: Tens
 
 
 def _context_of(mechanisms: Mapping[str, Mechanism]) -> ContextUse:
-    """What all of them read of the sentences before; raises ConfigError where they do not agree."""
+    """The joint context use of all mechanisms; raises ConfigError if they disagree."""
     uses = {name: mechanism.context for name, mechanism in mechanisms.items() if mechanism.context.sentences}
     if len({use.sentences for use in uses.values()}) > 1:
         reaches = ", ".join(f"{name} {use.sentences}" for name, use in uses.items())

@@ -1,9 +1,8 @@
-"""A trained system for use: text in, translations out; scoring, tracing, n-best, prefixes and ensembles.
+"""Translation with a trained system, from text to text; scoring, tracing, n-best lists, prefixes and ensembles.
 
     translator = core_models.load("runs/transformer");  translator.translate(["the dog sleeps ."])[0].text
 
-Knows text and how much of it fits at a time; what happens to a batch, `inference` knows. Knows no files but the run it
-opens, and no architecture.
+Splits text into batches that fit into memory; `decoding.inference` processes a batch.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import torch
 
 from core_models.checkpoint import open_trained
 from core_models.config import SearchConfig
-from core_models.decoding import Exact, Found, Hypothesis
+from core_models.decoding import Exact, Hypothesis, SearchResult
 from core_models.decoding.inference import Inference
 from core_models.decoding.inputs import EncodedInputs, Texts
 from core_models.decoding.memory_batching import Capacity, TooLarge, batches
@@ -32,7 +31,7 @@ from core_models.traces import Trace
 
 __all__ = ["Translation", "Translator", "TranslatorError", "load"]
 
-COLDEST, HOTTEST = 1e-4, 1e4  # temperatures: beyond them scores leave float32, or are all alike
+COLDEST, HOTTEST = 1e-4, 1e4  # temperatures: beyond them scores overflow float32, or are all equal
 
 
 class Translator:
@@ -79,48 +78,54 @@ class Translator:
         context_outputs: Texts | None = None,
         **changes: Any,
     ) -> list[Translation]:
-        """Translate sentences; the order of `sources` is kept. What is not given is as the run's configuration says.
+        """Translate sentences in the order of `sources`; defaults come from the run's configuration.
 
-        documents: an id a sentence, for systems that read the sentences before it; or contexts, for each sentence a
-        list whose entry k is the sentence k + 1 before (None: there is none), with context_outputs, their translations,
-        where these are read; else every sentence stands alone. prefix: what each translation must begin with. trace:
-        names or patterns of trace arrays to record for the winner ("decoder.cross_attention", "*"). record: keep the
-        search tree (none where `finished_hypotheses` is "keep"). Other keyword arguments change the SearchConfig.
-        Raises, as all of the calls here do, TranslatorError for what cannot be served or has no room in memory,
-        ConfigError for a search that cannot be, TextError for documents that come apart or context sentences that are
+        documents: an id per sentence, for systems that read context; or contexts: for each sentence a list whose entry
+        k is the sentence k + 1 before it (None: there is none), with context_outputs, their translations, if these are
+        read; otherwise sentences have no context. prefix: the forced beginning of each translation. trace: names or
+        patterns of trace arrays to record for the best hypothesis ("decoder.cross_attention", "*"). record: store the
+        search tree (not if `finished_hypotheses` is "keep"). Other keyword arguments change the SearchConfig. Raises,
+        like all methods here, TranslatorError for a request that cannot be fulfilled or does not fit into memory,
+        ConfigError for an invalid search, TextError for documents that are not contiguous or context sentences that are
         too long.
         """
         _check_one_each(
             sources, documents=documents, prefixes=prefix, contexts=contexts, context_outputs=context_outputs
         )
-        given = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length, "n_best": n_best, **changes}
-        config = self._configured(given)
+        search_changes = {
+            "beam": beam,
+            "length_penalty": length_penalty,
+            "max_length": max_length,
+            "n_best": n_best,
+            **changes,
+        }
+        config = self._configured(search_changes)
         self._check_traceable(trace)
         read = self._read(sources, documents, contexts, context_outputs)
         prefixes = self.wording.prefixes(prefix) if prefix is not None else None
         translations: list[Translation | None] = [None] * len(read)
 
-        def search(rows: list[int]) -> list[Found]:
+        def search(rows: list[int]) -> list[SearchResult]:
             forced = [prefixes[row] for row in rows] if prefixes else None
             return self._inference.search(read.batch(rows), forced, config, record)
 
         for round_rows in itertools.chain(*read.groups(config.batch_tokens, config.beam)):
-            for rows, found in self._each("translating", read, config, search, round_rows):
-                for row, one in zip(rows, found, strict=True):
-                    translations[row] = translation = self.wording.translation(read.pieces[row], one)
+            for rows, results in self._each("translating", read, config, search, round_rows):
+                for row, result in zip(rows, results, strict=True):
+                    translations[row] = translation = self.wording.translation(read.pieces[row], result)
                     read.found(row, translation.ids)
         whole = [translation for translation in translations if translation is not None]
-        if trace:  # as the search found them: text might be segmented otherwise
+        if trace:  # from the piece numbers of the search: the text might be segmented differently
             self._force_all(read, [translation.ids for translation in whole], whole, trace, config)
         return whole
 
     def batches(
         self, sources: Sequence[str], documents: Sequence[str] | None = None, **changes: Any
     ) -> list[list[int]]:
-        """The rows of `sources` that `translate`, with the same changes to the search, takes together; longest first.
+        """The batches of rows of `sources` that `translate` uses with the same changes to the search, longest first.
 
-        Handed over one batch a call, with their `contexts` if there are any, they give the very bits that one call with
-        all of them gives. Where translations before are read, a batch is some whole documents, and goes with their ids.
+        One call per batch, with their `contexts` if there are any, gives bit-identical results to one call with all
+        sentences. If earlier translations are read, a batch is several whole documents and needs their ids.
         """
         config = self._configured(changes)
         read = self._read(sources, documents)
@@ -132,9 +137,9 @@ class Translator:
     def contexts(
         self, sources: Sequence[str], documents: Sequence[str] | None, translations: Sequence[str] | None = None
     ) -> tuple[Texts | None, Texts | None]:
-        """The contexts and context_outputs of each sentence in its document, so that any rows can be handed over.
+        """The contexts and context_outputs of each sentence in its document, so that any rows can be translated.
 
-        Both None where nothing before a sentence is read, or where translations are read that are not given.
+        Both None if no context is read, or if translations are read but not given.
         """
         reach, outputs = self.context.sentences, self.context.outputs
         if documents is None or not reach or (outputs and translations is None):
@@ -161,17 +166,17 @@ class Translator:
         contexts: Texts | None = None,
         context_outputs: Texts | None = None,
     ) -> list[Translation]:
-        """Force-decode given translations: their log-probabilities, token by token, </s> included.
+        """Force-decode given translations: their log-probabilities, token by token, with </s>.
 
-        documents, contexts: as in `translate`; within documents, the translations before are those that are given.
+        documents, contexts: as in `translate`; within documents, the context translations are the given ones.
         """
         _check_one_each(
             sources, translations=targets, documents=documents, contexts=contexts, context_outputs=context_outputs
         )
         read = self._read(sources, documents, contexts, context_outputs)
-        wanted = self.target_vocabulary.encode(list(targets))
+        target_ids = self.target_vocabulary.encode(list(targets))
         scored: list[Translation | None] = [None] * len(read)
-        self._force_all(read, wanted, scored, trace, self.search)
+        self._force_all(read, target_ids, scored, trace, self.search)
         return [translation for translation in scored if translation is not None]
 
     def trace(
@@ -183,17 +188,19 @@ class Translator:
         contexts: Texts | None = None,
         context_outputs: Texts | None = None,
     ) -> list[Trace]:
-        """Force translations given as their pieces, `Translation.tokens`, and record arrays by name or pattern.
+        """Force translations given as pieces, `Translation.tokens`, and record arrays by name or pattern.
 
-        Text alone would not do: the search may have segmented it otherwise, and may have been cut before </s>.
+        Text is not enough: the search may have segmented it differently, or stopped before </s>.
         """
         _check_one_each(
             sources, translations=tokens, documents=documents, contexts=contexts, context_outputs=context_outputs
         )
         read = self._read(sources, documents, contexts, context_outputs)
-        found = [self.wording.given(source, list(words)) for source, words in zip(read.pieces, tokens, strict=True)]
-        self._force_all(read, [one.ids for one in found], found, names, self.search)
-        return [one.trace or {} for one in found]
+        translations = [
+            self.wording.given(source, list(words)) for source, words in zip(read.pieces, tokens, strict=True)
+        ]
+        self._force_all(read, [translation.ids for translation in translations], translations, names, self.search)
+        return [translation.trace or {} for translation in translations]
 
     def sample(
         self,
@@ -206,10 +213,10 @@ class Translator:
         contexts: Texts | None = None,
         context_outputs: Texts | None = None,
     ) -> list[list[Translation]]:
-        """Draw translations from the model's distribution; a function of the seed.
+        """Sample translations from the model's distribution, determined by the seed.
 
-        documents, contexts: as in `translate`; within documents, the translations before are those that a search finds.
-        In full precision, whatever the search's is: the probabilities are the system's own.
+        documents, contexts: as in `translate`; within documents, the context translations come from beam search. Always
+        in full precision, whatever that of the search.
         """
         _check_one_each(sources, documents=documents, contexts=contexts, context_outputs=context_outputs)
         if samples < 1 or not COLDEST <= temperature <= HOTTEST or (top is not None and top < 1):
@@ -221,17 +228,17 @@ class Translator:
             raise TranslatorError(f"seed {seed}: choose one from 0 to 2^63 - 1")
         read = self._read(sources, documents, contexts, context_outputs)
         if read.waits:
-            for row, one in enumerate(self.translate(sources, documents)):
-                read.found(row, one.ids)
+            for row, translation in enumerate(self.translate(sources, documents)):
+                read.found(row, translation.ids)
         generator = torch.Generator(self.device).manual_seed(seed)
         drawn: list[list[Translation]] = [[] for _ in range(len(read))]
 
         def draw(rows: list[int]) -> list[list[Hypothesis]]:
             return self._inference.sample(read.batch(rows), self.search, samples, temperature, top, generator)
 
-        room = self.search.model_copy(update={"beam": samples})  # each sample takes what a beam does
-        for rows, found in self._each("sampling", read, room, draw):
-            for row, hypotheses in zip(rows, found, strict=True):
+        room = self.search.model_copy(update={"beam": samples})  # a sample needs as much memory as a beam
+        for rows, samples_by_row in self._each("sampling", read, room, draw):
+            for row, hypotheses in zip(rows, samples_by_row, strict=True):
                 drawn[row] = [self.wording.hypothesis(read.pieces[row], hypothesis) for hypothesis in hypotheses]
         return drawn
 
@@ -244,11 +251,12 @@ class Translator:
         context_output: Sequence[str | None] | None = None,
         **changes: Any,
     ) -> Exact:
-        """The most probable translation of one sentence within the length limit of its search, or that none is more
-        probable than `bound` (nats); see `core_models.decoding.exact_search`. context, context_output: the sentences
-        before it, the nearest first, and their translations. Changes are those of the SearchConfig; its precision has
-        no say, what is proved is proved in full."""
-        contexts, outputs = ([given] if given is not None else None for given in (context, context_output))
+        """The most probable translation of one sentence within the length limit, or proof that none exceeds `bound`.
+
+        bound: in nats; see `core_models.decoding.exact_search`. context, context_output: the preceding sentences,
+        nearest first, and their translations. changes: of the SearchConfig, except its precision, which is always full.
+        """
+        contexts, outputs = ([sentences] if sentences is not None else None for sentences in (context, context_output))
         batch = self._read([source], None, contexts, outputs).batch([0])
         return self._inference.exact(batch, self._configured(changes), bound, most_nodes)
 
@@ -264,16 +272,20 @@ class Translator:
         function: Callable[[list[int]], Any],
         rows: Sequence[int] | None = None,
     ) -> Iterator[tuple[list[int], Any]]:
-        """function(rows) for all sentences, as many at a time as fit; raises TranslatorError where one does not."""
-        each, costs = range(len(read)) if rows is None else rows, read.costs(config.beam)
-        lengths = [costs[row] for row in each]
+        """Call function(rows) for batches that fit into memory; raises TranslatorError if one sentence does not fit."""
+        numbers, costs = range(len(read)) if rows is None else rows, read.costs(config.beam)
+        lengths = [costs[row] for row in numbers]
         try:
-            for places, found in self._capacity.run(
-                work, lengths, config.batch_tokens, config.beam, lambda some: function([each[place] for place in some])
+            for indices, results in self._capacity.run(
+                work,
+                lengths,
+                config.batch_tokens,
+                config.beam,
+                lambda chosen: function([numbers[index] for index in chosen]),
             ):
-                yield [each[place] for place in places], found
+                yield [numbers[index] for index in indices], results
         except TooLarge as error:
-            (text,) = self.source_vocabulary.decode([read.pieces[each[error.row]]])
+            (text,) = self.source_vocabulary.decode([read.pieces[numbers[error.row]]])
             raise TranslatorError(
                 f"out of memory while {work} one sentence alone, of {lengths[error.row]} pieces, with beam "
                 f"{config.beam} and up to {config.max_length} pieces of output ({error.cause}): split the sentence, "
@@ -283,7 +295,7 @@ class Translator:
     def _force_all(
         self, read: EncodedInputs, targets: list[list[int]], into: list[Any], trace: Sequence[str], config: SearchConfig
     ) -> None:
-        """Force all targets; fill in missing translations, and hang the traces on all."""
+        """Force all targets; fill in missing translations, and attach the traces to all."""
         self._check_traceable(trace)
         for row, ids in enumerate(targets):
             read.found(row, ids)
@@ -307,10 +319,10 @@ class Translator:
         trace: Sequence[str],
         config: SearchConfig,
     ) -> None:
-        # A hypothesis that was cut at its length limit has no </s>: its trace ends with its tokens.
+        # A hypothesis truncated at its length limit has no </s>: its trace ends with its tokens.
         ends = [len(into[row].tokens) if into[row] is not None else None for row in rows]
-        found = self._inference.force(read.batch(rows, [targets[row] for row in rows]), ends, trace, config.test_loss)
-        for row, log_probs, traced in zip(rows, *found, strict=True):
+        forced = self._inference.force(read.batch(rows, [targets[row] for row in rows]), ends, trace, config.test_loss)
+        for row, log_probs, traced in zip(rows, *forced, strict=True):
             if into[row] is None:
                 log_prob = sum(log_probs)
                 into[row] = self.wording.hypothesis(
@@ -324,7 +336,7 @@ def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Transl
     """Open a run, RUN@step, or several runs as an ensemble. Raises CheckpointError, ConfigError or TranslatorError."""
     paths = [path] if isinstance(path, str | Path) else list(path)
     check_device(device)
-    opened = [open_trained(one, device) for one in paths]
+    opened = [open_trained(reference, device) for reference in paths]
     first = opened[0]
     for other in opened[1:]:
         if (other.source_vocabulary.digest, other.target_vocabulary.digest) != (
@@ -336,11 +348,14 @@ def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Transl
                 "the same prepared data"
             )
     return Translator(
-        [one.system for one in opened], first.source_vocabulary, first.target_vocabulary, first.config.search
+        [trained.system for trained in opened],
+        first.source_vocabulary,
+        first.target_vocabulary,
+        first.config.search,
     )
 
 
 def _check_one_each(sources: Sequence[str], **others: Sequence[Any] | None) -> None:
-    for name, given in others.items():
-        if given is not None and len(given) != len(sources):
-            raise TranslatorError(f"{len(sources)} sources and {len(given)} {name}: one each is needed")
+    for name, values in others.items():
+        if values is not None and len(values) != len(sources):
+            raise TranslatorError(f"{len(sources)} sources and {len(values)} {name}: one each is needed")

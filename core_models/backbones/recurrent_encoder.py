@@ -1,7 +1,4 @@
-"""Encoders of a recurrent decoder: a recurrent cell that reads each way, or a Transformer's layers.
-
-Knows one batch of sentences and the hook points of mechanisms within layers; nothing of decoders.
-"""
+"""Encoders for a recurrent decoder: bidirectional recurrent cells, or Transformer layers."""
 
 from __future__ import annotations
 
@@ -20,31 +17,31 @@ from core_models.layers.recurrent import RECURRENCE, GatedUnit
 
 
 def read(unit: GatedUnit, inputs: Tensor, first: Tensor, mask: Tensor | None, backwards: bool = False) -> Tensor:
-    """Let a cell read inputs [S, N, e] from a first state [S, ...]: hidden numbers at every position, [S, N, d].
+    """Run a cell over inputs [S, N, e] from an initial state [S, ...]: the hidden vectors of all positions, [S, N, d].
 
-    At padding, where mask [S, N] is False, the state stays as it was.
+    At padding, where mask [S, N] is False, the state is unchanged.
     """
     projected, linear = unit.from_input(inputs).unbind(1), DeferredProducts(inputs.shape[1])
-    real = [None] * len(projected) if mask is None else _padded(mask)
-    state, found = first, list[Tensor]()
+    columns = [None] * len(projected) if mask is None else _padded(mask)
+    state, states = first, list[Tensor]()
     order = range(len(projected))
     with record_function(RECURRENCE):
         for position in order[::-1] if backwards else order:
             (recurrent,) = linear([unit.from_state], unit.hidden(state))
-            after, here = unit.combine(projected[position], recurrent, state), real[position]
-            state = after if here is None else torch.where(here[:, None], after, state)
-            found.append(unit.hidden(state))
-    return torch.stack(found[::-1] if backwards else found, dim=1)
+            after, is_real = unit.combine(projected[position], recurrent, state), columns[position]
+            state = after if is_real is None else torch.where(is_real[:, None], after, state)
+            states.append(unit.hidden(state))
+    return torch.stack(states[::-1] if backwards else states, dim=1)
 
 
 def _padded(mask: Tensor) -> list[Tensor | None]:
-    """The mask's columns [S]; None where nothing is padding."""
+    """The mask's columns [S]; None for columns without padding."""
     whole = mask.all(0).tolist()
     return [None if full else column for full, column in zip(whole, mask.unbind(1), strict=True)]
 
 
 def read_both_ways(ahead: GatedUnit, back: GatedUnit, embedded: Tensor, mask: Tensor) -> Tensor:
-    """Embedded words [S, I, e] with mask [S, I] -> annotations [S, I, 2 d]."""
+    """Encode embedded words in both directions: [S, I, e] with mask [S, I] -> annotations [S, I, 2 d]."""
     hidden = embedded.new_zeros(len(embedded), ahead.width)
     ways = (
         read(unit, embedded, unit.first(hidden), mask, backwards) for unit, backwards in ((ahead, False), (back, True))
@@ -53,7 +50,7 @@ def read_both_ways(ahead: GatedUnit, back: GatedUnit, embedded: Tensor, mask: Te
 
 
 class TransformerEncoder(nn.Module):
-    """Encoder layers with positions, under a recurrent decoder."""
+    """Transformer encoder layers with positions, for a recurrent decoder."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -64,6 +61,6 @@ class TransformerEncoder(nn.Module):
         self.drop = Dropout(config.dropout)
 
     def forward(self, embedded: Tensor, words: Tensor, mask: Tensor, active: ActiveMechanisms) -> Tensor:
-        """Raw embeddings [S, I, d] of source words [S, I] -> memory [S, I, d]."""
+        """Encode raw embeddings [S, I, d] of source words [S, I] -> memory [S, I, d]."""
         x = self.drop(embedded * self.scale + self.positions(0, words.shape[1]))
         return encode_stack(x, words, mask, self.blocks, self.norm, active)

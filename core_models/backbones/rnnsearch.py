@@ -1,11 +1,11 @@
-"""RNNSearch (Bahdanau 2015, in the conditional-GRU form of Nematus): a bidirectional GRU encoder, a decoder that steps.
+"""RNNSearch (Bahdanau 2015, in the conditional-GRU form of Nematus): bidirectional encoder, recurrent decoder.
 
     s'_t = GRU1(s_{t-1}, E[y_{t-1}]);  c_t = attention(s'_t, h);  s_t = GRU2(s'_t, c_t)
     read = tanh(W1 s_t + W2 E[y_{t-1}] + W3 c_t);  p = softmax(Wo read + b)
 
-Offers the hook points of attention besides READOUT and OUTPUT. What does not depend on the recurrence is done outside
-it: in a forced pass words before, deeper layers' inputs, readout and gradients of weights after the loop; in a search
-whatever maps c_t, a mean of annotations, is applied to the annotations once, and the images are averaged.
+Offers the hook points of attention besides READOUT and OUTPUT. Computations independent of the recurrence are outside
+the loop: in a forced pass the input words before it, inputs of deeper layers, readout and weight gradients after it; in
+a search the maps of c_t, a weighted mean of annotations, are applied to the annotations once and the images averaged.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from core_models.layers.recurrent import CELLS, RECURRENCE, AdditiveAttention, G
 
 
 class RNNSearch(nn.Module):
-    """Widths: embeddings e, states d = config.d_model, memory m = 2 d; the head reads vectors of width e.
+    """RNNSearch with embeddings of width e, states d = config.d_model, memory m = 2 d; the head reads width e.
 
-    `deep_layers` are more recurrent layers, each on [s_t; c_t] and added to s_t, without attention (Zheng 2018,
-    RNNSEARCH-2DEC and -3DEC); the first layer knows nothing of them.
+    `deep_layers` are further recurrent layers without attention, each on [s_t; c_t] and added to s_t (Zheng 2018,
+    RNNSEARCH-2DEC and -3DEC); the first layer does not depend on them.
     """
 
-    target_room = math.inf  # how many positions the decoder has
+    target_room = math.inf  # maximal number of target positions
 
     def __init__(self, config: ModelConfig, source_words: int, target_words: int) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class RNNSearch(nn.Module):
             self.source_layers = TransformerEncoder(config)
         else:
             self.forward_unit, self.backward_unit = cell(embedding, width), cell(embedding, width)
-        self.first_state: nn.Linear | None = nn.Linear(self.memory_width, width)  # None in a system that reads none
+        self.first_state: nn.Linear | None = nn.Linear(self.memory_width, width)  # None if nothing reads the summary
         self.word_unit, self.context_unit = cell(embedding, width), cell(self.memory_width, width)
         self.attention = AdditiveAttention(width, self.memory_width, config.attention_width or width)
         self.deep = nn.ModuleList(cell(width + self.memory_width, width) for _ in range(config.deep_layers))
@@ -56,9 +56,9 @@ class RNNSearch(nn.Module):
         self.read_word = nn.Linear(embedding, embedding, bias=False)
         self.read_context = nn.Linear(self.memory_width, embedding, bias=False)
         self.drop = Dropout(config.dropout)
-        self._initialise()
+        self._initialize()
 
-    def _initialise(self) -> None:
+    def _initialize(self) -> None:
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -68,7 +68,7 @@ class RNNSearch(nn.Module):
                 nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
         for module in self.modules():
             if isinstance(module, GatedUnit):
-                module.initialise()
+                module.initialize()
 
     @property
     def output_matrix(self) -> tuple[Tensor, Tensor | None]:
@@ -76,7 +76,7 @@ class RNNSearch(nn.Module):
 
     @staticmethod
     def attention_maps(config: ModelConfig) -> dict[str, tuple[int, int]]:
-        """Layers and heads of each attention in a trace, by its name: deeper layers of the decoder have none."""
+        """Layers and heads of each attention in a trace, by name; deeper layers of the decoder have none."""
         encoder = {"encoder.self_attention": (config.encoder_layers, config.heads)}
         return {"decoder.cross_attention": (1, 1)} | (encoder if config.encoder == "transformer" else {})
 
@@ -111,11 +111,11 @@ class RNNSearch(nn.Module):
             dropout=config.dropout,
             output_matrix=lambda: self.output_matrix,
             tied=config.tie_embeddings != "none",
-            summary=self.summarise,
+            summary=self.summarize,
         )
 
     def encode(self, words: Tensor, mask: Tensor, active: ActiveMechanisms) -> Tensor:
-        """Source words [S, I] with mask [S, I] -> annotations [S, I, m]; padding keeps the state as it was."""
+        """Encode source words [S, I] with mask [S, I] -> annotations [S, I, m]."""
         embedded = self.source_table(words)
         if self.config.encoder == "transformer":
             return self.source_layers(embedded, words, mask, active)
@@ -124,9 +124,9 @@ class RNNSearch(nn.Module):
         annotations = self.drop(read_both_ways(self.forward_unit, self.backward_unit, embedded, mask))
         return active.at(HookPoint.ENCODER_STACK_OUTPUT, annotations, view)
 
-    def summarise(self, memory: Tensor, mask: Tensor) -> Tensor:
-        """tanh(W mean_i h_i), the mean over real words, or of both ends as Zheng 2018, Eq. 5 has it (D5): -> [S, d]."""
-        assert self.first_state is not None  # what reads the summary has said so: Mechanism.reads_summary
+    def summarize(self, memory: Tensor, mask: Tensor) -> Tensor:
+        """Summary tanh(W mean_i h_i) over real words, or of both ends as in Zheng 2018, Eq. 5 (D5): -> [S, d]."""
+        assert self.first_state is not None  # every reader of the summary declares it: Mechanism.reads_summary
         if self.config.summary == "end_states":
             last = (mask.sum(1) - 1).clamp(min=0)[:, None, None].expand(-1, 1, self.config.d_model)
             ahead = memory[..., : self.config.d_model].gather(1, last)[:, 0]
@@ -135,21 +135,21 @@ class RNNSearch(nn.Module):
         return torch.tanh(self.first_state((memory * real).sum(1) / real.sum(1).clamp(min=1)))
 
     def prepare(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
-        """Attention keys, and the state s_0 that every layer of the decoder begins with."""
+        """Attention keys, and the initial state s_0 of every decoder layer."""
         zero = memory.new_zeros(len(memory), self.config.d_model)
-        hidden = zero if self.config.decoder_init == "zero" else self.summarise(memory, mask)
+        hidden = zero if self.config.decoder_init == "zero" else self.summarize(memory, mask)
         first = self.context_unit.first(hidden)
         return {"memory": memory, "keys": self.attention.keys(memory), "first": first[:, None]}
 
     def start(
         self, sentence: Mapping[str, Tensor], active: ActiveMechanisms
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Images of the annotations under all maps of what is attended [S, I, ...]; the first states [S, 1, ...]."""
+        """Images of the annotations under all maps of the attended context [S, I, ...]; initial states [S, 1, ...]."""
         maps = [self.context_unit.from_input, self.read_context, *active.attended_maps]
-        begun = {"state": sentence["first"]}
+        first_states = {"state": sentence["first"]}
         if self.deep:
-            begun["deep"] = sentence["first"][:, :, None].expand(-1, -1, len(self.deep), -1).contiguous()
-        return {"images": torch.cat([one(sentence["memory"]) for one in maps], dim=-1)}, begun
+            first_states["deep"] = sentence["first"][:, :, None].expand(-1, -1, len(self.deep), -1).contiguous()
+        return {"images": torch.cat([linear(sentence["memory"]) for linear in maps], dim=-1)}, first_states
 
     def _advance(
         self,
@@ -166,8 +166,8 @@ class RNNSearch(nn.Module):
         state = self.word_unit.combine(projected, recurrent, state)
         query = active.at(HookPoint.BEFORE_ATTENTION, self.word_unit.hidden(state), view.show(previous=before))
         state = self.word_unit.with_hidden(state, query)
-        asked, recurrent = active.linear([self.attention.query, self.context_unit.from_state], query)
-        summed = asked[:, :, None] + sentence["keys"][:, None]
+        query_image, recurrent = active.linear([self.attention.query, self.context_unit.from_state], query)
+        summed = query_image[:, :, None] + sentence["keys"][:, None]
         summed = active.at(HookPoint.ENERGY, summed, view.show(query=query))
         weights = self.attention.weights(summed, memory_mask)
         shares = weights.to(sentence["memory"].dtype)
@@ -181,21 +181,21 @@ class RNNSearch(nn.Module):
     def _attend(
         self, shares: Tensor, sentence: Mapping[str, Tensor], view: View, active: ActiveMechanisms
     ) -> tuple[Tensor, Tensor | None]:
-        """Images of c_t for the unit after the attention and for the mechanisms; in a search for the readout too."""
-        own = self.context_unit.from_input
+        """Images of c_t for the unit after the attention, for the mechanisms and, in a search, for the readout."""
+        from_input = self.context_unit.from_input
         if "images" not in sentence:
-            transition, *found = active.linear([own, *active.attended_maps], view.context)
-            active.attend(found)
+            transition, *images = active.linear([from_input, *active.attended_maps], view.context)
+            active.attend(images)
             return transition, None
-        widths = [one.out_features for one in (own, self.read_context, *active.attended_maps)]
-        transition, read_context, *found = (shares @ sentence["images"]).split(widths, dim=-1)
-        active.attend(found)
+        widths = [linear.out_features for linear in (from_input, self.read_context, *active.attended_maps)]
+        transition, read_context, *images = (shares @ sentence["images"]).split(widths, dim=-1)
+        active.attend(images)
         return transition, read_context
 
     def _read_out(
         self, hidden: Tensor, read_context: Tensor, embedded: Tensor, view: View, active: ActiveMechanisms
     ) -> Tensor:
-        """What the vocabulary head reads, [S, N, e]."""
+        """The input of the vocabulary head, [S, N, e]."""
         readout = self.read_state(hidden) + self.read_word(embedded) + read_context
         view.show(guide=lambda: torch.cat([hidden, view.context], dim=-1))
         changed = active.at(HookPoint.READOUT, readout, view)
@@ -205,18 +205,18 @@ class RNNSearch(nn.Module):
     def force(
         self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, active: ActiveMechanisms
     ) -> tuple[Tensor, View]:
-        """Words that come in [S, T] -> [S, T, e]: a loop over T, and after it the readout of all at once."""
+        """Force input words [S, T] -> [S, T, e]: a loop over T, then the readout of all positions at once."""
         embedded = self.drop(self.target_table(words))
         projected = self.word_unit.from_input(embedded).unsqueeze(2).unbind(1)  # of [S, 1, 3 d]
         shown = {"memory": sentence["memory"], "memory_mask": memory_mask}
         state, states, views = sentence["first"], list[Tensor](), list[View]()
         active.recur(len(projected))
         with record_function(RECURRENCE):
-            for position, one in enumerate(projected):
-                here = slice(position, position + 1)
-                view = View("decoder").show(mask=mask[:, here], words=words[:, here], **shown)
+            for position, word in enumerate(projected):
+                columns = slice(position, position + 1)
+                view = View("decoder").show(mask=mask[:, columns], words=words[:, columns], **shown)
                 view.show(embedded=partial(torch.narrow, embedded, 1, position, 1))
-                state, _ = self._advance(one, state, sentence, memory_mask, view, active)
+                state, _ = self._advance(word, state, sentence, memory_mask, view, active)
                 states.append(self.context_unit.hidden(state))
                 views.append(view)
                 active.advance()
@@ -244,7 +244,7 @@ class RNNSearch(nn.Module):
         memory_mask: Tensor,
         active: ActiveMechanisms,
     ) -> tuple[Tensor, dict[str, Tensor], View]:
-        """One position of every hypothesis: words [S, K] -> [S, K, e] and the new states."""
+        """Step one position of every hypothesis: words [S, K] -> [S, K, e] and the new states."""
         embedded = self.drop(self.target_table(words))
         view = View("decoder").show(
             mask=None, words=words, embedded=embedded, memory=sentence["memory"], memory_mask=memory_mask
@@ -254,11 +254,11 @@ class RNNSearch(nn.Module):
         stepped, hidden = {"state": state}, self.context_unit.hidden(state)
         if self.deep:
             hidden, stepped["deep"] = self._deepen(hidden, hypothesis["deep"], view.context)
-        assert read_context is not None  # the images that `start` made are there
+        assert read_context is not None  # `start` has computed the images
         return self._read_out(hidden, read_context, embedded, view, active), stepped, view
 
     def _deepen(self, hidden: Tensor, states: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
-        """One position of the layers above: [S, K, d], their states [S, K, layers, ...] -> their sum, new states."""
+        """Step the deeper layers: [S, K, d], their states [S, K, layers, ...] -> the sum and the new states."""
         stepped = []
         for unit, state in zip(self.deep, states.unbind(2), strict=True):
             state = unit(unit.from_input(torch.cat([hidden, context], dim=-1)), state)

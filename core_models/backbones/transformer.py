@@ -1,6 +1,6 @@
-"""The Transformer (Vaswani 2017), pre- or post-norm: an encoder, and a decoder that is forced or stepped.
+"""The Transformer (Vaswani 2017), pre- or post-norm: an encoder, and a decoder for forced passes and steps.
 
-Offers hook points and calls the mechanisms at them; knows no mechanism, no loss and no search.
+Calls the mechanisms at its hook points.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from core_models.layers.dropout import Dropout
 from core_models.layers.embeddings import embedding_tables
 from core_models.settings import ConfigError
 
-FIRST_POSITIONS = 64  # rows of the table of sinusoids at first; it doubles what is asked for beyond them
-FIRST_SLOTS = 128  # keys and values a sentence's search has room for at first; the room doubles when it is used up
+FIRST_POSITIONS = 64  # initial rows of the table of sinusoids; a longer request doubles its length
+FIRST_SLOTS = 128  # initial slots for keys and values per sentence in a search; doubled when they are full
 
 
 class Positions(nn.Module):
@@ -30,8 +30,8 @@ class Positions(nn.Module):
         super().__init__()
         self.width = width
         self.learned = nn.Parameter(torch.randn(longest, width) * width**-0.5) if learned else None
-        # No buffer: training in several processes would send the first one's table to others, whose own is as long as
-        # their sentences, and so put wrong rows into it.
+        # Not a buffer: distributed training would broadcast the first process's table to others, whose tables may have
+        # other lengths.
         self.table = self._sinusoids(0 if learned else FIRST_POSITIONS)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Positions:
@@ -61,7 +61,7 @@ class Positions(nn.Module):
 
 
 class Block(nn.Module):
-    """What both kinds of layers share: residual connections, norms before or after, the feed-forward part."""
+    """Encoder layer, and base of decoder layers: residual connections, pre- or post-norm, feed-forward part."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -93,8 +93,8 @@ class DecoderBlock(Block):
         self.cross_norm = nn.LayerNorm(config.d_model)
 
 
-def _reading(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], list[Tensor]]:
-    """Reads the layers that there are by now, each once through the norm."""
+def _normed_layers(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], list[Tensor]]:
+    """A function that returns the layers computed so far, each through the norm once."""
     read: list[Tensor] = []
 
     def layers_so_far() -> list[Tensor]:
@@ -107,20 +107,20 @@ def _reading(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], list[Ten
 def encode_stack(
     x: Tensor, words: Tensor, mask: Tensor, blocks: Iterable[Block], norm: nn.Module, active: ActiveMechanisms
 ) -> Tensor:
-    """Embedded source words [S, I, d] through encoder layers and the norm after them -> memory [S, I, d]."""
+    """Apply encoder layers and the final norm to embedded source words [S, I, d] -> memory [S, I, d]."""
     layers, shares = [x], []
     view = View("encoder").show(mask=mask, words=words, embedded=x)
-    read = _reading(layers, norm)
-    wanted = active.wants("encoder.self_attention")
+    read = _normed_layers(layers, norm)
+    records_attention = active.wants("encoder.self_attention")
     for number, block in enumerate(blocks):
         x = active.at(HookPoint.ENCODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
-        change, share = block.attention(block.enter(x, block.attention_norm), mask, False, wanted)
+        change, share = block.attention(block.enter(x, block.attention_norm), mask, False, records_attention)
         x = block.leave(x, change, block.attention_norm)
         x = active.at(HookPoint.ENCODER_SUBLAYER, x, view)
         x = block.feed_forward(x)
         layers.append(x)
         shares.append(share)
-    if wanted:
+    if records_attention:
         axes = ("layer", "head", "source", "source_key")
         active.record("encoder.self_attention", axes, torch.stack(shares, 1), "source_key")
     return norm(active.at(HookPoint.ENCODER_STACK_OUTPUT, x, view.show(layers=read)))
@@ -129,8 +129,8 @@ def encode_stack(
 class Transformer(nn.Module):
     """Encoder and decoder stacks with their embeddings.
 
-    Widths: every stream is d = config.d_model. The encoder turns words [S, I] into a memory [S, I, d]; the decoder
-    reads words [S, T] when forced, or [S, K] at one position when stepped, and returns what the vocabulary head reads.
+    All streams have width d = config.d_model. The encoder turns words [S, I] into a memory [S, I, d]; the decoder reads
+    words [S, T] when forced, or [S, K] at one position when stepped, and returns the input of the vocabulary head.
     """
 
     def __init__(self, config: ModelConfig, source_words: int, target_words: int) -> None:
@@ -146,9 +146,9 @@ class Transformer(nn.Module):
         final = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = final(width), final(width)
         self.drop = Dropout(config.dropout)
-        self._initialise()
+        self._initialize()
 
-    def _initialise(self) -> None:
+    def _initialize(self) -> None:
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -158,7 +158,7 @@ class Transformer(nn.Module):
 
     @property
     def target_room(self) -> float:
-        """How many positions the decoder has, of a learned table."""
+        """The maximal number of target positions: the rows of a learned table."""
         learned = self.target_positions.learned
         return math.inf if learned is None else len(learned)
 
@@ -168,7 +168,7 @@ class Transformer(nn.Module):
 
     @staticmethod
     def attention_maps(config: ModelConfig) -> dict[str, tuple[int, int]]:
-        """Layers and heads of each attention in a trace, by its name."""
+        """Layers and heads of each attention in a trace, by name."""
         decoder = dict.fromkeys(("decoder.self_attention", "decoder.cross_attention"), config.decoder_layers)
         layers = {"encoder.self_attention": config.encoder_layers, **decoder}
         return {name: (count, config.heads) for name, count in layers.items()}
@@ -197,7 +197,7 @@ class Transformer(nn.Module):
         return self.drop(table(words) * math.sqrt(self.config.d_model) + positions)
 
     def encode(self, words: Tensor, mask: Tensor, active: ActiveMechanisms) -> Tensor:
-        """Source words [S, I] with mask [S, I] -> memory [S, I, d]."""
+        """Encode source words [S, I] with mask [S, I] -> memory [S, I, d]."""
         x = self._embed(self.source_table, words, self.source_positions(0, words.shape[1]))
         return encode_stack(x, words, mask, self.encoder, self.encoder_norm, active)
 
@@ -211,33 +211,33 @@ class Transformer(nn.Module):
     def force(
         self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, active: ActiveMechanisms
     ) -> tuple[Tensor, View]:
-        """Words that come in [S, T] -> what the vocabulary head reads [S, T, d], and the view mechanisms end with."""
+        """Force input words [S, T] -> the input of the vocabulary head [S, T, d], and the final view."""
         x = self._embed(self.target_table, words, self.target_positions(0, words.shape[1]))
         view = View("decoder").show(
             mask=mask, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask
         )
-        own_wanted, cross_wanted = active.wants("decoder.self_attention"), active.wants("decoder.cross_attention")
-        own_shares, cross_shares = [], []
+        records_self, records_cross = active.wants("decoder.self_attention"), active.wants("decoder.cross_attention")
+        self_shares, cross_shares = [], []
 
         def self_attention(number: int, x: Tensor) -> Tensor:
-            change, share = self.decoder[number].attention(x, None, True, own_wanted)
-            own_shares.append(share)
+            change, share = self.decoder[number].attention(x, None, True, records_self)
+            self_shares.append(share)
             return change
 
         def cross_attention(number: int, x: Tensor) -> Tensor:
-            change, share = self.decoder[number].cross(x, sentence["cross"][:, number], memory_mask, cross_wanted)
+            change, share = self.decoder[number].cross(x, sentence["cross"][:, number], memory_mask, records_cross)
             cross_shares.append(share)
             return change
 
         x = self._decode(x, view, active, self_attention, cross_attention)
-        if own_wanted:
+        if records_self:
             active.record(
                 "decoder.self_attention",
                 ("layer", "head", "target", "target_key"),
-                torch.stack(own_shares, 1),
+                torch.stack(self_shares, 1),
                 "target_key",
             )
-        if cross_wanted:
+        if records_cross:
             active.record(
                 "decoder.cross_attention", ("layer", "head", "target", "source"), torch.stack(cross_shares, 1), "source"
             )
@@ -246,10 +246,10 @@ class Transformer(nn.Module):
     def start(
         self, sentence: Mapping[str, Tensor], active: ActiveMechanisms
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Room for the keys and values of a search, [S, layers, 2, H, slots, e], and `seen` [S, K, used slots].
+        """Slots for the keys and values of a search, [S, layers, 2, H, slots, e], and `seen` [S, K, used slots].
 
-        Every word a sentence's beams ever take fills a slot of its own and stays there: what a reordering of beams
-        changes is only which slots a hypothesis sees, its own past. Nothing large is ever copied from beam to beam.
+        Every word of a sentence's beams fills its own slot for good: reordering beams only changes which slots a
+        hypothesis sees, its past. Keys and values are never copied between beams.
         """
         memory, heads = sentence["memory"], self.config.heads
         shape = len(memory), len(self.decoder), 2, heads, FIRST_SLOTS, self.config.d_model // heads
@@ -264,7 +264,7 @@ class Transformer(nn.Module):
         memory_mask: Tensor,
         active: ActiveMechanisms,
     ) -> tuple[Tensor, dict[str, Tensor], View]:
-        """One position of every hypothesis: words [S, K] -> [S, K, d] and what they see; fills slots in place."""
+        """Step one position of every hypothesis: words [S, K] -> [S, K, d] and `seen`; fills slots in place."""
         beams = words.shape[1]
         used = hypothesis["seen"].shape[2]
         itself = torch.eye(beams, dtype=torch.bool, device=words.device).expand(len(words), -1, -1)
@@ -287,9 +287,9 @@ class Transformer(nn.Module):
         return self._decode(x, view, active, self_attention, cross_attention), {"seen": seen}, view
 
     def _decode(self, x: Tensor, view: View, active: ActiveMechanisms, self_attention, cross_attention) -> Tensor:
-        """The decoder stack over N positions; the two attentions are handed in, forced or stepping."""
+        """The decoder stack over N positions, with the two attention functions of a forced pass or a step."""
         layers = [x]
-        read = _reading(layers, self.decoder_norm)
+        read = _normed_layers(layers, self.decoder_norm)
         for number, block in enumerate(self.decoder):
             x = active.at(HookPoint.DECODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
             x = block.leave(x, self_attention(number, block.enter(x, block.attention_norm)), block.attention_norm)

@@ -1,4 +1,4 @@
-"""Several systems decoded together."""
+"""Ensemble decoding with several systems."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from core_models.interface.search_state import Scores, Steppable, mixture
 
 
 class Ensemble:
-    """Several systems with one target vocabulary, decoded together: the mean of their probabilities at every step.
+    """Several systems with one target vocabulary; each step takes the mean of their probabilities.
 
-    Each system keeps its own state; `encoded` is a list, one entry a system.
+    Each system has its own state; `encoded` is a list with one entry per system.
     """
 
     def __init__(self, systems: Sequence[Steppable]) -> None:
         self.systems = list(systems)
 
     def start(self, encoded: Sequence[Any]) -> EnsembleState:
-        return EnsembleState([system.start(one) for system, one in zip(self.systems, encoded, strict=True)])
+        return EnsembleState([system.start(inputs) for system, inputs in zip(self.systems, encoded, strict=True)])
 
     def step(self, words: Tensor, state: EnsembleState) -> tuple[Scores, EnsembleState]:
         values, states = [], []
-        for system, own in zip(self.systems, state.states, strict=True):
-            scores, own = system.step(words, own)
+        for system, system_state in zip(self.systems, state.states, strict=True):
+            scores, system_state = system.step(words, system_state)
             values.append(scores.log_probs())
-            states.append(own)
+            states.append(system_state)
         return Scores(mixture(values), True), EnsembleState(states)
 
 

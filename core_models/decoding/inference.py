@@ -1,6 +1,6 @@
-"""Systems at work on one batch, without gradients: search, samples, exact search, given targets forced and traced.
+"""Inference on one batch, without gradients: beam search, sampling, exact search, forced decoding with traces.
 
-Knows tensors and piece numbers; no text, and not which sentences are in a batch.
+Works on tensors and piece numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from core_models.config import SearchConfig, TestLoss
-from core_models.decoding import Ensemble, Exact, Found, Hypothesis, beam_search, exact_search, mixture, sample
+from core_models.decoding import Ensemble, Exact, Hypothesis, SearchResult, beam_search, exact_search, mixture, sample
 from core_models.decoding.length_limits import output_limits
 from core_models.decoding.quantization import quantized
 from core_models.inspection import logit_lens
@@ -34,7 +34,7 @@ class Inference:
 
     def search(
         self, batch: Batch, prefixes: Sequence[Sequence[int]] | None, config: SearchConfig, record: bool
-    ) -> list[Found]:
+    ) -> list[SearchResult]:
         """Beam search; prefixes: the pieces that each output begins with. record: keep the search tree."""
         batch = batch.to(self.device)
         limits, forced = self._limits(batch, config), None
@@ -59,7 +59,7 @@ class Inference:
         top: int | None,
         generator: torch.Generator,
     ) -> list[list[Hypothesis]]:
-        """So many draws for each sentence."""
+        """Sample `samples` translations of each sentence."""
         batch = batch.to(self.device)
         limits = self._limits(batch, config)
         with torch.inference_mode():
@@ -73,43 +73,43 @@ class Inference:
             return exact_search(*self._encoded(batch, config.test_loss), limit, bound, most_nodes, self.device)
 
     def force(
-        self, batch: Batch, ends: Sequence[int | None], wanted: Sequence[str], test_loss: TestLoss = "as_built"
+        self, batch: Batch, ends: Sequence[int | None], arrays: Sequence[str], test_loss: TestLoss = "as_built"
     ) -> tuple[list[list[float]], list[Trace]]:
-        """log P (nats) of each sentence's target, token by token with </s>, and the wanted arrays of its trace.
+        """Token log-probabilities (nats, with </s>) of each sentence's target, and the requested arrays of its trace.
 
-        ends: the tokens after which a trace ends; None: with the target.
+        arrays: names or patterns; ends: the number of tokens in each trace, None for all tokens of the target.
         """
         batch = batch.to(self.device)
-        writer = TraceWriter(wanted)
+        writer = TraceWriter(arrays)
         with torch.inference_mode():
-            values = [_forced(system, batch, writer if wanted else None) for system in self._asked(test_loss)]
+            values = [_forced(system, batch, writer if arrays else None) for system in self._with_test_loss(test_loss)]
             log_probs = mixture(values)
         lengths = {"source": batch.source_mask.sum(1).tolist(), "target": batch.target_mask.sum(1).tolist()}
-        kept = [row[:length] for row, length in zip(log_probs.tolist(), lengths["target"], strict=True)]
-        traced = [length if end is None else end for end, length in zip(ends, lengths["target"], strict=True)]
-        return kept, writer.sentences({**lengths, "target": traced, **context_lengths(batch)})
+        target_log_probs = [row[:length] for row, length in zip(log_probs.tolist(), lengths["target"], strict=True)]
+        trace_ends = [length if end is None else end for end, length in zip(ends, lengths["target"], strict=True)]
+        return target_log_probs, writer.sentences({**lengths, "target": trace_ends, **context_lengths(batch)})
 
     def _limits(self, batch: Batch, config: SearchConfig) -> Tensor:
         return output_limits(batch.source_mask, config, min(system.backbone.target_room for system in self.systems))
 
     @cached_property
-    def _quantised(self) -> list[System]:
+    def _quantized(self) -> list[System]:
         return [quantized(system) for system in self.systems]
 
-    def _asked(self, test_loss: TestLoss, precision: str = "full") -> list[System]:
-        systems = self._quantised if precision == "int8" else self.systems
+    def _with_test_loss(self, test_loss: TestLoss, precision: str = "full") -> list[System]:
+        systems = self._quantized if precision == "int8" else self.systems
         return [system.with_test_loss(test_loss) for system in systems]
 
     def _encoded(self, batch: Batch, test_loss: TestLoss, precision: str = "full") -> tuple[Any, Any]:
-        """What the search steps, and the encoded batch it starts from."""
-        systems = self._asked(test_loss, precision)
+        """The system or ensemble to be searched, and the encoded batch."""
+        systems = self._with_test_loss(test_loss, precision)
         if len(systems) == 1:
             return systems[0], systems[0].encode(batch)
         return Ensemble(systems), [system.encode(batch) for system in systems]
 
 
 def _forced(system: System, batch: Batch, writer: TraceWriter | None) -> torch.Tensor:
-    """log P of the targets [S, T]; every prediction's own goes into a trace as NAME.log_prob, beside the lens."""
+    """Log-probabilities of the targets [S, T]; records those of every prediction (NAME.log_prob) and the logit lens."""
     forced = system(system.encode(batch, writer), batch.target_in, batch.target_mask, writer)
     values = system.token_log_probs(forced, batch.target)
     if writer is not None:

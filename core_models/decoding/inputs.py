@@ -1,7 +1,7 @@
-"""Sentences to be translated, in pieces, with what the system reads beside them: contexts, earlier translations.
+"""Sentences to be translated, in pieces, with their context sentences and earlier translations.
 
-Gathers the sentences before each one by document id or takes them as they are given, makes batches of any rows, and
-says in which order rows can be translated where their context is what was translated before. Knows no search.
+Collects context sentences by document id or takes given ones, builds batches of any rows, and determines the order of
+translation if context includes earlier translations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Texts = Sequence[Sequence[str | None]]  # for each sentence, entry k: the senten
 
 
 class EncodedInputs:
-    """`pieces` are what the encoder reads of each row: where contexts are joined, they stand before the sentence."""
+    """Encoded sentences. pieces: the encoder's input for each row, with the context if the system joins it."""
 
     def __init__(
         self,
@@ -30,10 +30,10 @@ class EncodedInputs:
         contexts: Texts | None = None,
         context_outputs: Texts | None = None,
     ) -> None:
-        """documents: an id a sentence; contexts: the sentences before each one, in its place; neither: there are none.
+        """Encode sources; context by documents (an id per sentence) or contexts (given sentences), or none.
 
         Raises TranslatorError for contexts that this system does not read, or that do not fit it; TextError for
-        documents that are no unbroken runs, and for context sentences that are too long.
+        documents that are not contiguous, and for context sentences that are too long.
         """
         self.use = use
         self._source, self._target = vocabularies
@@ -60,7 +60,7 @@ class EncodedInputs:
 
     def _encoded(self, contexts: Texts, vocabulary: Vocabulary) -> list[list[Ids | None]]:
         flat = iter(vocabulary.encode([text for texts in contexts for text in texts if text is not None]))
-        found: list[list[Ids | None]] = []
+        encoded: list[list[Ids | None]] = []
         for number, texts in enumerate(contexts):
             if len(texts) > self.use.entries:
                 after = f" and the {self.use.after} after it" if self.use.after else ""
@@ -69,9 +69,9 @@ class EncodedInputs:
                     f"{self.use.sentences} before a sentence{after}: leave the farther ones out, or train with a "
                     "larger context_sentences"
                 )
-            known = [None if text is None else self._fitted(next(flat), number) for text in texts]
-            found.append([*known, *[None] * (self.use.entries - len(texts))])
-        return found
+            ids = [None if text is None else self._fitted(next(flat), number) for text in texts]
+            encoded.append([*ids, *[None] * (self.use.entries - len(texts))])
+        return encoded
 
     def _fitted(self, ids: Ids, number: int) -> Ids:
         return self.use.fitted(ids, f"sentence {number + 1}")
@@ -81,11 +81,11 @@ class EncodedInputs:
 
     @property
     def waits(self) -> bool:
-        """Must earlier sentences of a document be translated before later ones?"""
+        """True if earlier sentences of a document must be translated before later ones."""
         return self.use.outputs and self.documents is not None
 
     def found(self, row: int, ids: list[int]) -> None:
-        """What a row was translated into, for those that read it."""
+        """Store the translation of a row for the rows that read it as context."""
         self._translations[row] = ids
 
     def batch(self, rows: Sequence[int], targets: Sequence[Ids] | None = None) -> Batch:
@@ -99,37 +99,37 @@ class EncodedInputs:
     def _outputs_before(self, row: int) -> list[Ids | None]:
         if self._outputs is not None:
             return self._outputs[row]
-        found: list[Ids | None] = []
+        outputs: list[Ids | None] = []
         for earlier in self._earlier[row]:
             ids = None if earlier is None else self._translations[earlier]
             if earlier is not None and ids is None:
                 raise ValueError(f"row {row} reads the translation of row {earlier}, which is not there yet")
-            # An output has a limit of its own, which may be above what is read of it; forced again, as in the search.
-            found.append(None if ids is None else ids[: self.use.longest])
-        return found
+            # The limit of outputs may exceed that of context sentences; the same truncation applies when forced.
+            outputs.append(None if ids is None else ids[: self.use.longest])
+        return outputs
 
     def costs(self, width: int) -> list[int]:
-        """Pieces of each row, EOS counted, that `width` hypotheses each hold; contexts, held once, by their share."""
-        beside = self._contexts if self._contexts is not None and not self.use.joined else [()] * len(self.pieces)
-        shares = (sum(len(ids) + 1 for ids in context if ids is not None) for context in beside)
+        """Pieces per hypothesis of each row, with EOS; contexts, stored once, are divided by the `width` hypotheses."""
+        contexts = self._contexts if self._contexts is not None and not self.use.joined else [()] * len(self.pieces)
+        shares = (sum(len(ids) + 1 for ids in context if ids is not None) for context in contexts)
         return [len(ids) + 1 + -(-share // width) for ids, share in zip(self.pieces, shares, strict=True)]
 
     def groups(self, budget: int, width: int) -> list[list[list[int]]]:
-        """Rows in groups of rounds: a group is translated by itself, its rounds one after the other.
+        """Groups of rounds of rows: groups are independent, the rounds of a group are translated in order.
 
-        Where a sentence waits for those before it, a group is as many whole documents as sentences fit a batch, and
-        round j of it the sentence j of each; else all rows are one round.
+        If sentences wait for earlier translations, a group is as many whole documents as sentences fit a batch, and
+        round j has sentence j of each; otherwise all rows are one round.
         """
         if not self.waits:
             return [[list(range(len(self.pieces)))]]
         documents, costs = runs(self.documents or ()), self.costs(width)
-        together = batches([max(costs[row] for row in rows) for rows in documents], budget, width)
-        return [_rounds([documents[number] for number in sorted(group)]) for group in together]
+        grouped = batches([max(costs[row] for row in rows) for rows in documents], budget, width)
+        return [_rounds([documents[number] for number in sorted(group)]) for group in grouped]
 
 
 def _rounds(documents: Sequence[Sequence[int]]) -> list[list[int]]:
     longest = max(map(len, documents))
-    return [[rows[place] for rows in documents if place < len(rows)] for place in range(longest)]
+    return [[rows[number] for rows in documents if number < len(rows)] for number in range(longest)]
 
 
 def _check_given(

@@ -1,4 +1,4 @@
-"""Beam search as the papers' own toolkits do it: finished beams stay among the K and extend with PAD at no cost."""
+"""Beam search as in the papers' toolkits: finished beams stay among the K and extend with PAD at no cost."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from torch import Tensor
 from core_models.config import SearchConfig
 from core_models.interface.search_state import (
     IMPOSSIBLE,
-    Found,
     Hypothesis,
     Scores,
+    SearchResult,
     Steppable,
     candidates,
     differences,
@@ -23,8 +23,8 @@ from core_models.text.vocabulary import BOS, EOS, PAD
 
 def search_with_stay(
     model: Steppable, encoded: Any, limits: Tensor, config: SearchConfig, prefix: Tensor | None
-) -> list[Found]:
-    """Finished beams stay among the K and extend with PAD at cost 0; the penalty chooses the best at the end."""
+) -> list[SearchResult]:
+    """Beam search that keeps finished beams among the K; the length penalty selects the best at the end."""
     sentences, device = len(limits), limits.device
     state = model.start(encoded)
     words = torch.full((sentences, 1), BOS, device=device)
@@ -52,7 +52,7 @@ def search_with_stay(
     return [_stayed(row, history, config) for row in range(sentences)]
 
 
-def _stayed(row: int, history: list[tuple[list, list, list]], config: SearchConfig) -> Found:
+def _stayed(row: int, history: list[tuple[list, list, list]], config: SearchConfig) -> SearchResult:
     hypotheses = []
     for last, end in enumerate(history[-1][2][row]):
         if end == IMPOSSIBLE:
@@ -64,9 +64,9 @@ def _stayed(row: int, history: list[tuple[list, list, list]], config: SearchConf
             beam = step_parents[row][beam]
         real = [(word, total) for word, total in zip(words[::-1], totals[::-1], strict=True) if word != PAD]
         finished = real[-1][0] == EOS
-        kept = [word for word, _ in real if word != EOS]
+        token_ids = [word for word, _ in real if word != EOS]
         totals = [total for _, total in real]
-        normalised = totals[-1] / float(penalty(len(real), config))
-        hypotheses.append(Hypothesis(kept, totals[-1], normalised, finished, differences(totals)))
-    hypotheses.sort(key=lambda hypothesis: -hypothesis.normalised)
-    return Found(hypotheses[: config.n_best])
+        normalized = totals[-1] / float(penalty(len(real), config))
+        hypotheses.append(Hypothesis(token_ids, totals[-1], normalized, finished, differences(totals)))
+    hypotheses.sort(key=lambda hypothesis: -hypothesis.normalized)
+    return SearchResult(hypotheses[: config.n_best])

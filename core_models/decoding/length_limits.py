@@ -1,4 +1,4 @@
-"""How long an output may be, of the length of its source."""
+"""Maximal output lengths from source lengths."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from core_models.config import SearchConfig
 
 
 def output_limits(source_mask: Tensor, config: SearchConfig, positions: float = math.inf) -> Tensor:
-    """How long the output of each source may be at most, EOS counted: mask [S, I] of its pieces -> [S].
+    """Maximal output length of each source, with EOS: mask [S, I] of its pieces -> [S].
 
-    positions: of the decoder, if it has so many and no more.
+    positions: the decoder's maximal number of positions.
     """
     lengths = source_mask.sum(1)
     return (lengths * config.length_factor + config.length_offset).clamp(1, min(config.max_length, positions)).long()

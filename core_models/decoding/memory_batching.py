@@ -1,7 +1,4 @@
-"""Sentences in batches of like length, as many at a time as memory has room for.
-
-Knows lengths, token budgets and what running out of memory looks like; nothing of what is done with a batch.
-"""
+"""Batches of sentences of similar length that fit into memory, whatever is done with them."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ CPU_ALLOCATOR = "DefaultCPUAllocator: can't allocate memory"
 
 
 class TooLarge(MemoryError):
-    """One sentence alone does not fit into memory; `row` says which, `cause` what the allocator said."""
+    """A single sentence does not fit into memory. row: its number; cause: the allocator's message."""
 
     def __init__(self, row: int, cause: str) -> None:
         super().__init__(cause)
@@ -25,7 +22,7 @@ class TooLarge(MemoryError):
 
 
 def batches(lengths: Sequence[int], budget: int, width: int) -> list[list[int]]:
-    """Rows in batches of like length, longest first: sentences x width x longest length stays within the budget."""
+    """Batches of rows of similar length, longest first, with sentences x width x longest length within the budget."""
     rows, planned = _longest_first(lengths), []
     while rows:
         planned.append(_first(rows, lengths, budget, width))
@@ -38,12 +35,12 @@ def _longest_first(lengths: Sequence[int]) -> list[int]:
 
 
 def _first(rows: list[int], lengths: Sequence[int], budget: int, width: int) -> list[int]:
-    """As many of the rows, longest first, as fit the budget; one at least."""
+    """As many of the rows, longest first, as fit the budget; at least one."""
     return rows[: max(1, budget // (width * lengths[rows[0]]))]
 
 
 class Capacity:
-    """What memory had room for so far, for each kind of work; it only ever shrinks."""
+    """The batch size that fitted into memory so far, by kind of work; it only shrinks."""
 
     def __init__(self) -> None:
         self._budgets: dict[str, int] = {}
@@ -57,10 +54,10 @@ class Capacity:
         width: int,
         function: Callable[[list[int]], Result],
     ) -> Iterator[tuple[list[int], Result]]:
-        """function(rows) for batches that cover all sentences, longest first; yields each batch with its result.
+        """Call function(rows) for batches that cover all sentences, longest first; yields each batch with its result.
 
-        work: what is done, as the log says it. A batch that runs out of memory is halved and tried again, and later
-        batches keep to what fitted. Raises TooLarge where one sentence alone does not fit.
+        work: the kind of work, named in the log. A batch that runs out of memory is halved and tried again, and later
+        batches stay within the size that fitted. Raises TooLarge if a single sentence does not fit.
         """
         rows = _longest_first(lengths)
         while rows:
@@ -74,7 +71,7 @@ class Capacity:
                 yield batch, result
                 rows = rows[len(batch) :]
                 continue
-            # Only here, outside `except`, has the failed pass let go of its tensors.
+            # The tensors of the failed pass are only released outside `except`.
             _release()
             if len(batch) == 1:
                 raise TooLarge(batch[0], cause)
@@ -97,7 +94,7 @@ class Capacity:
 
 
 def _out_of_memory(error: RuntimeError) -> str:
-    """The first line of what the allocator said; raises every other error again."""
+    """The first line of the allocator's message; re-raises every other error."""
     if not isinstance(error, torch.OutOfMemoryError) and CPU_ALLOCATOR not in str(error):
         raise error
     return str(error).split("\n")[0]

@@ -1,7 +1,4 @@
-"""From the search's numbers to text and back: translations as they are handed out, and given pieces as numbers.
-
-Knows vocabularies, no system and no search.
-"""
+"""Conversion of search results to translations, and of given pieces to numbers."""
 
 from __future__ import annotations
 
@@ -11,16 +8,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from core_models.decoding import Found, Hypothesis, Tree
+from core_models.decoding import Hypothesis, SearchResult, Tree
 from core_models.text.vocabulary import UNK, Vocabulary
 from core_models.traces import Trace
 
 
 @dataclass
 class Translation:
-    """One sentence's translation. `ids` are piece numbers without </s>; `tokens` and `token_log_probs` (nats) end with
-    </s> when finished; `score` is under the length penalty, `log_prob` is not. `n_best` holds the other hypotheses,
-    `tree` the search if it was recorded.
+    """The translation of one sentence.
+
+    ids: piece numbers without </s>; tokens, token_log_probs (nats): with </s> when finished; score: under the length
+    penalty; log_prob: without it; n_best: the other hypotheses; tree: the search tree if it was recorded.
     """
 
     text: str
@@ -37,11 +35,11 @@ class Translation:
 
 
 class TranslatorError(ValueError):
-    """A request that cannot be served; the message says which and why."""
+    """A request that cannot be fulfilled; the message names it and the reason."""
 
 
 class HypothesisDecoder:
-    """Writes what was found in words of two vocabularies."""
+    """Converts piece numbers of hypotheses to text with two vocabularies."""
 
     def __init__(self, source: Vocabulary, target: Vocabulary) -> None:
         self.source, self.target = source, target
@@ -50,22 +48,22 @@ class HypothesisDecoder:
     def _numbers(self) -> dict[str, int]:
         return {piece: number for number, piece in enumerate(self.target.pieces(range(len(self.target))))}
 
-    def translation(self, source: list[int], found: Found) -> Translation:
-        """What a search found for a source in pieces: the best with its n-best list, and the tree if it was kept."""
-        best, *others = [self.hypothesis(source, hypothesis) for hypothesis in found.hypotheses]
+    def translation(self, source: list[int], result: SearchResult) -> Translation:
+        """The best hypothesis of a search result with its n-best list and, if recorded, the search tree."""
+        best, *others = [self.hypothesis(source, hypothesis) for hypothesis in result.hypotheses]
         best.n_best = others
-        if found.tree is not None:
-            best.tree = self.tree(found.tree)
+        if result.tree is not None:
+            best.tree = self.tree(result.tree)
         return best
 
     def hypothesis(self, source: list[int], hypothesis: Hypothesis) -> Translation:
-        """One hypothesis by itself."""
+        """Convert one hypothesis."""
         tokens = self.target.pieces(hypothesis.words) + (["</s>"] if hypothesis.finished else [])
         return Translation(
             self.target.decode([hypothesis.words])[0],
             tokens,
             [*self.source.pieces(source), "</s>"],
-            hypothesis.normalised,
+            hypothesis.normalized,
             hypothesis.score,
             hypothesis.token_log_probs,
             hypothesis.finished,
@@ -73,13 +71,13 @@ class HypothesisDecoder:
         )
 
     def tree(self, tree: Tree) -> dict[str, Any]:
-        """The search as named lists, words as text: what `analyses.beam` reads."""
+        """The search tree as named lists with words as text, as `analyses.beam` reads it."""
         distinct = sorted(set(tree.word))
         names = dict(zip(distinct, self.target.pieces(distinct), strict=True))
         return {**vars(tree), "word": [names[word] for word in tree.word]}
 
     def given(self, source: list[int], tokens: list[str]) -> Translation:
-        """A translation known in pieces, without scores; raises TranslatorError for pieces of another vocabulary."""
+        """A translation given in pieces, without scores; raises TranslatorError for pieces of another vocabulary."""
         finished = tokens[-1:] == ["</s>"]
         words = tokens[:-1] if finished else tokens
         if foreign := [piece for piece in words if piece not in self._numbers]:
@@ -91,9 +89,9 @@ class HypothesisDecoder:
         return self.hypothesis(source, Hypothesis(ids, math.nan, math.nan, finished, []))
 
     def prefixes(self, prefix: Sequence[str]) -> list[list[int]]:
-        """The pieces of what translations must begin with; raises TranslatorError where there are none for a word."""
-        found = self.target.encode(list(prefix))
-        for number, (text, ids) in enumerate(zip(prefix, found, strict=True), start=1):
+        """The piece numbers of forced prefixes; raises TranslatorError for a word without pieces."""
+        ids_by_prefix = self.target.encode(list(prefix))
+        for number, (text, ids) in enumerate(zip(prefix, ids_by_prefix, strict=True), start=1):
             if UNK in ids:
                 words = text.split()
                 unknown = [w for w, pieces in zip(words, self.target.encode(words), strict=True) if UNK in pieces]
@@ -102,4 +100,4 @@ class HypothesisDecoder:
                     f"{', '.join(map(repr, unknown or [text]))}; a translation can only begin with what it can write: "
                     "write it otherwise or leave it out"
                 )
-        return found
+        return ids_by_prefix

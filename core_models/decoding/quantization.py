@@ -1,7 +1,7 @@
-"""Decoding with integers of eight bits on a CPU: the linear maps and the vocabulary head of a system, nothing else.
+"""8-bit integer decoding on a CPU: quantizes the linear maps and the vocabulary head of a system.
 
-A row of a weight matrix has a scale of its own; the vectors that come in are scaled together, each time. Knows
-PyTorch's quantised products, no architecture and no search. Not for training.
+Each row of a weight matrix has its own scale; the input vectors of a call share one dynamic scale. Uses PyTorch's
+quantized products. Not for training.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from core_models.settings import ConfigError
 from core_models.system import System
 
-MOST = 127  # of a signed integer of eight bits, symmetric around zero
-# Products of processors without VNNI add pairs in 16 bits: inputs of seven bits cannot overflow there.
+MOST = 127  # maximum of a symmetric signed 8-bit integer
+# Processors without VNNI add pairs of products in 16 bits, which 7-bit inputs cannot overflow.
 SEVEN_BITS = True
 
 
 class Int8Linear(nn.Module):
-    """x @ W.T + b with W [out, in] in eight bits: [..., in] -> [..., out], float32 in and out."""
+    """Linear map x @ W.T + b with 8-bit W [out, in]: [..., in] -> [..., out], float32 in and out."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Int8Linear(nn.Module):
         rows = weight.detach().float()
         scales = rows.abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny * MOST) / MOST
         zeros = torch.zeros(len(rows), dtype=torch.long)
-        with warnings.catch_warnings():  # PyTorch says that these products may go one day; `quantized` asks for them
+        with warnings.catch_warnings():  # PyTorch warns that these products are deprecated; `quantized` checks for them
             warnings.simplefilter("ignore", UserWarning)
             packed = torch.quantize_per_channel(rows, scales.double(), zeros, 0, torch.qint8)
         self._packed = torch.ops.quantized.linear_prepack(packed, None if bias is None else bias.detach().float())
@@ -39,10 +39,10 @@ class Int8Linear(nn.Module):
 
 
 def quantized(system: System) -> System:
-    """A copy of a system that decodes in eight bits; the system itself stays as it is.
+    """A copy of a system that decodes in eight bits; the system itself is unchanged.
 
-    Its scores are near the system's, not equal: what is forced or trained must keep the original. Raises ConfigError:
-    see `check_quantizable`.
+    Its scores are close to the system's, not equal: use the original for forced decoding and training. Raises
+    ConfigError as `check_quantizable` does.
     """
     check_quantizable(system)
     copied = copy.deepcopy(system).eval()
@@ -52,7 +52,7 @@ def quantized(system: System) -> System:
 
 
 def check_quantizable(system: System) -> None:
-    """Raises ConfigError where the device is no CPU, the weights are not float32, or PyTorch has no such products."""
+    """Raise ConfigError unless the device is a CPU, the weights are float32, and PyTorch has quantized products."""
     kind = next(system.parameters()).dtype
     if system.device.type != "cpu" or kind != torch.float32:
         raise ConfigError(

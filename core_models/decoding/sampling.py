@@ -1,4 +1,4 @@
-"""Translations drawn from a model's own distribution."""
+"""Sampling of translations from a model's distribution."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from core_models.text.vocabulary import BOS, EOS, PAD
 
 
 def drawable(values: Tensor, temperature: float = 1.0, top: int | None = None) -> Tensor:
-    """The energies whose softmax the next word is drawn from, of logits or log-probabilities, [..., V] each: without
-    padding and a second beginning; `top` keeps only that many words."""
+    """The logits to sample the next word from, given logits or log-probabilities [..., V].
+
+    Divided by the temperature, without PAD and BOS; `top` keeps only that many words.
+    """
     heated = values / temperature
     heated[..., [PAD, BOS]] = IMPOSSIBLE
     if top is None:
@@ -30,7 +32,7 @@ def sample(
     top: int | None = None,
     generator: torch.Generator | None = None,
 ) -> list[list[Hypothesis]]:
-    """Draw `samples` translations of each sentence from the model's own distribution (Ott 2018's unbiased samples).
+    """Draw `samples` translations of each sentence from the model's distribution (Ott 2018's unbiased samples).
 
     temperature divides the logits; `top` keeps only that many words. Scores are the untempered log-probabilities.
     """
@@ -41,7 +43,7 @@ def sample(
     same = torch.arange(samples, device=device).expand(sentences, samples)
     drawn: list[list[list[int]]] = []
     log_probs: list[list[list[float]]] = []
-    over = torch.zeros(sentences, samples, dtype=torch.bool, device=device)
+    finished = torch.zeros(sentences, samples, dtype=torch.bool, device=device)
     for position in range(int(limits.max())):
         scores, state = model.step(words, state)
         values = scores.log_probs()
@@ -49,8 +51,8 @@ def sample(
         words = torch.multinomial(shares.flatten(0, 1), 1, generator=generator).view(sentences, samples)
         drawn.append(words.tolist())
         log_probs.append(values.gather(-1, words[..., None])[..., 0].tolist())
-        over = over | (words == EOS) | (position + 1 >= limits)[:, None]
-        if bool(over.all()):
+        finished = finished | (words == EOS) | (position + 1 >= limits)[:, None]
+        if bool(finished.all()):
             break
         state = state.select(None, same)
     return [

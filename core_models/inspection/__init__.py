@@ -1,1 +1,1 @@
-"""Looking inside a trained system: attribution, logit lens, probes."""
+"""Inspection of a trained system: attribution, logit lens, probes."""

@@ -1,9 +1,9 @@
-"""Attribution: how much each source word and each word of the target prefix speaks for an output word, in nats.
+"""Attribution of an output word's log-probability to source words and words of the target prefix, in nats.
 
-The function explained is log P of one forced word, or of the whole forced sentence, in the embeddings of the words it
-is read from, source and target apart. Captum does the attributing. What a mechanism looks up through
-`spec.source_embedding` and `spec.target_embedding` of the sentence's own words is attributed, what else it looks up is
-named as not covered. Knows piece numbers, no text.
+The function explained is log P of one forced word, or of the whole forced sentence, as a function of the embeddings of
+the source and the target words. Captum computes the attributions. Lookups of the sentence's words by mechanisms through
+`spec.source_embedding` and `spec.target_embedding` are attributed, other lookups are reported as not covered. Works on
+piece numbers.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Baseline = Literal["zero", "padding"]
 METHODS: tuple[Method, ...] = get_args(Method)
 BASELINES: tuple[Baseline, ...] = get_args(Baseline)
 
-SENTENCE = -1  # in place of an output position: the whole sentence
+SENTENCE = -1  # instead of an output position: the whole sentence
 FIRST_STEPS, MOST_STEPS = 16, 1024
-TOLERANCE, LEAST_NATS = 0.01, 0.5  # an error is small under TOLERANCE x max(|difference|, LEAST_NATS)
-POSITIONS_TOGETHER = 4096  # of source and target, in one forward and backward pass
+TOLERANCE, LEAST_NATS = 0.01, 0.5  # errors below TOLERANCE x max(|difference|, LEAST_NATS) are accepted
+POSITIONS_TOGETHER = 4096  # source and target positions in one forward and backward pass
 
 Inputs = tuple[Tensor, Tensor]  # source [R, I, d] and target [R, T, d] embeddings
 Explained = Callable[[Tensor, Tensor, Tensor], Tensor]  # source, target, chosen [R] -> [R]
 
 
 class Constant(NamedTuple):
-    """An embedding that a mechanism read beside the sentence's own: held constant, so not attributed to.
+    """An embedding lookup of a mechanism that is held constant, so nothing is attributed to it.
 
-    `position` counts from 0; None where the lookup was no position of the sentence at all.
+    position: from 0; None if the lookup is not of a position of the sentence.
     """
 
     side: Literal["source", "target"]
@@ -47,12 +47,11 @@ class Constant(NamedTuple):
 
 
 class ForcedLogProb:
-    """log P of a forced sentence as a function of the embeddings that its words are read by.
+    """Log-probability of a forced sentence as a function of the embeddings of its words.
 
-    While it runs, hooks on the tables answer the lookups of the sentence's words with the given vectors. Source and
-    target are told apart by the pass that asks, so that one tied table is no trouble; mechanisms that ask for the
-    same words get the same vectors, and what else they look up, words of the sentences before among it, is named in
-    `constants`.
+    While it runs, hooks on the tables replace the embeddings of the sentence's words by the given vectors. Source and
+    target lookups are distinguished by the pass they occur in, so a tied table works too. Mechanisms that look up the
+    same words get the same vectors; other lookups, such as context words, are listed in `constants`.
     """
 
     def __init__(
@@ -63,8 +62,11 @@ class ForcedLogProb:
         finished: bool = True,
         context: Context | None = None,
     ) -> None:
-        """source, target: piece numbers without BOS and EOS; finished: the target ends with EOS; context: the sentences
-        before, as a batch of this sentence alone has them. Raises ConfigError where the system reads none apart."""
+        """Prepare the forced sentence: source, target are piece numbers without BOS and EOS.
+
+        finished: the target ends with EOS; context: the context sentences, as in a batch of this sentence only. Raises
+        ConfigError for a context if the system reads none or joins it to the source.
+        """
         if context is not None and (system.context.joined or not system.context.sentences):
             raise ConfigError(
                 "a context was given to a system that was trained without, or that joins it to the source; leave it out"
@@ -79,13 +81,13 @@ class ForcedLogProb:
         return self.system.backbone.source_table, self.system.backbone.target_table  # type: ignore[return-value]
 
     def inputs(self) -> Inputs:
-        """The embeddings themselves, [1, I, d] with EOS, and [1, T, d] of BOS and the words before the last."""
+        """The original embeddings: source [1, I, d] with EOS, target [1, T, d] of BOS and all words but the last."""
         source, target = self._tables
         words = self.batch.target_in[:, : self.length]
         return source(self.batch.source).detach(), target(words).detach()
 
     def baseline(self, kind: Baseline) -> Inputs:
-        """What a word is compared with, in the shapes of `inputs`: the zero vector, or the embedding of padding."""
+        """Baseline embeddings in the shapes of `inputs`: zero vectors, or the embedding of padding."""
         if kind not in BASELINES:
             raise ConfigError(f"there is no baseline {kind!r}; {nearest(kind, list(BASELINES))}")
         source, target = self.inputs()
@@ -95,7 +97,7 @@ class ForcedLogProb:
         return rows[0].expand_as(source).clone(), rows[1].expand_as(target).clone()
 
     def __call__(self, source: Tensor, target: Tensor, chosen: Tensor) -> Tensor:
-        """log P [R] of the words at `chosen` [R] (SENTENCE: their sum), read by source [R, I, d], target [R, T, d]."""
+        """Log-probability [R] of the words at `chosen` [R] (SENTENCE: the sum) for embeddings [R, I, d], [R, T, d]."""
         rows = len(source)
         parts = ("source", "source_mask", "target_in", "target_mask", "target")
         words = {name: getattr(self.batch, name).expand(rows, -1) for name in parts}
@@ -112,22 +114,22 @@ class ForcedLogProb:
         with self._answering("target", batch.target_in, target):
             forced = self.system(encoded, batch.target_in, batch.target_mask)
         log_probs = self.system.token_log_probs(forced, batch.target)["main"]
-        one = log_probs.gather(1, chosen.clamp(min=0)[:, None])[:, 0]
-        return torch.where(chosen == SENTENCE, log_probs.sum(1), one)
+        log_prob = log_probs.gather(1, chosen.clamp(min=0)[:, None])[:, 0]
+        return torch.where(chosen == SENTENCE, log_probs.sum(1), log_prob)
 
     @contextmanager
     def _answering(self, side: Literal["source", "target"], words: Tensor, vectors: Tensor) -> Iterator[None]:
-        """Let the tables answer with `vectors` where they are asked for `words`."""
-        # The same words may stand before the sentence: there they are not the sentence's own.
-        apart = side == "source" and self.batch.context is not None
+        """Make the tables return `vectors` for lookups of `words`."""
+        # Equal words of the context are not the sentence's.
+        check_storage = side == "source" and self.batch.context is not None
 
-        def answer(table: nn.Module, asked: tuple[Tensor], found: Tensor) -> Tensor:
-            if asked[0].shape != words.shape or (apart and not _same_storage(asked[0], words)):
+        def answer(table: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
+            if inputs[0].shape != words.shape or (check_storage and not _same_storage(inputs[0], words)):
                 self.constants.add(Constant(side, None))
-                return found
-            same = asked[0] == words
-            self.constants.update(Constant(side, place) for place in (~same).any(0).nonzero()[:, 0].tolist())
-            return torch.where(same[..., None], vectors.to(found.dtype), found)
+                return output
+            matches = inputs[0] == words
+            self.constants.update(Constant(side, position) for position in (~matches).any(0).nonzero()[:, 0].tolist())
+            return torch.where(matches[..., None], vectors.to(output.dtype), output)
 
         hooks = [table.register_forward_hook(answer) for table in dict.fromkeys(self._tables)]
         try:
@@ -137,12 +139,12 @@ class ForcedLogProb:
                 hook.remove()
 
 
-def _same_storage(one: Tensor, other: Tensor) -> bool:
-    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+def _same_storage(first: Tensor, second: Tensor) -> bool:
+    return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 
 
 def _of_every_row(context: Context | None, rows: int) -> Context | None:
-    """The context of one sentence for so many copies of it."""
+    """Repeat the context of one sentence for `rows` copies of it."""
     if context is None:
         return None
     values = (getattr(context, field.name) for field in fields(context))
@@ -151,10 +153,10 @@ def _of_every_row(context: Context | None, rows: int) -> Context | None:
 
 @dataclass(frozen=True)
 class Attribution:
-    """What spoke for the output positions in `chosen` [R] (SENTENCE: for all together), in nats.
+    """Attributions for the output positions in `chosen` [R] (SENTENCE: for all together), in nats.
 
-    source [R, I] and prefix [R, T] are sums over the width of an embedding. `difference` is f(words) - f(baseline),
-    `error` how far the attributions' sum is from it; `steps` are 0 for methods that take none.
+    source [R, I] and prefix [R, T] are sums over the embedding's width. `difference` is f(words) - f(baseline), `error`
+    the deviation of the attributions' sum from it; `steps` is 0 for methods without steps.
     """
 
     method: Method
@@ -177,7 +179,7 @@ class Attribution:
 
     @property
     def complete(self) -> np.ndarray:
-        """[R] is the error under 1 % of max(|difference|, 0.5 nat)?"""
+        """True [R] where the error is below 1 % of max(|difference|, 0.5 nat)."""
         return np.abs(self.error) < TOLERANCE * np.maximum(np.abs(self.difference), LEAST_NATS)
 
 
@@ -192,27 +194,29 @@ def attribute(
     most_steps: int = MOST_STEPS,
     context: Context | None = None,
 ) -> Attribution:
-    """Attribute the log-probability of output positions to the source words and the words before, in nats.
+    """Attribute the log-probability of output positions to source words and preceding target words, in nats.
 
-    source, target: piece numbers without BOS and EOS. chosen: positions from 0, EOS's included, or SENTENCE. Integrated
-    gradients (Sundararajan 2017) double their steps until the sum is complete or `most_steps` is reached. context: the
-    sentences before [1, K, C], which are read as they are and not attributed to. Raises ConfigError for an unknown
-    method or baseline, a position outside of the target, or a context that is not read.
+    source, target: piece numbers without BOS and EOS. chosen: positions from 0, including that of EOS, or SENTENCE.
+    Integrated gradients (Sundararajan 2017) double their steps until the sum is complete or `most_steps` is reached.
+    context: context sentences [1, K, C], held constant. Raises ConfigError for an unknown method or baseline, a
+    position outside the target, or a context that the system does not read.
     """
     if method not in METHODS:
         raise ConfigError(f"there is no attribution by {method!r}; {nearest(method, list(METHODS))}")
     explained = ForcedLogProb(system, source, target, finished, context)
-    outside = [place for place in chosen if not SENTENCE <= place < explained.length]
+    outside = [position for position in chosen if not SENTENCE <= position < explained.length]
     if outside or not explained.length:
         raise ConfigError(
             f"the target has {explained.length} positions, from 0, </s> included; there is nothing to explain at "
             f"{', '.join(map(str, outside or chosen))}"
         )
     rows = torch.tensor(list(chosen), device=system.device)
-    inputs, against = explained.inputs(), explained.baseline(baseline)
-    found = attribute_rows(explained, inputs, against, rows, method, most_steps)
-    source_nats, prefix_nats, log_prob, baseline_log_prob, steps = (part.cpu().double().numpy() for part in found)
-    constants = tuple(sorted(explained.constants, key=lambda one: (one.side, one.position is None, one.position)))
+    inputs, baseline_inputs = explained.inputs(), explained.baseline(baseline)
+    results = attribute_rows(explained, inputs, baseline_inputs, rows, method, most_steps)
+    source_nats, prefix_nats, log_prob, baseline_log_prob, steps = (part.cpu().double().numpy() for part in results)
+    constants = tuple(
+        sorted(explained.constants, key=lambda constant: (constant.side, constant.position is None, constant.position))
+    )
     return Attribution(
         method,
         baseline,
@@ -229,7 +233,7 @@ def attribute(
 def attribute_rows(
     explained: Explained, inputs: Inputs, baseline: Inputs, chosen: Tensor, method: Method, most_steps: int = MOST_STEPS
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """source [R, I], prefix [R, T], f(words) [R], f(baseline) [R] and steps [R] for every row of `chosen` [R].
+    """Attributions for every row of `chosen` [R]: source [R, I], prefix [R, T], f(words), f(baseline), steps [R].
 
     inputs, baseline: [1, I, d] and [1, T, d].
     """
@@ -252,13 +256,15 @@ def _repeated(pair: Inputs, rows: int) -> Inputs:
 
 
 def _together(inputs: Inputs) -> int:
-    """How many rows go through one pass."""
+    """The number of rows in one pass."""
     return max(1, POSITIONS_TOGETHER // (inputs[0].shape[1] + inputs[1].shape[1]))
 
 
 def _in_parts(explained: Explained, inputs: Inputs, chosen: Tensor) -> Tensor:
     size = _together(inputs)
-    return torch.cat([explained(*part) for part in zip(*(each.split(size) for each in (*inputs, chosen)), strict=True)])
+    return torch.cat(
+        [explained(*part) for part in zip(*(tensor.split(size) for tensor in (*inputs, chosen)), strict=True)]
+    )
 
 
 def _integrated(
@@ -267,20 +273,20 @@ def _integrated(
     from captum.attr import IntegratedGradients
 
     integrated = IntegratedGradients(explained)
-    source, prefix = (difference.new_zeros(len(chosen), each.shape[1]) for each in inputs)
+    source, prefix = (difference.new_zeros(len(chosen), embeddings.shape[1]) for embeddings in inputs)
     steps = torch.zeros(len(chosen), dtype=torch.long)
     tolerance = TOLERANCE * difference.abs().clamp(min=LEAST_NATS)
     open_rows, number = torch.arange(len(chosen), device=chosen.device), min(FIRST_STEPS, most_steps)
     while True:
         for part in open_rows.split(_together(inputs)):
-            found = integrated.attribute(
+            attributions = integrated.attribute(
                 _repeated(inputs, len(part)),
                 _repeated(baseline, len(part)),
                 additional_forward_args=(chosen[part],),
                 n_steps=number,
                 internal_batch_size=max(len(part), _together(inputs)),
             )
-            source[part], prefix[part] = (each.sum(-1).to(source.dtype) for each in found)
+            source[part], prefix[part] = (embeddings.sum(-1).to(source.dtype) for embeddings in attributions)
         steps[open_rows.cpu()] = number
         error = (source.sum(1) + prefix.sum(1) - difference).abs()
         open_rows = open_rows[(error >= tolerance)[open_rows]]
@@ -290,13 +296,15 @@ def _integrated(
 
 
 def _gradient_x_input(explained: Explained, words: Inputs, against: Inputs, chosen: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradient at the words times their way from the baseline: a first-order guess of leaving them out."""
+    """Gradient at the words times (words - baseline): a first-order estimate of occlusion."""
     from captum.attr import Saliency
 
     size, saliency = _together(words), Saliency(explained)
     slopes = [
         saliency.attribute(tuple(pair), abs=False, additional_forward_args=(rows,))
-        for *pair, rows in zip(*(each.requires_grad_().split(size) for each in words), chosen.split(size), strict=True)
+        for *pair, rows in zip(
+            *(embeddings.requires_grad_().split(size) for embeddings in words), chosen.split(size), strict=True
+        )
     ]
     first, second = (
         (torch.cat(slope) * (word.detach() - base)).sum(-1)
@@ -306,16 +314,16 @@ def _gradient_x_input(explained: Explained, words: Inputs, against: Inputs, chos
 
 
 def _occluded(explained: Explained, words: Inputs, against: Inputs, chosen: Tensor) -> tuple[Tensor, Tensor]:
-    """What is lost when one word at a time has the baseline's embedding."""
+    """The loss of log-probability when one word at a time is replaced by the baseline."""
     from captum.attr import Occlusion
 
-    window = tuple((1, each.shape[-1]) for each in words)
+    window = tuple((1, embeddings.shape[-1]) for embeddings in words)
     with torch.no_grad():
-        found = Occlusion(explained).attribute(
+        losses = Occlusion(explained).attribute(
             words,
             window,
             baselines=against,
             additional_forward_args=(chosen,),
             perturbations_per_eval=max(1, _together(words) // len(chosen)),
         )
-    return found[0].mean(-1), found[1].mean(-1)  # captum repeats a window's loss over its width
+    return losses[0].mean(-1), losses[1].mean(-1)  # captum repeats the loss over the embedding's width

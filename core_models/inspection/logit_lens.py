@@ -1,8 +1,8 @@
-"""What the whole distribution over the vocabulary says at each position: of the output, and read off every layer.
+"""Measures of the distribution over the vocabulary at each position: of the output, and of every layer (logit lens).
 
-A layer's vectors go through the decoder's final norm and the output matrix as if the stack ended there (the logit lens:
-nostalgebraist 2020, "interpreting GPT: the logit lens"). Knows systems and traces, no architecture: a decoder that
-shows no layers has no lens. A prediction of bags of words says where in its ranking each word of the sentence stands.
+A layer's vectors go through the decoder's final norm and the output matrix as if the stack ended there (nostalgebraist
+2020, "interpreting GPT: the logit lens"). A decoder that shows no layers has no lens. For predictions of bags of words,
+the rank of each word of the sentence is recorded.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 MEASURES = ("entropy", "rank", "best", "best_log_prob")
 LENS_MEASURES = ("log_prob", *MEASURES)
-HELD_LOGITS = 1 << 24  # numbers over the vocabulary that are held at once
-# A mechanism that stands here changes the stream after the last layer.
+HELD_LOGITS = 1 << 24  # logits in memory at once
+# Hook points at which a mechanism changes the stream after the last layer.
 _AFTER_THE_STACK = (HookPoint.DECODER_STACK_OUTPUT, HookPoint.READOUT, HookPoint.OUTPUT)
 
 
 def measures(vectors: Tensor, matrix: Tensor, words: Tensor, bias: Tensor | None = None) -> dict[str, Tensor]:
-    """What softmax(vectors . matrix + bias) says of itself and of `words`.
+    """Measures of the distribution softmax(vectors . matrix + bias) and of `words` under it.
 
     vectors [P, d], matrix [V, d], words [P] -> [P] each: log_prob of the word and entropy, both in nats; rank of the
-    word, 1 being the most probable one (equal words share the better rank); best, the number of the most probable word,
-    and best_log_prob.
+    word, 1 for the most probable (ties share the better rank); best, the number of the most probable word, and
+    best_log_prob.
     """
     rows = max(1, HELD_LOGITS // len(matrix))
     parts = [
@@ -56,10 +56,10 @@ def _measures(energies: Tensor, words: Tensor) -> dict[str, Tensor]:
 
 
 def bag_ranks(prediction: Prediction, matrix: Tensor, bias: Tensor | None, target: Tensor) -> Tensor:
-    """Which rank each word of a sentence has by the prediction at each of its positions: words [S, T] -> [S, T, T].
+    """Rank of each word of a sentence under the prediction at each position: words [S, T] -> [S, T, T].
 
-    matrix, bias: the output's, for a prediction that has no matrix of its own. 1 is the most probable word, and equal
-    words share the better rank; padding is no word.
+    matrix, bias: those of the output, for a prediction without its own. Rank 1 is the most probable word, ties share
+    the better rank; padding is excluded.
     """
     head, offsets = prediction.head(matrix, bias)
     ranks = []
@@ -73,9 +73,9 @@ def bag_ranks(prediction: Prediction, matrix: Tensor, bias: Tensor | None, targe
 
 
 def layer_vectors(forced: Forced) -> list[Tensor] | None:
-    """[S, T, d] of the embedding and each decoder layer, as the vocabulary head would read them; None without layers.
+    """Vectors [S, T, d] of the embedding and each decoder layer, as input of the vocabulary head; None without layers.
 
-    Where mechanisms change the stream after the last layer, what they made of it comes as one more.
+    If mechanisms change the stream after the last layer, their result is appended.
     """
     layers = getattr(forced.view, "layers", None)
     if layers is not None and forced.active.any_at(*_AFTER_THE_STACK):
@@ -84,17 +84,18 @@ def layer_vectors(forced: Forced) -> list[Tensor] | None:
 
 
 def _of_the_mixture(system: System, forced: Forced, target: Tensor) -> dict[str, Tensor]:
-    """What the mean of several distributions says: there are no vectors behind it."""
-    found = _measures(system.scores(forced).values.flatten(0, 1), target.flatten())
-    return {name: value.view(target.shape) for name, value in found.items()}
+    """Measures of the mean of several distributions, which has no vectors."""
+    values = _measures(system.scores(forced).values.flatten(0, 1), target.flatten())
+    return {name: value.view(target.shape) for name, value in values.items()}
 
 
 def record(system: System, forced: Forced, target: Tensor, writer: TraceWriter) -> None:
-    """Write what is wanted of MEASURES ("target") and, as lens.NAME, of LENS_MEASURES ("layer", "target"); of each
-    prediction of a word, as NAME.rank ("target"), the rank of the right one, and of each prediction of a bag, under the
-    same name ("target", "target_key"), the rank of every word at every position.
+    """Record the requested measures of a forced pass.
 
-    target [S, T]: the words whose log_prob and rank are meant. The last layer of the lens is the system's own output.
+    MEASURES with axes ("target"); as lens.NAME, LENS_MEASURES ("layer", "target"); as NAME.rank the rank of the correct
+    word ("target") for a prediction of words, and of every word at every position ("target", "target_key") for a
+    prediction of bags. target [S, T]: the words whose log_prob and rank are recorded. The last layer of the lens is the
+    system's output.
     """
     matrix, bias = system.backbone.output_matrix
     for prediction in forced.predictions:
@@ -108,18 +109,22 @@ def record(system: System, forced: Forced, target: Tensor, writer: TraceWriter) 
             ranks = bag_ranks(prediction, matrix, bias, target)
             writer.record(f"{prediction.name}.rank", ("target", "target_key"), ranks)
 
-    def measured(vectors: Tensor) -> dict[str, Tensor]:
-        found = measures(vectors.flatten(0, 1), matrix, target.flatten(), bias)
-        return {name: value.view(target.shape) for name, value in found.items()}
+    def measure(vectors: Tensor) -> dict[str, Tensor]:
+        values = measures(vectors.flatten(0, 1), matrix, target.flatten(), bias)
+        return {name: value.view(target.shape) for name, value in values.items()}
 
     if any(map(writer.wants, MEASURES)):
         mixes = any(prediction.mixes for prediction in forced.predictions)
-        own = _of_the_mixture(system, forced, target) if mixes else measured(forced.main.vectors)
+        output_measures = _of_the_mixture(system, forced, target) if mixes else measure(forced.main.vectors)
         for name in MEASURES:
-            writer.record(name, ("target",), own[name])
+            writer.record(name, ("target",), output_measures[name])
     if not any(writer.wants(f"lens.{name}") for name in LENS_MEASURES):
         return
     if (layers := layer_vectors(forced)) is not None:
-        read = [measured(vectors) for vectors in layers]
+        measured_layers = [measure(vectors) for vectors in layers]
         for name in LENS_MEASURES:
-            writer.record(f"lens.{name}", ("layer", "target"), torch.stack([one[name] for one in read], dim=1))
+            writer.record(
+                f"lens.{name}",
+                ("layer", "target"),
+                torch.stack([layer_measures[name] for layer_measures in measured_layers], dim=1),
+            )

@@ -1,8 +1,8 @@
-"""A probe: how much frozen states of a trained system say of which source words are translated.
+"""Probe for PAST and FUTURE: do the frozen states of a trained system tell which source words are translated?
 
-A small network is taught, with the weights of the system left as they are, to tell PAST from FUTURE by the state z_t
-and the memory h_i alone: w . tanh(W_z z_t + W_h h_i + b) + c, the energy that guided routing itself uses (Zheng 2019,
-Eq. 7). What it reaches is there to be read, whatever a mechanism makes of it. Knows tensors, neither texts nor truth.
+A small network is trained, with the system's weights frozen, to classify PAST and FUTURE from the state z_t and the
+memory h_i: w . tanh(W_z z_t + W_h h_i + b) + c, the energy of guided routing (Zheng 2019, Eq. 7). Its accuracy measures
+the information in the states, whether or not a mechanism uses it. Works on tensors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WIDTH, EPOCHS, LEARNING_RATE = 128, 6, 0.003
 
 
 class Features(NamedTuple):
-    """What a probe reads of S forced sentences: states z [S, T, z], annotations h [S, I, m]."""
+    """The inputs of a probe for S forced sentences: states z [S, T, z], annotations h [S, I, m]."""
 
     states: Tensor
     memory: Tensor
@@ -38,44 +38,44 @@ class Probe(nn.Module):
         self.bias = nn.Parameter(torch.zeros(()))
 
     def forward(self, features: Features) -> Tensor:
-        """[S, T, z] and [S, I, m] -> logits [S, T, I]."""
+        """Logits [S, T, I] from states [S, T, z] and annotations [S, I, m]."""
         query, key = self.query(self.state_norm(features.states)), self.key(self.memory_norm(features.memory))
         return additive_energies(query, key, self.weight) + self.bias
 
 
 @torch.no_grad()
 def features(system: System, batch: Batch) -> Features:
-    """States and annotations of a batch whose targets are forced; the system is to be in evaluation mode."""
+    """States and annotations of a batch with forced targets; the system must be in evaluation mode."""
     encoded = system.encode(batch)
     forced = system(encoded, batch.target_in, batch.target_mask)
     return Features(forced.view.guide, encoded.sentence[BACKBONE]["memory"])
 
 
 def taught(examples: Sequence[tuple[Features, Tensor]], seed: int = 1, epochs: int = EPOCHS) -> Probe:
-    """A probe that learned from examples: features and labels [S, T, I], 1 for PAST, 0 for FUTURE, else not asked.
+    """Train a probe on features and labels [S, T, I]: 1 for PAST, 0 for FUTURE, negative for none.
 
-    The same seed gives the same probe on one machine and number of threads.
+    The same seed gives the same probe on one machine with the same number of threads.
     """
     first = examples[0][0]
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         probe = Probe(first.states.shape[-1], first.memory.shape[-1]).to(first.states.device)
-        optimiser = torch.optim.Adam(probe.parameters(), lr=LEARNING_RATE)
-        slower = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs * len(examples))
+        optimizer = torch.optim.Adam(probe.parameters(), lr=LEARNING_RATE)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * len(examples))
         for _ in range(epochs):
-            for place in torch.randperm(len(examples)).tolist():
-                read, labels = examples[place]
-                asked = labels >= 0
-                logits, wanted = probe(read)[asked], labels[asked]
-                loss = nn.functional.binary_cross_entropy_with_logits(logits, wanted.to(logits.dtype))
-                optimiser.zero_grad()
+            for number in torch.randperm(len(examples)).tolist():
+                inputs, labels = examples[number]
+                labeled = labels >= 0
+                logits, targets = probe(inputs)[labeled], labels[labeled]
+                loss = nn.functional.binary_cross_entropy_with_logits(logits, targets.to(logits.dtype))
+                optimizer.zero_grad()
                 loss.backward()
-                optimiser.step()
-                slower.step()
+                optimizer.step()
+                schedule.step()
     return probe.eval()
 
 
 @torch.no_grad()
-def predict(probe: Probe, read: Features) -> Tensor:
+def predict(probe: Probe, inputs: Features) -> Tensor:
     """The probability of PAST, [S, T, I]."""
-    return torch.sigmoid(probe(read))
+    return torch.sigmoid(probe(inputs))

@@ -1,1 +1,1 @@
-"""Where backbones, mechanisms and the search meet: what a mechanism may read and add, and the state of a search."""
+"""The interface between backbones, mechanisms and search: hook points, mechanism states and search states."""

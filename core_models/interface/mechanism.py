@@ -1,8 +1,7 @@
-"""What a mechanism is: the hook points it may use, what it sees there, and the state that it keeps.
+"""The interface of a mechanism: its hook points, the view it gets there, and its state.
 
-A mechanism is one idea of one paper. It is a module with parameters, a position-wise pass, loss terms and a trace.
-This file knows no backbone, no search and no particular mechanism: a backbone offers hook points, a mechanism names
-those it uses, and `core_models.system` brings the two together.
+A mechanism is one idea of one paper: a module with parameters, a position-wise pass, loss terms and a trace. A backbone
+offers hook points, a mechanism names those it uses, and `core_models.system` connects the two.
 """
 
 from __future__ import annotations
@@ -25,10 +24,13 @@ if TYPE_CHECKING:
 
 
 class HookPoint(enum.Enum):
-    """Where in a backbone a mechanism may work. STACK_OUTPUT is before the stack's final norm; READOUT is before the
-    decoder's final norm (or the tanh of a recurrent readout), OUTPUT after it: what the vocabulary head reads. Those of
-    attention and TRANSITION, what the attended context adds to the gates of the unit after the attention, exist only in
-    a decoder that steps through time (RNNSearch)."""
+    """The places in a backbone at which a mechanism may change the stream.
+
+    STACK_OUTPUT is before the stack's final norm; READOUT is before the decoder's final norm (or the tanh of a
+    recurrent readout), OUTPUT after it: the input of the vocabulary head. The hook points of attention, and TRANSITION
+    (the attended context's term in the gates of the unit after the attention), exist only in a recurrent decoder
+    (RNNSearch).
+    """
 
     ENCODER_LAYER_INPUT = enum.auto()
     ENCODER_SUBLAYER = enum.auto()
@@ -46,16 +48,16 @@ class HookPoint(enum.Enum):
 
 @dataclass(frozen=True)
 class BackboneSpec:
-    """What a backbone lends to a mechanism when it is built, and nothing more.
+    """The properties of a backbone that a mechanism may use when it is built.
 
-    `widths` holds embedding, stream, memory, state, guide, readout, output; in a recurrent decoder, context, energy and
-    transition.
-    `source_embedding` and `target_embedding` map word numbers [...] to raw embeddings [..., width]: no scale, no
-    position; they are functions, not modules, so that a mechanism cannot adopt the backbone's tables as its own
-    parameters. `final_norm` says that a norm follows STACK_OUTPUT, `dropout` with which probability the backbone drops
-    what it adds, `encoder_layer` makes a new layer like those of its encoder, if it has such.
-    `output_matrix` gives the vocabulary head's matrix and bias, `tied` says that it embeds target words too; `summary`
-    maps a memory [S, I, d] and its mask to the summary of the source that a recurrent decoder begins with, [S, d'].
+    `widths` holds embedding, stream, memory, state, guide, readout, output; in a recurrent decoder also context, energy
+    and transition.
+    `source_embedding` and `target_embedding` map word numbers [...] to raw embeddings [..., width], without scale and
+    position; they are functions, not modules, so that the backbone's tables do not become parameters of the mechanism.
+    `final_norm`: a norm follows STACK_OUTPUT; `dropout`: the backbone's dropout probability; `encoder_layer` builds a
+    new layer like those of the encoder, if it has layers.
+    `output_matrix` returns the vocabulary head's matrix and bias, `tied`: it also embeds target words; `summary` maps a
+    memory [S, I, d] and its mask to the summary of the source that a recurrent decoder starts from, [S, d'].
     """
 
     hook_points: frozenset[HookPoint]
@@ -74,7 +76,7 @@ class BackboneSpec:
 
 
 class Notes(dict[str, Tensor]):
-    """Named tensors of one pass; a missing name says which there are."""
+    """Named tensors of one pass; the KeyError of a missing name lists the known ones."""
 
     def __missing__(self, name: str) -> Tensor:
         raise KeyError(f"no tensor named {name!r} here; there are: {', '.join(self) or 'none'}")
@@ -82,16 +84,19 @@ class Notes(dict[str, Tensor]):
 
 @dataclass
 class View:
-    """What the backbone shows at N positions: the encoder's source positions, or T target positions when forced, one
-    in a forced recurrence, K beams in the search. Reading a field that is not filled yet raises AttributeError."""
+    """The tensors that a backbone shows to mechanisms at N positions.
+
+    N is the encoder's source positions, the T target positions of a forced pass, 1 in a forced recurrence, or the K
+    beams of a search. Reading a field that is not filled yet raises AttributeError.
+    """
 
     side: Literal["encoder", "decoder"]
     _fields: dict[str, Any] = field(default_factory=dict)
 
-    # layer: int · mask [S, N] (None when stepping) · words [S, N] that came in · embedded [S, N, d] · memory [S, I, d]
+    # layer: int · mask [S, N] (None when stepping) · words [S, N], the inputs · embedded [S, N, d] · memory [S, I, d]
     # memory_mask [S, I] · layers (the embedding first, through the final norm when read) · previous (s_{t-1}) · query
     # weights · context
-    # guide (un-normalised stack output, or [s; c]) · state (OUTPUT, had nothing stood on READOUT)
+    # guide (un-normalized stack output, or [s; c]) · state (OUTPUT without any mechanism at READOUT)
     def show(self, **fields: Any) -> View:
         """Fill fields; a zero-argument function is called when the field is first read."""
         self._fields.update(fields)
@@ -113,9 +118,9 @@ class View:
 class MechanismState:
     """The tensors of one mechanism in one pass, and its trace.
 
-    sentence: what `read` and `prepare` gave, [S, ...]. before / after: what the position before left and what this one
-    leaves, [S, N, ...]. notes: anything for `predictions` and `losses` of the same pass. attended: at TRANSITION and
-    AFTER_ATTENTION the images [S, N, ...] of the attended context under the mechanism's `attended_maps`.
+    sentence: the results of `read`, `remember` and `prepare`, [S, ...]. before, after: the state left by the previous
+    position and by this one, [S, N, ...]. notes: tensors for `predictions` and `losses` of the same pass. attended: at
+    TRANSITION and AFTER_ATTENTION the images [S, N, ...] of the attended context under the mechanism's `attended_maps`.
     linear(maps, x): the images of x under linear maps; in a forced recurrence one product (`layers.deferred_linear`).
     """
 
@@ -136,9 +141,10 @@ class MechanismState:
         self._forced, self._trace, self._owner = forced, trace, owner
 
     def shift(self, name: str, value: Tensor) -> Tensor:
-        """Leave `value` [S, N, ...] for the next position and return what the position before left.
+        """Store `value` [S, N, ...] for the next position and return the value of the previous position.
 
-        A forced pass shifts along the target axis and begins with what `start` gave; a step reads the stored tensor.
+        A forced pass shifts along the target axis, beginning with the result of `start`; a step reads the stored
+        tensor.
         """
         self.after[name] = value
         if not self._forced:
@@ -147,20 +153,20 @@ class MechanismState:
         return torch.cat([start.expand(value.shape[0], 1, *value.shape[2:]), value[:, :-1]], dim=1)
 
     def wants(self, name: str) -> bool:
-        """Does a trace want an array of this name?"""
+        """Does the trace record an array of this name?"""
         return self._trace is not None and self._trace.wants(f"{self._owner}.{name}")
 
     def record(
         self, name: str, axes: Sequence[str], value: Tensor | Callable[[], Tensor], sums_to_one: str | None = None
     ) -> None:
-        """Write an array into the trace, if one wants it. `value` begins with the sentence axis, then `axes`."""
+        """Write an array into the trace if it records it. `value` has the sentence axis first, then `axes`."""
         if self._trace is not None and self.wants(name):
             self._trace.record(f"{self._owner}.{name}", axes, value() if callable(value) else value, sums_to_one)
 
 
 @dataclass(frozen=True)
 class Bag:
-    """Which words are in a position's bag, and what its loss is.
+    """The words in the bag of a position, and its loss.
 
     span: `inclusive` y_<=t is past and y_>=t future, `strict` y_<t and y_>t, `analysis` y_<=t and y_>t. With `begins`
     the strict past has BOS before y_1. The loss is the mean over the bag, or its sum, and the mean over all positions
@@ -179,9 +185,9 @@ class Bag:
 class Prediction:
     """A prediction over the vocabulary at every target position, for the fused vocabulary head.
 
-    vectors [S, T, d] are multiplied by `matrix` [V, d] (None: the output embedding); right at position t is y_t, or the
-    bag of words before or after it. `mask` [S, T] leaves positions out, `weight` is what the term weighs in the loss.
-    With `mixes` its probabilities, and those of all others that mix, are averaged into the system's own.
+    vectors [S, T, d] are multiplied by `matrix` [V, d] (None: the output embedding); the target at position t is y_t,
+    or the bag of words before or after it. `mask` [S, T] leaves positions out, `weight` is the weight of the loss term.
+    With `mixes`, its probabilities and those of all others that mix are averaged with the system's.
     """
 
     name: str
@@ -195,13 +201,15 @@ class Prediction:
     mixes: bool = False
 
     def head(self, matrix: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The matrix [V, d] and bias [V] it goes through: its own, or the output's that are given."""
+        """The matrix [V, d] and bias [V] of this prediction, or the given ones of the output."""
         return (matrix, bias) if self.matrix is None else (self.matrix, self.bias)
 
 
 class ContextStates(NamedTuple):
-    """States of the sentences before, [S, K, C, d] with a mask [S, K, C], and of their translations if these are read;
-    no gradient passes through."""
+    """States of context sentences [S, K, C, d] with mask [S, K, C], and of their translations if these are read.
+
+    No gradient passes through.
+    """
 
     memory: Tensor
     mask: Tensor
@@ -210,79 +218,79 @@ class ContextStates(NamedTuple):
 
 
 class Options(BaseModel):
-    """The options of a mechanism, validated: unknown keys are refused."""
+    """The options of a mechanism, validated: unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Mechanism(nn.Module):
-    """One idea of one paper: subclass, name the hook points, and write the passes that are needed.
+    """Base class of mechanisms: subclass, name the hook points, and write the methods that are needed.
 
-    `Options` describes the configuration; `hook_points` may be narrowed in __init__ by options. Refused at build: a
-    hook point the backbone lacks, and a mechanism that replaces the stream after another has changed it.
+    `Options` describes the configuration; `hook_points` may be narrowed in __init__ by options. Rejected when a system
+    is built: a hook point that the backbone lacks, and a mechanism that replaces a stream that another has changed.
     """
 
     Options: ClassVar[type[Options]] = Options
     hook_points: Sequence[HookPoint] = ()
     replaces: Sequence[HookPoint] = ()
-    context: ContextUse = ContextUse()  # what it reads of the sentences before
-    mixes: bool = False  # its predictions enter the scores: asked for at every position, forced and stepping
-    may_mix: bool = False  # whether they do is for a search to say too: SearchConfig.test_loss
-    main_weight: float = 1.0  # of the translation's own cross-entropy in training
-    reads_summary: bool = False  # of the source: else a decoder that begins with zeros leaves it out
+    context: ContextUse = ContextUse()  # the context sentences it reads
+    mixes: bool = False  # its predictions enter the scores, at every position, forced and stepping
+    may_mix: bool = False  # SearchConfig.test_loss may switch `mixes` on or off
+    main_weight: float = 1.0  # of the translation's cross-entropy in training
+    reads_summary: bool = False  # of the source; otherwise a decoder that starts from zeros has no summary
 
     def __init__(self, spec: BackboneSpec, options: Any) -> None:
         super().__init__()
         self.options = options
 
     def read(self, batch: Batch, own: MechanismState) -> dict[str, Tensor]:
-        """Before the encoder runs: tensors [S, ...] made of context or source words."""
+        """Called before the encoder: tensors [S, ...] computed from context or source words."""
         return {}
 
     @property
     def attended_maps(self) -> Sequence[nn.Linear]:
-        """Linear maps of the attended context; worked out together with the backbone's: `MechanismState.attended`."""
+        """Linear maps of the attended context, applied together with the backbone's: `MechanismState.attended`."""
         return ()
 
     def remember(self, states: ContextStates, own: MechanismState) -> dict[str, Tensor]:
-        """Before the encoder runs, if `context.states`: tensors [S, ...] made of the states of the sentences before."""
+        """Called before the encoder if `context.states`: tensors [S, ...] computed from states of context sentences."""
         return {}
 
     def prepare(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
-        """After the encoder: plans over the memory [S, I, d], made once per sentence."""
+        """Called after the encoder, once per sentence: tensors [S, ...] computed from the memory [S, I, d]."""
         return {}
 
     def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
-        """What "the position before the first" left, [S, 1, ...]."""
+        """The initial state, as if left by a position before the first, [S, 1, ...]."""
         return {}
 
     def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
-        """The pass at a hook point: x [S, N, ...] in, x out. Position-wise; it never asks whether it is forced."""
+        """The pass at a hook point: x [S, N, ...] in, x out; position-wise, the same when forced and stepping."""
         return x
 
     def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
-        """Predictions over the vocabulary: asked for in training, for traces, and always if the mechanism mixes."""
+        """Predictions over the vocabulary: called in training, for traces, and always if the mechanism mixes."""
         return []
 
     def losses(self, view: View, own: MechanismState, batch: Batch) -> dict[str, Tensor]:
-        """The other loss terms: weighted sums per sentence [S], float32 or better."""
+        """Further loss terms: weighted sums per sentence [S], float32 or better."""
         return {}
 
     def begin_from(self, spec: BackboneSpec, fresh: Collection[str]) -> None:
-        """Another run's weights were copied into the system; `fresh` names this mechanism's parameters it had not."""
+        """Called after weights of another run were copied; `fresh`: this mechanism's parameters without a match."""
 
 
 def refuse_unread(
-    options: Options, read_with: Mapping[str, tuple[str, str]], usual: Mapping[str, Any] | None = None
+    options: Options, read_with: Mapping[str, tuple[str, str]], defaults: Mapping[str, Any] | None = None
 ) -> None:
-    """Refuse options that nothing reads: each in `read_with` matters only where another has, or holds, a value.
+    """Reject options without effect: each in `read_with` is read only if another has, or contains, a value.
 
-    usual: values that options have by themselves, where these are not the defaults. Raises ValueError.
+    defaults: values that replace the declared defaults of some options. Raises ValueError.
     """
     for option, (other, needed) in read_with.items():
-        found = getattr(options, other)
-        held = found if isinstance(found, tuple) else (found,)
-        default = (usual or {}).get(option, type(options).model_fields[option].default)
+        value = getattr(options, other)
+        held = value if isinstance(value, tuple) else (value,)
+        default = (defaults or {}).get(option, type(options).model_fields[option].default)
         if needed not in held and getattr(options, option) != default:
-            said = ", ".join(map(str, held)) or "none"
-            raise ValueError(f"{option}: does nothing where {other} is {said}; leave it out, or give {needed} there")
+            current = ", ".join(map(str, held)) or "none"
+            raise ValueError(f"{option}: does nothing where {other} is {current}; leave it out, or give {needed} there")

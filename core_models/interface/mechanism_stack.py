@@ -1,6 +1,6 @@
 """The mechanisms of a system during one pass, each with its state.
 
-A backbone calls `active.at(hook_point, x, view)` where it offers a hook point and knows nothing else of its mechanisms.
+A backbone only calls `active.at(hook_point, x, view)` at the hook points it offers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Tensors = Mapping[str, Tensor]
 
 
 class ActiveMechanisms:
-    """Mechanisms by name, each with its state for this pass; `trace` is there in forced passes that record."""
+    """Mechanisms by name, each with its state for this pass; `trace` is set in forced passes that record."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class ActiveMechanisms:
         trace: TraceWriter | None = None,
     ) -> None:
         self.mechanisms, self.trace = mechanisms, trace
-        self.owns = {
+        self.states = {
             name: MechanismState(sentence.get(name, {}), before.get(name, {}), forced, trace, name)
             for name in mechanisms
         }
@@ -46,10 +46,10 @@ class ActiveMechanisms:
         )
 
     def at(self, hook_point: HookPoint, x: Tensor, view: View) -> Tensor:
-        """Let every mechanism at the hook point work on x, in the order of the configuration."""
+        """Apply every mechanism at the hook point to x, in the order of the configuration."""
         for name, mechanism in self.mechanisms.items():
             if hook_point in mechanism.hook_points:
-                x = mechanism.at(hook_point, x, view, self.owns[name])
+                x = mechanism.at(hook_point, x, view, self.states[name])
         return x
 
     def wants(self, name: str) -> bool:
@@ -61,35 +61,35 @@ class ActiveMechanisms:
 
     @property
     def attended_maps(self) -> list[nn.Linear]:
-        """All maps of the attended context that mechanisms ask for."""
-        return [one for mechanism in self.mechanisms.values() for one in mechanism.attended_maps]
+        """The maps of the attended context of all mechanisms."""
+        return [linear for mechanism in self.mechanisms.values() for linear in mechanism.attended_maps]
 
-    def attend(self, found: Sequence[Tensor]) -> None:
-        """Hand every mechanism the images of the attended context under its maps."""
-        remaining = list(found)
+    def attend(self, context_images: Sequence[Tensor]) -> None:
+        """Give every mechanism the images of the attended context under its maps."""
+        remaining = list(context_images)
         for name, mechanism in self.mechanisms.items():
             count = len(mechanism.attended_maps)
-            self.owns[name].attended, remaining = tuple(remaining[:count]), remaining[count:]
+            self.states[name].attended, remaining = tuple(remaining[:count]), remaining[count:]
 
     def recur(self, positions: int) -> None:
-        """A forced recurrence begins: linear maps in it have their gradients made after it."""
+        """Begin a forced recurrence, in which the gradients of linear maps are computed at the end."""
         self._let_map(DeferredProducts(positions))
 
     def _let_map(self, linear: Callable[[Sequence[nn.Linear], Tensor], tuple[Tensor, ...]]) -> None:
         self.linear = linear
-        for own in self.owns.values():
-            own.linear = linear
+        for state in self.states.values():
+            state.linear = linear
 
     def advance(self) -> None:
-        """In a forced recurrence: what this position left is what the next one finds."""
-        for name, own in self.owns.items():
-            self._past[name].append((dict(own.before), dict(own.after)))
-            own.before.update(own.after)
+        """Advance a forced recurrence: the state after this position becomes that before the next one."""
+        for name, state in self.states.items():
+            self._past[name].append((dict(state.before), dict(state.after)))
+            state.before.update(state.after)
 
     def gather(self) -> None:
-        """After a forced recurrence: stack what every position found and left over the target axis, [S, T, ...]."""
+        """End a forced recurrence: stack the states before and after every position, [S, T, ...]."""
         self._let_map(images)
-        for name, own in self.owns.items():
-            for key in own.after:
-                own.before[key] = torch.cat([found[key] for found, _ in self._past[name]], dim=1)
-                own.after[key] = torch.cat([left[key] for _, left in self._past[name]], dim=1)
+        for name, state in self.states.items():
+            for key in state.after:
+                state.before[key] = torch.cat([before[key] for before, _ in self._past[name]], dim=1)
+                state.after[key] = torch.cat([after[key] for _, after in self._past[name]], dim=1)

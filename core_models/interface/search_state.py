@@ -1,6 +1,6 @@
-"""What a search steps and what it finds, and the choice of candidates that all searches share.
+"""The interface and the results of a search, and the choice of candidates that all searches share.
 
-Knows no architecture: anything that can `start`, `step` and `select` can be searched.
+Anything that can `start`, `step` and `select` can be searched.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ IMPOSSIBLE = -math.inf
 
 
 class Scores(NamedTuple):
-    """What a step says of the next word: values [S, K, V], as log-probabilities if `normalised`, else as logits."""
+    """Scores of the next word: values [S, K, V], log-probabilities if `normalized`, else logits."""
 
     values: Tensor
-    normalised: bool
+    normalized: bool
 
     def log_probs(self) -> Tensor:
-        """[S, K, V], in nats."""
-        return self.values if self.normalised else torch.log_softmax(self.values, dim=-1)
+        """Log-probabilities [S, K, V], in nats."""
+        return self.values if self.normalized else torch.log_softmax(self.values, dim=-1)
 
 
 class Steppable(Protocol):
@@ -37,12 +37,14 @@ class Steppable(Protocol):
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Piece numbers without EOS; `score` is the sum of `token_log_probs` (nats, EOS included when finished) and
-    `normalised` the score under the length penalty."""
+    """A hypothesis: piece numbers without EOS, and its scores.
+
+    score: the sum of `token_log_probs` (nats, with EOS when finished); normalized: the score under the length penalty.
+    """
 
     words: list[int]
     score: float
-    normalised: float
+    normalized: float
     finished: bool
     token_log_probs: list[float]
 
@@ -63,7 +65,7 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The n best hypotheses of a sentence, best first, and its tree if it was recorded."""
 
     hypotheses: list[Hypothesis]
@@ -71,7 +73,7 @@ class Found:
 
 
 def penalty(length: Tensor | float, config: SearchConfig) -> Any:
-    """What a score is divided by: ((5 + length) / 6)^alpha (GNMT) or length^alpha (power); length counts EOS."""
+    """The length penalty, divisor of a score: ((5 + length) / 6)^alpha (GNMT) or length^alpha; length with EOS."""
     base = (5 + length) / 6 if config.penalty == "gnmt" else length
     return base**config.length_penalty
 
@@ -79,8 +81,8 @@ def penalty(length: Tensor | float, config: SearchConfig) -> Any:
 def candidates(scores: Scores, so_far: Tensor, forced: Tensor | None, width: int) -> tuple[Tensor, Tensor, Tensor]:
     """The `width` best continuations of each sentence: their scores, parents and words, [S, C] each, best first.
 
-    The best of every row first, then one flat top-k. Logits are normalised before: PyTorch's log-softmax is one fused
-    pass, cheaper than log-sum-exp alone. forced [S]: a word that must come, or -1.
+    Takes the best of every row first, then one flat top-k. Logits are normalized before that: PyTorch's log-softmax is
+    one fused pass, cheaper than log-sum-exp alone. forced [S]: the forced word, or -1.
     """
     values = scores.log_probs()
     vocabulary = values.shape[-1]

@@ -1,1 +1,1 @@
-"""Parts of networks that backbones, mechanisms and losses share; each knows tensors alone."""
+"""Network layers shared by backbones, mechanisms and losses; they work on tensors only."""

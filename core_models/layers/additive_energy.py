@@ -1,8 +1,7 @@
-"""Additive energies, sum_d w_d tanh(query_d + key_d) for every query and key, without their volume in memory.
+"""Additive energies, sum_d w_d tanh(query_d + key_d) for every query and key, with bounded memory.
 
-The volume [rows, T, I, D] is the whole cost of guided routing and of attention by a small network. It is made in
-chunks, reduced at once and made a second time in the backward pass, so that memory stays bounded at any length. Knows
-neither routing nor words.
+The volume tanh(query + key) [rows, T, I, D] dominates the cost of guided routing and of additive attention. It is
+computed in chunks, reduced at once and recomputed in the backward pass, so that memory is bounded at any length.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from torch.autograd.function import once_differentiable
 
 from core_models.layers.precision import wide
 
-# Numbers of the volume that are held at once; on a CPU they stay in the cache from one pass over them to the next.
+# Numbers of the volume in memory at once; on a CPU they stay in the cache between passes.
 CACHED_NUMBERS, HELD_NUMBERS = 1 << 18, 1 << 27
 
 
 @wide
 def additive_energies(query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
-    """w . tanh(query + key): query [..., T, D], key [..., I, D], weight [..., D] -> [..., T, I].
+    """Energies w . tanh(query + key): query [..., T, D], key [..., I, D], weight [..., D] -> [..., T, I].
 
-    The leading axes of query and key are alike, those of weight broadcast to them (Bahdanau 2015; Zheng 2019, Eq. 7).
+    Query and key have equal leading axes, to which those of weight broadcast (Bahdanau 2015; Zheng 2019, Eq. 7).
     """
     leading = query.shape[:-2]
     flat = (query.flatten(0, -3), key.flatten(0, -3), weight.expand(*leading, -1).reshape(-1, weight.shape[-1]))
@@ -32,7 +31,7 @@ def additive_energies(query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
 
 
 class _Energies(torch.autograd.Function):
-    """Rows [R, T, D], [R, I, D], [R, D] -> [R, T, I]."""
+    """Energies of rows: [R, T, D], [R, I, D], [R, D] -> [R, T, I]."""
 
     @staticmethod
     def forward(ctx, query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
@@ -50,25 +49,25 @@ class _Energies(torch.autograd.Function):
         grad_query, grad_key, grad_weight = torch.empty_like(query), torch.zeros_like(key), torch.zeros_like(weight)
         one = grad.new_ones(())
         for rows, steps, volume in _chunks(query, key):
-            given = grad[rows, steps]  # [n, t, I]
-            grad_weight[rows] += torch.bmm(given.flatten(1)[:, None], volume.flatten(1, 2))[:, 0]
-            slope = torch.addcmul(one, volume, volume, value=-1, out=volume).mul_(given[..., None])
+            grad_part = grad[rows, steps]  # [n, t, I]
+            grad_weight[rows] += torch.bmm(grad_part.flatten(1)[:, None], volume.flatten(1, 2))[:, 0]
+            slope = torch.addcmul(one, volume, volume, value=-1, out=volume).mul_(grad_part[..., None])
             grad_query[rows, steps] = slope.sum(2)
             grad_key[rows] += slope.sum(1)
         return grad_query * weight[:, None], grad_key * weight[:, None], grad_weight
 
 
 def _chunks(query: Tensor, key: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
-    """Rows, query positions and their tanh(query + key) [n, t, I, D], always in the same memory."""
+    """Yield rows, query positions and their tanh(query + key) [n, t, I, D], which reuses one buffer."""
     held = CACHED_NUMBERS if query.device.type == "cpu" else HELD_NUMBERS
     rows, positions, width = query.shape
     steps = max(1, min(positions, held // max(1, key.shape[1] * width)))
-    together = max(1, min(rows, held // max(1, steps * key.shape[1] * width))) if steps == positions else 1
-    room = query.new_empty(together * steps * key.shape[1] * width)
-    for first in range(0, rows, together):
+    n_rows = max(1, min(rows, held // max(1, steps * key.shape[1] * width))) if steps == positions else 1
+    buffer = query.new_empty(n_rows * steps * key.shape[1] * width)
+    for first in range(0, rows, n_rows):
         for start in range(0, positions, steps):
-            chosen = slice(first, first + together), slice(start, start + steps)
-            left, right = query[chosen][:, :, None], key[chosen[0]][:, None]
+            part = slice(first, first + n_rows), slice(start, start + steps)
+            left, right = query[part][:, :, None], key[part[0]][:, None]
             shape = torch.broadcast_shapes(left.shape, right.shape)
-            volume = torch.add(left, right, out=room[: math.prod(shape)].view(shape)).tanh_()
-            yield *chosen, volume
+            volume = torch.add(left, right, out=buffer[: math.prod(shape)].view(shape)).tanh_()
+            yield *part, volume

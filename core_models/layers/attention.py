@@ -1,6 +1,6 @@
-"""Multi-head attention for forced passes and for steps: weights only when a trace asks for them.
+"""Multi-head attention for forced passes and for steps; weights are returned only for traces.
 
-Knows tensors and masks, nothing of encoders, decoders or beams. Masks are boolean, True = may be attended.
+Masks are boolean, True = may be attended.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from core_models.layers.dropout import dropout as drop
 
-# Finite, so that a query with nowhere to look has no NaN; so far below any energy that what is masked weighs 0.
+# Finite, so that a fully masked query has no NaN; so far below any energy that masked keys have weight 0.
 NOWHERE = -1e30
 
 
@@ -25,9 +25,9 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """Scaled dot-product attention: query [B, H, N, e], key and value [B, H, M, e] -> [B, H, N, e].
 
-    mask broadcasts to [B, H, N, M]. With `weights` the distribution [B, H, N, M] is returned too, computed in the open;
-    otherwise PyTorch's fused kernel does the work, except with dropout on a CPU, where it has none.
-    A query that may attend nowhere gets zeros in both.
+    mask broadcasts to [B, H, N, M]. With `weights` the distribution [B, H, N, M] is computed explicitly and returned
+    too; otherwise PyTorch's fused kernel is used, except with dropout on a CPU, where it has none.
+    A fully masked query gets zeros in both.
     """
     if not weights and not (dropout and query.device.type == "cpu"):
         fused = nn.functional.scaled_dot_product_attention(query, key, value, mask, dropout, is_causal=causal)
@@ -45,12 +45,12 @@ def attend(
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
-    """[B, N, d] -> [B, H, N, d / H]."""
+    """Split the width into heads: [B, N, d] -> [B, H, N, d / H]."""
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
 def join_heads(x: Tensor) -> Tensor:
-    """[B, H, N, e] -> [B, N, H e]."""
+    """Concatenate the heads: [B, H, N, e] -> [B, N, H e]."""
     return x.transpose(1, 2).flatten(2)
 
 
@@ -64,9 +64,9 @@ class SelfAttention(nn.Module):
         self.output = nn.Linear(width, width)
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool, weights: bool) -> tuple[Tensor, Tensor | None]:
-        """x [S, N, d]; mask [S, N] of real positions -> [S, N, d] and, if asked, weights [S, H, N, N].
+        """Attend within x [S, N, d], mask [S, N] of real positions -> [S, N, d] and weights [S, H, N, N] or None.
 
-        A causal pass needs no mask: padding stands on the right, where no real position looks.
+        A causal pass needs no mask: padding is on the right, which no real position attends to.
         """
         query, key, value = (split_heads(part, self.heads) for part in self.project(x).chunk(3, dim=-1))
         seen = None if mask is None else mask[:, None, None, :]
@@ -74,8 +74,11 @@ class SelfAttention(nn.Module):
         return self.output(join_heads(mixed)), share
 
     def step(self, x: Tensor, slots: Tensor, used: int, seen: Tensor) -> Tensor:
-        """One position of K hypotheses a sentence: x [S, K, d]; slots [S, 2, H, capacity, e], of which the K after
-        `used` are filled; seen [S, K, used + K]: the slots that are a hypothesis's own past -> [S, K, d]."""
+        """One position of K hypotheses per sentence: x [S, K, d] -> [S, K, d].
+
+        slots [S, 2, H, capacity, e]: keys and values, of which the K after `used` are filled here; seen
+        [S, K, used + K]: the slots of a hypothesis's past.
+        """
         query, key, value = (split_heads(part, self.heads) for part in self.project(x).chunk(3, dim=-1))
         filled = slots[:, :, :, : used + x.shape[1]]
         filled[:, 0, :, used:], filled[:, 1, :, used:] = key, value
@@ -84,7 +87,7 @@ class SelfAttention(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    """Attention from target positions (or beams) to a memory whose keys and values are made once per sentence."""
+    """Attention from target positions (or beams) to a memory whose keys and values are computed once per sentence."""
 
     def __init__(self, width: int, memory_width: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -94,12 +97,12 @@ class CrossAttention(nn.Module):
         self.output = nn.Linear(width, width)
 
     def keys_and_values(self, memory: Tensor) -> Tensor:
-        """[S, I, d] -> [S, 2, H, I, d / H]."""
+        """Keys and values of a memory: [S, I, d] -> [S, 2, H, I, d / H]."""
         projected = self.memory(memory).unflatten(-1, (2, self.heads, -1))  # [S, I, 2, H, e]
         return projected.permute(0, 2, 3, 1, 4).contiguous()
 
     def forward(self, x: Tensor, keys_and_values: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
-        """x [S, N, d], mask [S, I] -> [S, N, d] and, if asked, weights [S, H, N, I]; N may be beams, sharing keys."""
+        """Attend from x [S, N, d] (positions or beams), mask [S, I] -> [S, N, d] and weights [S, H, N, I] or None."""
         key, value = keys_and_values.unbind(1)
         dropout = self.dropout if self.training else 0.0
         mixed, share = attend(

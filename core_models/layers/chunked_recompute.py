@@ -1,7 +1,7 @@
-"""A function of positions, worked out for some of them at a time, and a second time for its gradients.
+"""Gradient checkpointing in chunks of positions.
 
-What a function makes on its way is often many times what it is given, as in routing: here that lives for one piece
-alone, and on a CPU in the cache, where all at once would go to memory and back at every operation. Knows no function.
+Evaluates a function on chunks of positions and recomputes each chunk in the backward pass, so that large intermediates,
+as in routing, exist for one chunk only. On a CPU they stay in the cache.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-# Numbers of the given tensors that are worked on at once.
+# Numbers of the input tensors in one chunk.
 CACHED_NUMBERS, HELD_NUMBERS = 1 << 17, 1 << 26
 
 
-def in_pieces(function: Callable[..., Tensor], given: Sequence[Tensor], fixed: Sequence[Tensor] = ()) -> Tensor:
-    """function(*given, *fixed) -> [P, ...], where given are [P, ...] and fixed the same for all positions.
+def in_pieces(function: Callable[..., Tensor], inputs: Sequence[Tensor], fixed: Sequence[Tensor] = ()) -> Tensor:
+    """Evaluate function(*inputs, *fixed) -> [P, ...] in chunks; inputs are [P, ...], fixed is shared by all positions.
 
-    The function must treat every position by itself, and do the same when it is called again.
+    The function must treat positions independently and give the same result when called again.
     """
-    return _Pieces.apply(function, len(given), *given, *fixed)
+    return _Pieces.apply(function, len(inputs), *inputs, *fixed)
 
 
 class _Pieces(torch.autograd.Function):
@@ -29,33 +29,35 @@ class _Pieces(torch.autograd.Function):
     def forward(ctx, function: Callable[..., Tensor], count: int, *tensors: Tensor) -> Tensor:
         ctx.function, ctx.count = function, count
         ctx.save_for_backward(*tensors)
-        given, fixed = tensors[:count], tensors[count:]
-        return torch.cat([function(*(one[piece] for one in given), *fixed) for piece in _pieces(given)])
+        inputs, fixed = tensors[:count], tensors[count:]
+        return torch.cat([function(*(tensor[piece] for tensor in inputs), *fixed) for piece in _pieces(inputs)])
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor) -> tuple[Tensor | None, ...]:
-        tensors, wanted, count = ctx.saved_tensors, ctx.needs_input_grad[2:], ctx.count
-        found = [torch.zeros_like(one) if needed else None for one, needed in zip(tensors, wanted, strict=True)]
+        tensors, needs_grad, count = ctx.saved_tensors, ctx.needs_input_grad[2:], ctx.count
+        totals = [
+            torch.zeros_like(tensor) if needs else None for tensor, needs in zip(tensors, needs_grad, strict=True)
+        ]
         for piece in _pieces(tensors[:count]):
-            parts = [one[piece] if number < count else one for number, one in enumerate(tensors)]
-            parts = [one.detach().requires_grad_(needed) for one, needed in zip(parts, wanted, strict=True)]
+            parts = [tensor[piece] if number < count else tensor for number, tensor in enumerate(tensors)]
+            parts = [tensor.detach().requires_grad_(needs) for tensor, needs in zip(parts, needs_grad, strict=True)]
             with torch.enable_grad():
-                made = ctx.function(*parts)
-            asked = [one for one in parts if one.requires_grad]
-            gradients = iter(torch.autograd.grad(made, asked, grad[piece], materialize_grads=True))
-            for number, total in enumerate(found):
+                output = ctx.function(*parts)
+            variables = [tensor for tensor in parts if tensor.requires_grad]
+            gradients = iter(torch.autograd.grad(output, variables, grad[piece], materialize_grads=True))
+            for number, total in enumerate(totals):
                 if total is None:
                     continue
                 if number < count:
                     total[piece] = next(gradients)
                 else:
                     total += next(gradients)
-        return None, None, *found
+        return None, None, *totals
 
 
-def _pieces(given: Sequence[Tensor]) -> Iterator[slice]:
-    held = CACHED_NUMBERS if given[0].device.type == "cpu" else HELD_NUMBERS
-    positions = len(given[0])
-    together = max(1, held * positions // max(1, sum(one.numel() for one in given)))
-    return (slice(start, start + together) for start in range(0, max(1, positions), together))
+def _pieces(inputs: Sequence[Tensor]) -> Iterator[slice]:
+    held = CACHED_NUMBERS if inputs[0].device.type == "cpu" else HELD_NUMBERS
+    positions = len(inputs[0])
+    size = max(1, held * positions // max(1, sum(tensor.numel() for tensor in inputs)))
+    return (slice(start, start + size) for start in range(0, max(1, positions), size))

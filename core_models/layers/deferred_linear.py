@@ -1,8 +1,8 @@
-"""Linear maps within a recurrence, whose weights' gradients are made after it, in one product over all its positions.
+"""Linear maps in a recurrence whose weight gradients are computed after it, in one product over all positions.
 
-By itself a recurrence makes the gradient of a weight [out, in] anew at every position and adds it up: memory traffic of
-the weight's size, time after time. Here a position keeps what came in, its output's gradient is stacked by autograd,
-and one product of both is all. Values and gradients are those of the plain maps. Knows no cell and no mechanism.
+A plain recurrence computes and accumulates the gradient of a weight [out, in] at every position, with memory traffic of
+the weight's size each time. Here every position stores its input, autograd stacks the gradients of the outputs, and one
+product of both gives the gradient. Values and gradients equal those of the plain maps.
 """
 
 from __future__ import annotations
@@ -15,37 +15,39 @@ from torch import Tensor, nn
 
 def images(maps: Sequence[nn.Module], x: Tensor) -> tuple[Tensor, ...]:
     """The images of x [..., in] under linear maps, one by one: [..., out] each."""
-    return tuple(one(x) for one in maps)
+    return tuple(linear(x) for linear in maps)
 
 
 class DeferredProducts:
-    """The linear maps of one pass over so many positions, each used once at a position, or oftener.
+    """The linear maps of one pass over `positions` positions, each used at least once per position.
 
-    Several that read the same vector are one product, their weights side by side.
+    Maps of the same vector are joined to one product.
     """
 
     def __init__(self, positions: int) -> None:
         self.positions = positions
-        self._maps: dict[tuple[int, ...], _LateMap] = {}
+        self._maps: dict[tuple[int, ...], _DeferredMap] = {}
 
     def __call__(self, maps: Sequence[nn.Linear], x: Tensor) -> tuple[Tensor, ...]:
-        """The images of x [..., in] under every map, [..., out] each; without gradients the maps' own."""
+        """The images of x [..., in] under every map, [..., out] each; without gradients computed directly."""
         if not torch.is_grad_enabled():
             return images(maps, x)
         key = tuple(map(id, maps))
         if key not in self._maps:
-            self._maps[key] = _LateMap(maps, self.positions)
+            self._maps[key] = _DeferredMap(maps, self.positions)
         return self._maps[key](x)
 
 
-class _LateMap:
-    """A few linear maps of the same vector, applied again and again to vectors of one shape."""
+class _DeferredMap:
+    """Linear maps of the same vector, applied repeatedly to vectors of one shape."""
 
     def __init__(self, maps: Sequence[nn.Linear], positions: int) -> None:
         self.positions = positions
-        self.widths = [one.out_features for one in maps]
-        self.weight = maps[0].weight if len(maps) == 1 else torch.cat([one.weight for one in maps])
-        biases = [one.weight.new_zeros(len(one.weight)) if one.bias is None else one.bias for one in maps]
+        self.widths = [linear.out_features for linear in maps]
+        self.weight = maps[0].weight if len(maps) == 1 else torch.cat([linear.weight for linear in maps])
+        biases = [
+            linear.weight.new_zeros(len(linear.weight)) if linear.bias is None else linear.bias for linear in maps
+        ]
         self.bias = biases[0] if len(maps) == 1 else torch.cat(biases)
         self.late = self.weight.requires_grad
         self.fixed = self._lowered(self.weight.detach()).t()
@@ -54,7 +56,7 @@ class _LateMap:
 
     @staticmethod
     def _lowered(weight: Tensor) -> Tensor:
-        """As autocast would have it, once for all positions."""
+        """The weight in autocast's type, converted once for all positions."""
         device = weight.device.type
         return weight.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else weight
 
@@ -73,11 +75,11 @@ class _LateMap:
 
 
 class _Seeds(torch.autograd.Function):
-    """The bias for some positions [positions, rows, out], to which each adds its product; their gradients end here."""
+    """The bias per position [positions, rows, out], to which each adds its product; collects the gradients."""
 
     @staticmethod
     def forward(ctx, weight: Tensor, bias: Tensor, inputs: list[Tensor], positions: int, rows: int) -> Tensor:
-        ctx.inputs = inputs  # filled while the recurrence goes on
+        ctx.inputs = inputs  # filled during the recurrence
         ctx.dtype = weight.dtype
         return bias.clone().expand(positions, rows, -1)
 
@@ -90,4 +92,4 @@ class _Seeds(torch.autograd.Function):
         return None if weight_grad is None else weight_grad.to(ctx.dtype), bias_grad, None, None, None
 
 
-LATE = _Seeds.__name__  # what a profiler calls what gathers gradients until the recurrence is over
+LATE = _Seeds.__name__  # the profiler's name of the function that collects gradients until the recurrence ends

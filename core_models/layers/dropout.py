@@ -1,7 +1,7 @@
-"""Dropout that is cheap on CPUs: four decisions from every random 64-bit number, and a mask that multiplies.
+"""Fast dropout on CPUs: four decisions from every random 64-bit number, and a multiplied mask.
 
-On two cores PyTorch's own dropout is a sixth of a small Transformer's training step, because it draws its random
-numbers one by one on one thread. On other devices PyTorch's own is used. Knows no layer.
+On two cores PyTorch's dropout takes a sixth of a small Transformer's training step, because it draws its random numbers
+one by one on one thread. On other devices PyTorch's dropout is used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ LANES, LEVELS = 4, 1 << 16  # 16-bit decisions in a 64-bit number; a probability
 
 
 def dropout(x: Tensor, probability: float) -> Tensor:
-    """Zero each number with `probability` and scale the others so that the mean stays (Srivastava 2014)."""
+    """Zero each number with `probability` and scale the others to keep the mean (Srivastava 2014)."""
     if x.device.type != "cpu":
         return nn.functional.dropout(x, probability)
     dropped = round(probability * LEVELS)
@@ -23,12 +23,12 @@ def dropout(x: Tensor, probability: float) -> Tensor:
         return x * 0.0
     bits = torch.empty(-(-x.numel() // LANES), dtype=torch.int64).random_(-(1 << 63), None)
     decisions = bits.view(torch.int16)[: x.numel()].view(x.shape)
-    kept = torch.ge(decisions, dropped - LEVELS // 2, out=torch.empty(x.shape, dtype=x.dtype))
-    return x * kept.mul_(LEVELS / (LEVELS - dropped))
+    keep = torch.ge(decisions, dropped - LEVELS // 2, out=torch.empty(x.shape, dtype=x.dtype))
+    return x * keep.mul_(LEVELS / (LEVELS - dropped))
 
 
 class Dropout(nn.Module):
-    """`dropout` while training, nothing otherwise."""
+    """Module that applies `dropout` in training."""
 
     def __init__(self, probability: float) -> None:
         super().__init__()

@@ -10,9 +10,9 @@ from core_models.config import ModelConfig
 def embedding_tables(
     config: ModelConfig, source_words: int, target_words: int, width: int
 ) -> tuple[nn.Embedding, nn.Embedding, nn.Embedding]:
-    """Source, target and output tables [words, width], one and the same where `config.tie_embeddings` says so.
+    """Source, target and output tables [words, width], shared as `config.tie_embeddings` says.
 
-    Raises ValueError where tables of different vocabularies should be one.
+    Raises ValueError if tables of different vocabularies would be shared.
     """
     if config.tie_embeddings == "all" and source_words != target_words:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What is never computed below float32, whatever the weights and autocast are."""
+"""Computation in float32 or better, whatever the type of the weights and autocast."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Result = TypeVar("Result")
 
 
 def widened(dtype: torch.dtype) -> torch.dtype:
-    """float32, or the type itself where that is wider."""
+    """The wider of float32 and this type."""
     return torch.promote_types(dtype, torch.float32)
 
 
 def wide(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Calls with tensors of float32 or better, and keeps autocast out."""
+    """Decorator: call with tensors of float32 or better, without autocast."""
 
     def enlarged(value: Any) -> Any:
         return value.to(widened(value.dtype)) if isinstance(value, Tensor) and value.is_floating_point() else value

@@ -1,5 +1,7 @@
-"""Recurrent cells and additive attention, as PyTorch's cells write them: a GRU's update gate keeps the old state, its
-reset gate works after the recurrent product. Knows single positions, not sequences."""
+"""Recurrent cells and additive attention for single positions.
+
+As in PyTorch's cells, a GRU's update gate keeps the old state, and its reset gate acts after the recurrent product.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from torch import Tensor, nn
 
 from core_models.layers.precision import widened
 
-RECURRENCE = "recurrence"  # what a profiler calls the steps that wait for each other
+RECURRENCE = "recurrence"  # name of the sequential steps in a profile
 
 
 class GatedUnit(nn.Module):
@@ -22,57 +24,57 @@ class GatedUnit(nn.Module):
         self.from_input = nn.Linear(inputs, self.gates * width)
         self.from_state = nn.Linear(width, self.gates * width, bias=False)
 
-    def initialise(self) -> None:
+    def initialize(self) -> None:
         """Orthogonal recurrent matrices, gate by gate."""
         for part in self.from_state.weight.chunk(self.gates):
             nn.init.orthogonal_(part)
 
     def forward(self, projected: Tensor, state: Tensor) -> Tensor:
-        """`projected` is from_input(x) [..., 3 d], so that callers can make it for all positions at once."""
+        """The new state; `projected` is from_input(x) [..., 3 d], which callers compute for all positions at once."""
         return self.combine(projected, self.from_state(self.hidden(state)), state)
 
     def combine(self, projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-        """from_input(x) and from_state(hidden) [..., 3 d], the state before -> the new state."""
+        """The new state from from_input(x) and from_state(hidden) [..., 3 d] and the previous state."""
         update, candidate = self.gated(projected, recurrent)
         return candidate + update * (state - candidate)
 
     def gated(self, projected: Tensor, recurrent: Tensor) -> tuple[Tensor, Tensor]:
-        """How much of the state is kept, and what takes the place of the rest: [..., d] each."""
+        """Update gate (share of the state that is kept) and candidate: [..., d] each."""
         input_gates, input_candidate = projected.split((2 * self.width, self.width), dim=-1)
         state_gates, state_candidate = recurrent.split((2 * self.width, self.width), dim=-1)
         reset, update = torch.sigmoid(input_gates + state_gates).chunk(2, dim=-1)
         return update, torch.tanh(input_candidate + reset * state_candidate)
 
     def first(self, hidden: Tensor) -> Tensor:
-        """The state that begins with these hidden numbers."""
+        """The initial state with this hidden vector."""
         return hidden
 
     def hidden(self, state: Tensor) -> Tensor:
-        """What others see of a state: [..., d]."""
+        """The hidden vector of a state: [..., d]."""
         return state
 
     def with_hidden(self, state: Tensor, hidden: Tensor) -> Tensor:
-        """The state with other hidden numbers."""
+        """The state with another hidden vector."""
         return hidden
 
 
 class LongShortTermUnit(GatedUnit):
-    """LSTM (Hochreiter 1997, with a forget gate that begins open). A state is [hidden, memory cell], [..., 2 d]."""
+    """LSTM (Hochreiter 1997, with an initially open forget gate). A state is [hidden, memory cell], [..., 2 d]."""
 
     gates = 4
 
-    def initialise(self) -> None:
-        super().initialise()
+    def initialize(self) -> None:
+        super().initialize()
         nn.init.ones_(self.from_input.bias.data[self.width : 2 * self.width])
 
     def combine(self, projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-        """from_input(x) and from_state(hidden) [..., 4 d]: input, forget, candidate, output."""
+        """The new state from from_input(x) and from_state(hidden) [..., 4 d]: input, forget, candidate, output."""
         enter, forget, candidate, leave = (projected + recurrent).chunk(4, dim=-1)
         cell = torch.sigmoid(forget) * state[..., self.width :] + torch.sigmoid(enter) * torch.tanh(candidate)
         return torch.cat([torch.sigmoid(leave) * torch.tanh(cell), cell], dim=-1)
 
     def first(self, hidden: Tensor) -> Tensor:
-        """The memory cell begins empty."""
+        """The initial state with this hidden vector and a zero memory cell."""
         return torch.cat([hidden, torch.zeros_like(hidden)], dim=-1)
 
     def hidden(self, state: Tensor) -> Tensor:
@@ -86,7 +88,7 @@ CELLS: dict[str, type[GatedUnit]] = {"gru": GatedUnit, "lstm": LongShortTermUnit
 
 
 class AdditiveAttention(nn.Module):
-    """Attention by a small network (Bahdanau 2015): e_i = v . tanh(W_q s + W_k h_i + b)."""
+    """Additive attention (Bahdanau 2015): e_i = v . tanh(W_q s + W_k h_i + b)."""
 
     def __init__(self, state: int, memory: int, width: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Sparsemax (Martins and Astudillo 2016): the point of the simplex nearest to some energies; many shares are zero."""
+"""Sparsemax (Martins and Astudillo 2016): the projection of energies onto the simplex; many weights are zero."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from core_models.layers.precision import wide
 
 @wide
 def sparsemax(energies: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Energies [..., M] to shares that sum to one over the last axis; a row whose mask [..., M] is empty gets zeros.
+    """Sparsemax of energies [..., M] over the last axis; a row whose mask [..., M] is empty gets zeros.
 
-    shares = max(energies - tau, 0), tau = (sum of the k largest - 1) / k for the largest k at which the k-th energy is
-    still above it (Algorithm 1). The gradient is that of the chosen ones.
+    max(energies - tau, 0), tau = (sum of the k largest - 1) / k for the largest k at which the k-th energy is still
+    above it (Algorithm 1). The gradient passes through the selected energies.
     """
     if mask is not None:
-        # Finite, and so far below that it is never chosen: the k-th energy must be above the mean of k less 1 / k.
+        # Finite, and too low to be selected: the k-th energy must be above the mean of the k largest minus 1 / k.
         lowest = energies.detach().masked_fill(~mask, torch.inf).amin(-1, keepdim=True)
         below = torch.where(torch.isfinite(lowest), lowest, 0.0) - 2.0
         energies = torch.where(mask, energies, below.to(energies.dtype))

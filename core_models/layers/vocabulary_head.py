@@ -1,4 +1,4 @@
-"""The vocabulary head: log-partition of every prediction in one fused pass, everything else as dot products.
+"""The vocabulary head: the log-partition of all predictions in one fused pass, everything else as dot products.
 
 log P(y) = u . E[y] - log sum_v exp(u . E[v]). Only the last term needs the whole vocabulary, so the one expensive
 function here is `log_partition`; the logit of a word, of a bag of words (a cumulative sum of embeddings) or the mean
@@ -14,22 +14,22 @@ from torch import Tensor
 
 from core_models.layers.precision import wide, widened
 
-# Numbers over the vocabulary that training keeps for its backward pass; more are computed a second time, in chunks.
+# Logits that training keeps for its backward pass; more are recomputed in chunks.
 KEPT_LOGITS = 1 << 27
-# On a CPU a chunk of logits stays in the cache while it is made, exponentiated and summed.
+# On a CPU a chunk of logits stays in the cache while it is computed, exponentiated and summed.
 CACHED_LOGITS = 1 << 20
 
 
 class _LogPartition(torch.autograd.Function):
-    """log sum exp of vectors @ matrix.T + bias along the vocabulary, keeping at most KEPT_LOGITS numbers.
+    """Log-sum-exp of vectors @ matrix.T + bias over the vocabulary, keeping at most KEPT_LOGITS numbers.
 
-    Kept are exp(logit - the row's largest), in the type of the vectors. The softmax is that divided by the row's sum,
-    and the division is done on the [P, d] side of both products of the backward pass, never on [P, V].
+    Keeps exp(logit - row maximum), in the type of the vectors. The softmax is that divided by the row's sum; the
+    backward pass divides on the [P, d] side of both products, never on [P, V].
     """
 
     @staticmethod
     def forward(ctx, vectors: Tensor, matrix: Tensor, bias: Tensor | None, differentiable: bool) -> Tensor:
-        # `needs_input_grad` knows nothing of no_grad, and inside here gradients are always off.
+        # `needs_input_grad` ignores no_grad, and gradients are always off in this function.
         keep = differentiable and any(ctx.needs_input_grad) and vectors.shape[0] * len(matrix) <= KEPT_LOGITS
         kept = vectors.new_empty(len(vectors), len(matrix)) if keep else None
         accumulated = widened(vectors.dtype)
@@ -65,14 +65,14 @@ class _LogPartition(torch.autograd.Function):
 
 
 def _chunks(vectors: Tensor, matrix: Tensor) -> Iterator[slice]:
-    """Rows of the vectors whose logits are held at once."""
-    held = CACHED_LOGITS if vectors.device.type == "cpu" else KEPT_LOGITS
-    rows = max(1, held // len(matrix))
+    """Slices of rows whose logits are in memory at once."""
+    limit = CACHED_LOGITS if vectors.device.type == "cpu" else KEPT_LOGITS
+    rows = max(1, limit // len(matrix))
     return (slice(start, start + rows) for start in range(0, len(vectors), rows))
 
 
 def _powers(vectors: Tensor, matrix: Tensor, bias: Tensor | None, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """exp(logit - the row's largest) [n, V], and the largest [n]; into `out` where it is given."""
+    """The powers exp(logit - row maximum) [n, V] and the maxima [n]; written into `out` if given."""
     if out is None:
         energies = logits(vectors, matrix, bias)
     elif bias is None:
@@ -91,11 +91,11 @@ def logits(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tenso
 
 
 def log_partition(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
-    """log sum_v exp(vectors . matrix[v] + bias[v]): vectors [P, d], matrix [V, d] -> [P], never below float32.
+    """Log-partition log sum_v exp(vectors . matrix[v] + bias[v]): vectors [P, d], matrix [V, d] -> [P].
 
-    Under autocast the product runs in the autocast type; the sum over the vocabulary does not. So in bfloat16 its
-    logits are off by about 1/256 of themselves and that of `word_logits` is not: log P of a word that is nearly certain
-    may come out above 0, by 0.03 at a logit of 8. Rounding both alike would take that precision from the gradient too.
+    Never below float32. Under autocast the product runs in the autocast type, the sum over the vocabulary does not. So
+    in bfloat16 its logits have a relative error of about 1/256 and those of `word_logits` do not: log P of a nearly
+    certain word may be above 0, by 0.03 at a logit of 8. Equal rounding of both would cost the gradient that precision.
     """
     device = vectors.device.type
     if torch.is_autocast_enabled(device):
@@ -106,7 +106,7 @@ def log_partition(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None) -
 
 @wide
 def one_logit(vectors: Tensor, row: Tensor) -> Tensor:
-    """The same row for all positions: vectors [P, d], row [d] -> [P], never below float32, also under autocast."""
+    """The logit of one row at all positions: vectors [P, d], row [d] -> [P], never below float32, also in autocast."""
     return vectors @ row
 
 

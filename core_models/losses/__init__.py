@@ -1,1 +1,1 @@
-"""What systems are trained to lower."""
+"""Training losses."""

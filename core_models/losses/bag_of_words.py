@@ -1,8 +1,7 @@
-"""The past and the future of every target position, as cumulative sums: bags of words and mean contents (Zheng 2019).
+"""Bags of past and future words and mean contents at every target position, by cumulative sums (Zheng 2019).
 
-A bag's log-probability needs the sum of its words' logits, and that is one dot product with the cumulative sum of their
-embeddings: nothing here has the size [S, T, V] or [S, T, T]. Sums never run below float32 and never see padding. Knows
-no capsules.
+A bag's log-probability needs the sum of its words' logits, which is one dot product with the cumulative sum of their
+embeddings: no tensor has size [S, T, V] or [S, T, T]. Sums are in float32 or better and exclude padding.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def running_sums(values: Tensor, side: Side, inclusive: bool) -> Tensor:
 
 
 def running_means(states: Tensor, mask: Tensor, side: Side, inclusive: bool = True) -> Tensor:
-    """Means of the real states [S, T, d] up to or from t on; zero where there is none."""
+    """Means of the real states [S, T, d] up to or from t on; zero without any."""
     wide = states.to(widened(states.dtype))
     real = mask[..., None].to(wide.dtype)
     counts = running_sums(real, side, inclusive)
@@ -39,9 +38,9 @@ def running_means(states: Tensor, mask: Tensor, side: Side, inclusive: bool = Tr
 
 
 def content_agreement(contents: Tensor, means: Tensor, mask: Tensor, mean_over_width: bool = False) -> Tensor:
-    """|| contents - means ||^2 averaged over the real positions: [S, T, w] twice -> [S] (Zheng 2019, L_BCA).
+    """Content agreement loss L_BCA (Zheng 2019): || contents - means ||^2 averaged over real positions.
 
-    mean_over_width: the mean of the squares in place of their sum.
+    contents, means [S, T, w] -> [S]. mean_over_width: the mean of the squares instead of their sum.
     """
     squares = (contents - means).square()
     distance = squares.mean(-1) if mean_over_width else squares.sum(-1)
@@ -57,10 +56,10 @@ class BagOfWords:
         self.inclusive = self.bag.span == "inclusive" or (self.side == "past" and self.bag.span == "analysis")
         self.words, self.mask = words, mask
         if self.bag.begins and self.side == "past" and not self.inclusive:
-            # {BOS, y_1, ..., y_{t-1}} are the words that came in up to position t.
+            # {BOS, y_1, ..., y_{t-1}} are the input words up to position t.
             self.words = torch.cat([torch.full_like(words[:, :1], BOS), words[:, :-1]], dim=1)
             self.inclusive = True
-        self.counts = self._sums(mask.long())  # [S, T] words in each bag, repeated ones each time
+        self.counts = self._sums(mask.long())  # [S, T] tokens in each bag
         self.filled = self.counts > 0
 
     def _sums(self, values: Tensor) -> Tensor:
@@ -69,16 +68,16 @@ class BagOfWords:
     def negative_log_probs(
         self, vectors: Tensor, log_z: Tensor, matrix: Tensor, bias: Tensor | None, real: Tensor
     ) -> Tensor:
-        """Losses of the positions that are real [S, T], in row order, in nats: vectors [P, d], log_z [P] -> [P]."""
+        """Losses in nats of the positions in `real` [S, T], in row order: vectors [P, d], log_z [P] -> [P]."""
         wide = vectors.to(log_z.dtype)
         offsets = matrix.new_zeros(len(matrix)) if bias is None else bias
         pad = one_logit(vectors, matrix[PAD]) + offsets[PAD]
         if self.bag.without_pad:
             log_z = log_z + torch.log1p(-torch.exp((pad - log_z).clamp(max=-1e-6)))
 
-        def logits(kept: Tensor) -> Tensor:
-            """The summed logits of those words of each bag that are kept [S, T]: -> [P]."""
-            weights = kept.to(wide.dtype)
+        def logits(included: Tensor) -> Tensor:
+            """The sum of logits of the words of each bag in `included` [S, T]: -> [P]."""
+            weights = included.to(wide.dtype)
             embedded = torch.nn.functional.embedding(self.words, matrix).to(wide.dtype) * weights[..., None]
             return (wide * self._sums(embedded)[real]).sum(-1) + self._sums(offsets[self.words] * weights)[real]
 
@@ -93,7 +92,7 @@ class BagOfWords:
         return negative / counts if self.bag.mean else negative
 
     def _new_types(self) -> Tensor:
-        """Where a word stands for the first time, read from the bag's fixed end: [S, T] bool."""
+        """First occurrences of each word, read from the bag's fixed end: [S, T] bool."""
         words = self.words if self.side == "past" else self.words.flip(1)
         ordered, places = words.sort(dim=1, stable=True)
         new = torch.ones_like(ordered, dtype=torch.bool)

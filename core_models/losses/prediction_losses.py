@@ -1,5 +1,7 @@
-"""Loss terms. One contract: every term is a sum per sentence [S], never below float32; the training loop weighs them
-and divides by one number for all (design: "One loss contract"). This file knows neither backbones nor mechanisms.
+"""Loss terms of predictions over the vocabulary.
+
+Every loss term is a sum per sentence [S], never below float32; the training loop weighs the terms and divides all by
+one number (design: "One loss contract").
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ def prediction_losses(
     mask: Tensor,
     label_smoothing: float = 0.0,
 ) -> dict[str, Tensor]:
-    """Sums per sentence of the label-smoothed negative log-likelihood of every prediction, in nats; of a bag, means.
+    """Sums per sentence of the label-smoothed negative log-likelihood of every prediction, in nats; of bags, means.
 
-    words, mask [S, T]; `tied` [V, d] is the output embedding. Predictions that share a matrix go through the vocabulary
-    in one fused pass, real positions only. Smoothing gives each word eps / V of the mass, without a dense target:
-    -(1 - eps) log P(y) - eps / V sum_v log P(v). A bag of words has its own smoothing and is averaged over positions.
+    words, mask [S, T]; `tied` [V, d] is the output embedding. Predictions that share a matrix are scored in one fused
+    pass over the vocabulary, real positions only. Smoothing gives each word eps / V of the mass, without a dense
+    target: -(1 - eps) log P(y) - eps / V sum_v log P(v). A bag of words has its own smoothing and is averaged over
+    positions.
     """
     groups: dict[int, list[Prediction]] = defaultdict(list)
     for prediction in predictions:
@@ -42,14 +45,14 @@ def prediction_losses(
         partition = log_partition(vectors, matrix, bias)
         counts = [int(m.sum()) for m in masks]
         pieces = zip(group, bags, masks, vectors.split(counts), partition.split(counts), strict=True)
-        for prediction, bag, real, chosen, log_z in pieces:
+        for prediction, bag, real, selected, log_z in pieces:
             if bag is not None:
-                negative = bag.negative_log_probs(chosen, log_z, matrix, bias, real)
+                negative = bag.negative_log_probs(selected, log_z, matrix, bias, real)
                 losses[prediction.name] = _per_sentence(negative, real) / real.sum(1).clamp(min=1)
                 continue
-            negative = log_z - word_logits(chosen, matrix, words[real], bias)
+            negative = log_z - word_logits(selected, matrix, words[real], bias)
             if label_smoothing:
-                mean_logit = one_logit(chosen, matrix.mean(0))
+                mean_logit = one_logit(selected, matrix.mean(0))
                 if bias is not None:
                     mean_logit = mean_logit + bias.mean()
                 negative = (1 - label_smoothing) * negative + label_smoothing * (log_z - mean_logit)

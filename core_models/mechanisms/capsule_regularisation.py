@@ -1,7 +1,7 @@
-"""The regularisation layer of Yang 2019 (section 3.4): source and target in one space.
+"""The regularization layer of Yang 2019 (section 3.4): correlated capsules of source and target.
 
-Two plain capsule networks, one over the embeddings of the source and one over those of the target, whose outputs shall
-correlate (Eq. 11). It takes part in the loss alone: nothing of it is left in a translation.
+Two plain capsule networks, over the source and the target embeddings, are trained to have correlated outputs (Eq. 11).
+The layer only adds a loss; decoding does not use it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CapsuleRegularisationOptions(Options):
 
 
 class CapsuleRegularisation(Mechanism):
-    """A loss term that falls as the correlation rises; it needs no hook point, but for option `reg_inputs: stream`."""
+    """A loss term that falls as the correlation rises; only `reg_inputs: stream` needs a hook point."""
 
     Options = CapsuleRegularisationOptions
     options: CapsuleRegularisationOptions
@@ -61,27 +61,27 @@ class CapsuleRegularisation(Mechanism):
         return x
 
     def prepare(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
-        """What the encoder was given, for the loss alone."""
+        """The input of the encoder, used by the loss only."""
         return {"source": own.notes["source"]} if self.hook_points else {}
 
     def _inputs(self, view: View, own: MechanismState, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Vectors of source [S, I, d] and target words [S, T, d]: those that are predicted, or that came in (E11)."""
+        """Vectors of source [S, I, d] and target words [S, T, d]: the predicted words, or the inputs (E11)."""
         if self.hook_points:
             return own.sentence["source"], view.embedded
         return self.embed["source"](batch.source), self.embed["target"](batch.target)
 
     def correlation(self, source: Tensor, target: Tensor, batch: Batch) -> Tensor:
-        """Of the two networks' outputs over vectors [S, I, d] and [S, T, d], for each sentence: [S] in -1 to 1."""
+        """Correlation of the two networks' outputs for vectors [S, I, d] and [S, T, d]: [S], from -1 to 1."""
         iterations = self.options.iterations
-        one = shared_dynamic_routing(source, self.transform["source"], batch.source_mask, iterations).capsules
-        other = shared_dynamic_routing(target, self.transform["target"], batch.target_mask, iterations).capsules
+        sources = shared_dynamic_routing(source, self.transform["source"], batch.source_mask, iterations).capsules
+        targets = shared_dynamic_routing(target, self.transform["target"], batch.target_mask, iterations).capsules
         if self.options.reg_pairs == "flat":
-            one, other = one.flatten(1)[:, None], other.flatten(1)[:, None]
-        pairs = correlations(one[:, :, None], other[:, :, None], self.options.correlation)  # [S, m, 1, 1]
+            sources, targets = sources.flatten(1)[:, None], targets.flatten(1)[:, None]
+        pairs = correlations(sources[:, :, None], targets[:, :, None], self.options.correlation)  # [S, m, 1, 1]
         return pairs[..., 0, 0].mean(1)
 
     def losses(self, view: View, own: MechanismState, batch: Batch) -> dict[str, Tensor]:
-        """Minus the correlation, times the words of the target it is counted for."""
-        found = self.correlation(*self._inputs(view, own, batch), batch)
-        counted = batch.target_mask.sum(1) if self.options.reg_norm == "token" else batch.target_mask.any(1)
-        return {"regularisation": -self.options.reg_weight * counted.to(found.dtype) * found}
+        """Minus the correlation, times the number of target words under `reg_norm: token`."""
+        correlation = self.correlation(*self._inputs(view, own, batch), batch)
+        n_words = batch.target_mask.sum(1) if self.options.reg_norm == "token" else batch.target_mask.any(1)
+        return {"regularisation": -self.options.reg_weight * n_words.to(correlation.dtype) * correlation}

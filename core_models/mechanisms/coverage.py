@@ -1,11 +1,11 @@
-"""Coverage (Tu 2016): the attention is told how far each source word has been translated already.
+"""Coverage (Tu 2016): the attention sees how far each source word has been translated.
 
-    e_{t,i} = v . tanh(... + C cov_{t-1,i}),  with what the attention gave each word up to and without position t.
+    e_{t,i} = v . tanh(... + C cov_{t-1,i}),  with the attention of each word before position t accumulated in cov.
 
-Linguistic coverage adds up attention, divided by a word's fertility phi_i = N sigmoid(u . h_i), the number of words it
-may become; it may be taken from one instead, or end at one. In place of the sum may stand the largest share so far or
-their mean, the max- and mean-pooling of an early version of the code that Tu 2016 released, which describes them and
-does not use them. Neural coverage is a small gated unit a word.
+Linguistic coverage sums attention, divided by a word's fertility phi_i = N sigmoid(u . h_i), its expected number of
+target words; it may be subtracted from one instead, or be bounded by one. The sum may be replaced by the maximum or the
+mean so far, the max- and mean-pooling that an early version of the code released by Tu 2016 describes and does not use.
+Neural coverage is a small gated unit per word.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from core_models.interface.mechanism import (
 )
 from core_models.layers.precision import wide, widened
 
-# Options that are read only where another one has this value.
+# Options that are read only if another option has this value.
 READ_WITH: Mapping[str, tuple[str, str]] = {"units": ("form", "neural")}
 
 
@@ -56,8 +56,10 @@ class CoverageOptions(Options):
 def accumulated(
     coverage: Tensor, weights: Tensor, fertility: Tensor | None, form: str, step: Tensor | None = None
 ) -> Tensor:
-    """cov_t of cov_{t-1} and the attention at t, [S, N, I] each; fertility [S, I] or None; step: t, which a mean needs,
-    [S, N, 1]."""
+    """Coverage cov_t from cov_{t-1} and the attention at t, [S, N, I] each.
+
+    fertility [S, I] or None; step [S, N, 1]: t, needed for the mean.
+    """
     share = weights if fertility is None else weights / fertility[:, None]
     if form == "subtractive":
         return coverage - share
@@ -71,8 +73,10 @@ def accumulated(
 
 
 class NeuralCoverage(nn.Module):
-    """A gated unit for each source word, of its attention, its annotation and s_{t-1}; the update gate lets the new
-    state in, as in the released code: cov_t = (1 - u) cov_{t-1} + u tanh(...)."""
+    """A gated unit for each source word, with inputs attention, annotation and s_{t-1}.
+
+    The update gate weighs the new state, as in the released code: cov_t = (1 - u) cov_{t-1} + u tanh(...).
+    """
 
     def __init__(self, memory: int, state: int, units: int) -> None:
         super().__init__()
@@ -86,7 +90,7 @@ class NeuralCoverage(nn.Module):
         nn.init.zeros_(self.from_memory.bias)
 
     def forward(self, coverage: Tensor, weights: Tensor, planned: Tensor, state: Tensor) -> Tensor:
-        """cov_{t-1} [S, N, I, u], attention [S, N, I], planned [S, I, 3 u], from_state(s_{t-1}) [S, N, 3 u]."""
+        """The new coverage of cov_{t-1} [S, N, I, u], attention [S, N, I], planned [S, I, 3 u], state [S, N, 3 u]."""
         entered = planned[:, None] + state[:, :, None] + self.from_attention(weights[..., None].to(planned.dtype))
         input_gates, input_candidate = entered.split((2 * self.units, self.units), dim=-1)
         old_gates, old_candidate = self.from_coverage(coverage).split((2 * self.units, self.units), dim=-1)
@@ -95,7 +99,7 @@ class NeuralCoverage(nn.Module):
 
 
 class Coverage(Mechanism):
-    """One number, or a few, a source word and hypothesis."""
+    """Coverage: one number, or a few, per source word and hypothesis."""
 
     Options = CoverageOptions
     options: CoverageOptions
@@ -121,7 +125,7 @@ class Coverage(Mechanism):
         return {"fertility": fertility}
 
     def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
-        """cov_0 [S, 1, I] or [S, 1, I, u]: nothing is covered; for a mean the number of steps so far, [S, 1, 1]."""
+        """Initial coverage cov_0 [S, 1, I] or [S, 1, I, u], nothing covered; for a mean also the step count."""
         if self.cell is not None:
             return {"coverage": memory.new_zeros(len(memory), 1, memory.shape[1], self.cell.units)}
         least = memory.new_zeros(len(memory), 1, memory.shape[1], dtype=widened(memory.dtype))
@@ -152,5 +156,5 @@ class Coverage(Mechanism):
 
 
 def _energy(spec: BackboneSpec) -> int:
-    """The width of the attention's energies; a backbone without them is refused by its hook points."""
+    """The width of the attention's energies; a backbone without them is rejected by its hook points."""
     return spec.widths.get("energy", spec.widths["stream"])

@@ -1,7 +1,6 @@
-"""What mechanisms that read the sentences before share: their options, and attention that adds nothing where none are.
+"""Shared parts of mechanisms that read context sentences: options, and attention that is skipped without context.
 
-Knows no particular way to read them. A sentence at a document's start goes through as if the mechanism were not there:
-to the last bit, whatever the biases are.
+The first sentence of a document passes bit for bit as without the mechanism, whatever the biases are.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from core_models.mechanisms.sides import STACK_OUTPUT, Side, Sides, sides_of
 from core_models.text.batches import WordOrder
 from core_models.text.documents import ContextUse
 
-CONTEXT_AXIS = {"encoder": "context", "decoder": "context_output"}  # where a side looks at its own language
+CONTEXT_AXIS = {"encoder": "context", "decoder": "context_output"}  # the trace axis of each side's context words
 
 
 class ContextOptions(Options):
@@ -28,7 +27,7 @@ class ContextOptions(Options):
     long_context: Literal["refuse", "cut"] = Field("refuse", description="what is done with a longer one")
 
     def use(self, states: bool = False, outputs: bool = False, joined: bool = False) -> ContextUse:
-        """What a mechanism with these options reads."""
+        """The context that a mechanism with these options reads."""
         cut = self.long_context == "cut"
         return ContextUse(self.context_sentences, self.context_length, cut, states, outputs, joined)
 
@@ -38,9 +37,9 @@ class SidedOptions(ContextOptions):
 
 
 class Concatenation(Mechanism):
-    """The sentences before, each with its </s>, stand before the sentence as one source (Tiedemann and Scherrer 2017).
+    """Context sentences, each with its </s>, prepended to the source (Tiedemann and Scherrer 2017).
 
-    Nothing but the text changes: the separator is </s>, and the system translates the last of the sentences.
+    Only the text changes: the separator is </s>, and the system translates the last sentence.
     """
 
     Options = ContextOptions
@@ -51,9 +50,11 @@ class Concatenation(Mechanism):
 
 
 class OverStacks(Mechanism):
-    """Looks at states of the sentences before from the output of a stack: the encoder's at those of the sources, the
-    decoder's at those of the translations. They are given, not learned through. A subclass says what it makes of them
-    (`plan`) and what becomes of the output (`at`)."""
+    """Attention from the output of a stack to the states of context sentences.
+
+    The encoder's stack attends to context sources, the decoder's to context translations; no gradient passes into their
+    states. A subclass defines what is computed once per sentence (`plan`) and the new output (`at`).
+    """
 
     options: SidedOptions
     hook_points: Sequence[HookPoint]
@@ -67,28 +68,30 @@ class OverStacks(Mechanism):
         self.state_widths = {"encoder": spec.widths["memory"], "decoder": spec.widths["state"]}
 
     def plan(self, side: Side, states: Tensor, mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
-        """Tensors [S, ...] that are the same for all positions, of states [S, K, C, d] that are real by the mask."""
+        """Tensors [S, ...] shared by all positions, from states [S, K, C, d] with their mask [S, K, C]."""
         raise NotImplementedError
 
     def remember(self, states: ContextStates, own: MechanismState) -> dict[str, Tensor]:
-        """The plan of each side; what only the encoder reads is not kept for a search."""
-        kept: dict[str, Tensor] = {}
-        given = {"encoder": (states.memory, states.mask), "decoder": (states.outputs, states.outputs_mask)}
+        """The plan of each side; a plan read only by the encoder is not stored for the search."""
+        stored: dict[str, Tensor] = {}
+        states_of = {"encoder": (states.memory, states.mask), "decoder": (states.outputs, states.outputs_mask)}
         for side in self.sides:
-            vectors, mask = given[side]
+            vectors, mask = states_of[side]
             if vectors is not None and mask is not None:
                 planned = self.plan(side, vectors, mask, own)
-                (own.notes if side == "encoder" else kept).update({f"{side}.{name}": planned[name] for name in planned})
-        return kept
+                (own.notes if side == "encoder" else stored).update(
+                    {f"{side}.{name}": planned[name] for name in planned}
+                )
+        return stored
 
-    def held(self, own: MechanismState, side: Side) -> dict[str, Tensor]:
-        """The plan of a side by its names."""
-        found = own.notes if side == "encoder" else own.sentence
-        return {name.removeprefix(f"{side}."): found[name] for name in found if name.startswith(f"{side}.")}
+    def plan_of(self, own: MechanismState, side: Side) -> dict[str, Tensor]:
+        """The tensors of a side's plan by name."""
+        tensors = own.notes if side == "encoder" else own.sentence
+        return {name.removeprefix(f"{side}."): tensors[name] for name in tensors if name.startswith(f"{side}.")}
 
 
 class ContextAttention(nn.Module):
-    """Multi-head attention from positions [S, N, d] to a context, with a norm of its own before it (pre-norm)."""
+    """Multi-head attention from positions [S, N, d] to a context, with its own norm before it (pre-norm)."""
 
     def __init__(self, spec: BackboneSpec, memory_width: int | None = None) -> None:
         super().__init__()
@@ -99,12 +102,12 @@ class ContextAttention(nn.Module):
             xavier(linear)
 
     def forward(self, x: Tensor, keys: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
-        """x [S, N, d], keys and values [S, 2, H, M, e], mask [S, M] -> [S, N, d] and, if asked, shares [S, H, N, M]."""
+        """Attend from x [S, N, d] to keys [S, 2, H, M, e], mask [S, M] -> [S, N, d], weights [S, H, N, M] or None."""
         return self.attention(self.norm(x), keys, mask, weights)
 
 
 class LayerShares:
-    """The attention weights of all layers of a side, recorded as one array when the last layer has been."""
+    """The attention weights of all layers of a side, recorded as one array after the last layer."""
 
     def __init__(self, name: str, axes: Sequence[str], layers: int) -> None:
         self.name, self.axes, self.layers = name, tuple(axes), layers
@@ -113,7 +116,7 @@ class LayerShares:
         return own.wants(self.name)
 
     def add(self, own: MechanismState, layer: int, share: Tensor | None) -> None:
-        """share [S, H, N, ...] of one layer."""
+        """Add the weights [S, H, N, ...] of one layer."""
         if share is None:
             return
         own.notes[f"{self.name}.{layer}"] = share
@@ -123,7 +126,7 @@ class LayerShares:
 
 
 def xavier(linear: nn.Linear) -> nn.Linear:
-    """The linear map with Xavier's uniform weights and biases of zero."""
+    """Initialize a linear map with Xavier's uniform weights and zero biases."""
     nn.init.xavier_uniform_(linear.weight)
     if linear.bias is not None:
         nn.init.zeros_(linear.bias)
@@ -131,10 +134,10 @@ def xavier(linear: nn.Linear) -> nn.Linear:
 
 
 def by_word(order: WordOrder, shares: Tensor) -> Tensor:
-    """Shares of the words of a grid, [S, H, N, K, C], in their order: [S, H, N, n]."""
+    """Flatten the shares of a grid of words [S, H, N, K, C] into text order: [S, H, N, n]."""
     return order.gather(shares.permute(0, 3, 4, 1, 2)).permute(0, 2, 3, 1)
 
 
 def only_where(real: Tensor, changed: Tensor, x: Tensor) -> Tensor:
-    """`changed` [S, N, d] where a sentence has a context, real [S], else x as it was."""
+    """`changed` [S, N, d] for sentences with context, real [S], else x unchanged."""
     return torch.where(real[:, None, None], changed, x)

@@ -1,8 +1,8 @@
-"""Document-Transformer (Zhang 2018): an encoder of its own for the sentences before, read in every layer of both sides.
+"""Document-Transformer (Zhang 2018): a separate context encoder, attended by every layer of encoder and decoder.
 
-The K sentences before are one sequence, through the source embeddings, positions and a few layers like the backbone's.
-After its self-attention every encoder and decoder layer attends to them, and a gate weighs stream and context:
-x' = g x + (1 - g) y, g = sigmoid(W_x x + W_y y).
+The K context sentences form one sequence, encoded by the source embeddings, positions and a few layers like the
+backbone's. After its self-attention every encoder and decoder layer attends to them, and a gate weighs stream and
+context: x' = g x + (1 - g) y, g = sigmoid(W_x x + W_y y).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DocumentEncoderOptions(SidedOptions):
 
 
 class GatedSublayer(nn.Module):
-    """Attention to the context, then the gate; after it a norm where the backbone has one there (post-norm)."""
+    """Attention to the context, then the gate, then a norm if the backbone is post-norm."""
 
     def __init__(self, spec: BackboneSpec) -> None:
         super().__init__()
@@ -47,14 +47,14 @@ class GatedSublayer(nn.Module):
         self.after = nn.Identity() if spec.final_norm else nn.LayerNorm(width)
 
     def forward(self, x: Tensor, keys: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
-        found, share = self.attend(x, keys, mask, weights)
-        gate = torch.sigmoid(self.from_stream(x) + self.from_context(found))
-        mixed = self.after(gate * x + (1 - gate) * found)
+        context, share = self.attend(x, keys, mask, weights)
+        gate = torch.sigmoid(self.from_stream(x) + self.from_context(context))
+        mixed = self.after(gate * x + (1 - gate) * context)
         return only_where(mask.any(1), mixed, x), share
 
 
 class DocumentEncoder(Mechanism):
-    """The context as one more sequence, with an encoder of its own."""
+    """The context as one more sequence with its own encoder."""
 
     Options = DocumentEncoderOptions
     options: DocumentEncoderOptions
@@ -84,7 +84,7 @@ class DocumentEncoder(Mechanism):
         }
 
     def read(self, batch: Batch, own: MechanismState) -> dict[str, Tensor]:
-        """The context's keys and values for every layer of a side, [S, layers, 2, H, n, e], and which are real."""
+        """The context's keys and values for every layer of a side, [S, layers, 2, H, n, e], and their mask."""
         if batch.context is None:
             raise ValueError("a batch for the document encoder has a context, of absent sentences if need be")
         words, order = batch.context.in_order()
@@ -92,12 +92,12 @@ class DocumentEncoder(Mechanism):
         for layer in self.encoder:
             change, _ = layer.attention(layer.enter(x, layer.attention_norm), order.mask, False, False)
             x = layer.feed_forward(layer.leave(x, change, layer.attention_norm))
-        memory, found = self.norm(x), {"mask": order.mask}
+        memory, stored = self.norm(x), {"mask": order.mask}
         for side in self.sides:
             keys = [sublayer.attend.attention.keys_and_values(memory) for sublayer in self.sublayers[side]]
-            # What only the encoder reads need not be kept for a search.
-            (own.notes if side == "encoder" else found)[f"{side}.keys"] = torch.stack(keys, dim=1)
-        return found
+            # The search does not need what only the encoder reads.
+            (own.notes if side == "encoder" else stored)[f"{side}.keys"] = torch.stack(keys, dim=1)
+        return stored
 
     def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
         keys = (own.notes if view.side == "encoder" else own.sentence)[f"{view.side}.keys"]

@@ -1,9 +1,9 @@
-"""Future cost (Duan 2020): a gated cell estimates, one word ahead, what the next target word will cost.
+"""Future cost (Duan 2020): a gated cell estimates the cost of the next target word one step ahead.
 
-H_i is the decoder output at position i before any mechanism touched it, y_i the word chosen there. The cell makes the
-future context F_i of both (Eq. 8-11); a second softmax over F_i predicts y_{i+1} (Eq. 12). Model I learns from that
-prediction alone; Model II also adds F_{i-1}, through a scalar gate, to what the head reads at i (section 4.2).
-F_i uses the un-fused H_i, so nothing is recurrent: what position i needs is H_{i-1}, which comes through `shift`.
+H_i is the decoder output at position i before any mechanism changed it, y_i the word generated there. The cell computes
+the future context F_i from both (Eq. 8-11); a second softmax over F_i predicts y_{i+1} (Eq. 12). Model I learns from
+that prediction only; Model II also adds F_{i-1}, through a scalar gate, to the input of the head at i (section 4.2).
+F_i uses the un-fused H_i, so nothing is recurrent: position i needs H_{i-1}, which `shift` provides.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FutureCostOptions(Options):
 
 
 class FutureCost(Mechanism):
-    """Models I and II. Adds 7 d^2 parameters when the head is tied, and 2 d more for Model II."""
+    """Models I and II. Adds 7 d^2 parameters with a tied head, and 2 d more for Model II."""
 
     Options = FutureCostOptions
     options: FutureCostOptions
@@ -59,13 +59,13 @@ class FutureCost(Mechanism):
             nn.init.xavier_uniform_(parameter)
 
     def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
-        """H_0: the masked mean of the source representation (C9), [S, 1, d]."""
+        """State H_0: the masked mean of the source representation (C9), [S, 1, d]."""
         real = memory_mask[..., None].to(memory.dtype)
         mean = (memory * real).sum(1) / real.sum(1).clamp(min=1)
         return {"state": self.first_state(mean)[:, None]}
 
     def cell(self, word: Tensor, state: Tensor) -> Tensor:
-        """F_i of E[y_i] and H_i, Eq. 8-11: [..., d_word], [..., d] -> [..., d]."""
+        """Future context F_i from E[y_i] and H_i, Eq. 8-11: [..., d_word], [..., d] -> [..., d]."""
         word_reset, word_update, word_candidate = self.from_word(word).chunk(3, dim=-1)
         state_reset, state_update = self.from_state(state).chunk(2, dim=-1)
         reset = torch.sigmoid(word_reset + state_reset)
@@ -83,7 +83,7 @@ class FutureCost(Mechanism):
         return self._main(x + gate * future)
 
     def _future(self, view: View, own: MechanismState) -> Tensor:
-        """F_{i-1} of the word that came in, y_{i-1}, and H_{i-1}; at the first position BOS stands for F_0's "</s>"."""
+        """Future context F_{i-1} from the input word y_{i-1} and H_{i-1}; F_0 reads EOS for "</s>", or BOS (C10)."""
         if "future" not in own.notes:
             words = view.words
             if self.options.first_symbol == "eos":
@@ -95,7 +95,7 @@ class FutureCost(Mechanism):
         return x if self.main_head is None else torch.tanh(self.main_head(x))
 
     def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
-        """F_{i-1} predicts y_i: already aligned with the main prediction."""
+        """The prediction of y_i from F_{i-1}, aligned with the main prediction."""
         future = self._future(view, own)
         mask = None
         if self.options.future_from == 1:

@@ -1,9 +1,9 @@
-"""Dynamic PAST and FUTURE (Zheng 2019): what of the source is translated and what is not, at every target position.
+"""Dynamic PAST and FUTURE (Zheng 2019): translated and untranslated source contents at every target position.
 
-The decoding state z_t guides the separation of the source words (`guided_contents`); z_t, PAST and FUTURE together make
-o_t = z_t + FFN([z_t; PAST; FUTURE]), which the vocabulary head reads through its norm (section 3.2). Two more losses
-teach the contents what to hold: the bag of words before and after (L_BoW), and agreement with the mean decoding states
-before and after (L_BCA, section 3.3). Nothing waits for an earlier position, so a step needs no state.
+The decoding state z_t guides the separation of the source words (`guided_contents`); the vocabulary head reads, through
+its norm, o_t = z_t + FFN([z_t; PAST; FUTURE]) (section 3.2). Two auxiliary losses supervise the contents: the bags of
+past and future words (L_BoW), and agreement with the mean past and future decoding states (L_BCA, section 3.3). No
+position depends on an earlier one, so a decoding step needs no state.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from core_models.mechanisms.guided_contents import (
     GuidedContents,
     UniformContents,
 )
-from core_models.routing.guided import How
+from core_models.routing.guided import GuidedRoutingOptions
 
 if TYPE_CHECKING:
     from core_models.text.batches import Batch
 
 SIDES: tuple[Side, ...] = ("past", "future")
-# What the released code does where the paper says otherwise (A2, A3, A5 to A8); each can still be given.
+# Options of the released code where it differs from the paper (A2, A3, A5 to A8); each can be overridden.
 RELEASED: Mapping[str, Any] = {
     "agreement": "bounded",
     "initialisation": "released",
@@ -55,7 +55,7 @@ RELEASED: Mapping[str, Any] = {
     "bca_reduce": "mean",
 }
 
-# Options that are read only where another one has this value, or holds it.
+# Options that are read only if another option has, or contains, this value.
 READ_WITH: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("iterations", "agreement", "detach"), ("routing", "guided")),
     "attention_squash": ("routing", "attention"),
@@ -107,14 +107,14 @@ class GuidedCapsulesOptions(Options):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_released(cls, given: Any) -> Any:
-        released = isinstance(given, Mapping) and given.get("variant") == "released"
-        return {**RELEASED, **given} if released else given
+    def _as_released(cls, values: Any) -> Any:
+        released = isinstance(values, Mapping) and values.get("variant") == "released"
+        return {**RELEASED, **values} if released else values
 
     @field_validator("losses", mode="before")
     @classmethod
-    def _one_loss(cls, given: Any) -> Any:
-        return (given,) if isinstance(given, str) else given
+    def _one_loss(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _possible(self) -> GuidedCapsulesOptions:
@@ -130,15 +130,15 @@ class GuidedCapsulesOptions(Options):
                 f"redundant: capsules that take what is neither PAST nor FUTURE belong to guided routing, not to the "
                 f"{self.routing}; leave the option out"
             )
-        usual = RELEASED if self.variant == "released" else None
-        refuse_unread(self, READ_WITH, usual)
+        defaults = RELEASED if self.variant == "released" else None
+        refuse_unread(self, READ_WITH, defaults)
         if self.iterations == 1:
-            refuse_unread(self, dict.fromkeys(("agreement", "detach"), ("iterations", "2")), usual)
+            refuse_unread(self, dict.fromkeys(("agreement", "detach"), ("iterations", "2")), defaults)
         return self
 
 
 class GuidedCapsules(Mechanism):
-    """GDR and its simple baselines CLF and ATTN, on any backbone with a readout."""
+    """GDR and its baselines CLF and ATTN, on any backbone with a readout."""
 
     Options = GuidedCapsulesOptions
     options: GuidedCapsulesOptions
@@ -154,7 +154,7 @@ class GuidedCapsules(Mechanism):
         guided = options.routing != "guided" or options.iterations > 1
         self.query_norm = nn.LayerNorm(guide) if guided else nn.Identity()
         self.contents = self._contents(memory, guide, width, content)
-        self.contents.initialise(options.initialisation == "released")
+        self.contents.initialize(options.initialisation == "released")
         parts, hidden = guide + 2 * content, options.hidden or 4 * stream
         readout = spec.widths["readout"]
         self.combine: nn.Module
@@ -165,7 +165,7 @@ class GuidedCapsules(Mechanism):
         self.drop = Dropout(spec.dropout)
         lacks_norm = HookPoint.DECODER_STACK_OUTPUT in spec.hook_points and not spec.final_norm
         self.norm = nn.LayerNorm(spec.widths["readout"]) if lacks_norm else nn.Identity()
-        self._teachers(spec, content)
+        self._loss_maps(spec, content)
 
     def _contents(
         self, memory: int, guide: int, width: int, content: int
@@ -178,11 +178,11 @@ class GuidedCapsules(Mechanism):
         redundant = options.redundant is not False
         if options.iterations == 1:
             return UniformContents(memory, options.capsules, width, redundant)
-        how = How(iterations=options.iterations, agreement=options.agreement, detach=options.detach)
+        how = GuidedRoutingOptions(iterations=options.iterations, agreement=options.agreement, detach=options.detach)
         return GuidedContents(memory, guide, options.capsules, width, redundant, how)
 
-    def _teachers(self, spec: BackboneSpec, content: int) -> None:
-        """The maps that only the losses use: capsules to word vectors, and means to capsules or the other way."""
+    def _loss_maps(self, spec: BackboneSpec, content: int) -> None:
+        """Build the maps used by the losses only: capsules to word vectors, and means to capsules or the reverse."""
         options = self.options
         self.bag_heads, self.agree = nn.ModuleDict(), nn.ModuleDict()
         if "bow" in options.losses:
@@ -195,7 +195,7 @@ class GuidedCapsules(Mechanism):
         for linear in self.bag_heads.values():
             nn.init.xavier_uniform_(linear.weight)
         for linear in self.agree.values():
-            # Images of normed states begin as long as a capsule, which is shorter than one.
+            # Images of normed states start as long as a capsule, whose length is below one.
             nn.init.normal_(linear.weight, std=linear.weight.numel() ** -0.5)
 
     def prepare(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
@@ -210,15 +210,15 @@ class GuidedCapsules(Mechanism):
         own.record(
             "content_lengths", ("target", "group"), lambda: torch.stack([past.norm(dim=-1), future.norm(dim=-1)], -1)
         )
-        held = torch.cat([view.guide, past.to(x.dtype), future.to(x.dtype)], dim=-1)
-        return self.norm(x + self.drop(self.combine(held)))
+        parts = torch.cat([view.guide, past.to(x.dtype), future.to(x.dtype)], dim=-1)
+        return self.norm(x + self.drop(self.combine(parts)))
 
     def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
-        """The bags of words before and after every position."""
+        """Predictions of the past and future bags of words at every position."""
         options = self.options
         tanh = options.bag_head == "tanh"
         bag = Bag(options.bag, options.bag_loss == "mean", options.bag_begins, options.bag_smoothing, tanh)
-        made = {side: head(own.notes[side].to(head.weight.dtype)) for side, head in self.bag_heads.items()}
+        vectors_of = {side: head(own.notes[side].to(head.weight.dtype)) for side, head in self.bag_heads.items()}
         return [
             Prediction(
                 f"{side}_bag",
@@ -227,7 +227,7 @@ class GuidedCapsules(Mechanism):
                 target="past_bag" if side == "past" else "future_bag",
                 bag=bag,
             )
-            for side, vectors in made.items()
+            for side, vectors in vectors_of.items()
         ]
 
     def losses(self, view: View, own: MechanismState, batch: Batch) -> dict[str, Tensor]:
@@ -246,14 +246,14 @@ class GuidedCapsules(Mechanism):
         return terms
 
     def _targets(self, view: View, own: MechanismState) -> Tensor:
-        """What the contents are to agree with the means of, [S, T, d]."""
+        """The decoding states whose means the contents should agree with, [S, T, d]."""
         kind = self.options.bca_target
         states = own.notes["output"] if kind == "output" else view.state if kind == "normed" else view.guide
         return states.detach() if self.options.bca_detach_target else states
 
 
 class FeedForward(nn.Module):
-    """W_2 drop(relu(W_1 norm([z; PAST; FUTURE])))."""
+    """Feed-forward combination W_2 drop(relu(W_1 norm([z; PAST; FUTURE])))."""
 
     def __init__(self, parts: int, hidden: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -264,12 +264,15 @@ class FeedForward(nn.Module):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
 
-    def forward(self, held: Tensor) -> Tensor:
-        return self.contract(self.drop(torch.relu(self.expand(self.norm(held)))))
+    def forward(self, parts: Tensor) -> Tensor:
+        return self.contract(self.drop(torch.relu(self.expand(self.norm(parts)))))
 
 
 class Gate(nn.Module):
-    """sum_k sigmoid(G_k x) * (U_k x) of x = norm([z; PAST; FUTURE]), k over the three: the released code's other."""
+    """Gated combination sum_k sigmoid(G_k x) * (U_k x), x = norm([z; PAST; FUTURE]), k over the three parts.
+
+    The alternative of the released code.
+    """
 
     def __init__(self, parts: int, width: int) -> None:
         super().__init__()
@@ -280,18 +283,18 @@ class Gate(nn.Module):
                 nn.init.xavier_uniform_(matrix)
             nn.init.zeros_(linear.bias)
 
-    def forward(self, held: Tensor) -> Tensor:
-        x = self.norm(held)
+    def forward(self, parts: Tensor) -> Tensor:
+        x = self.norm(parts)
         return (torch.sigmoid(self.gate(x)) * self.change(x)).unflatten(-1, (3, -1)).sum(-2)
 
 
 class Term(nn.Module):
-    """W [PAST; FUTURE] alone: the state is in the sum already."""
+    """Linear combination W [PAST; FUTURE]: the readout already adds the state."""
 
     def __init__(self, contents: int, width: int) -> None:
         super().__init__()
         self.contents, self.map = contents, nn.Linear(contents, width, bias=False)
         nn.init.xavier_uniform_(self.map.weight)
 
-    def forward(self, held: Tensor) -> Tensor:
-        return self.map(held[..., -self.contents :])
+    def forward(self, parts: Tensor) -> Tensor:
+        return self.map(parts[..., -self.contents :])

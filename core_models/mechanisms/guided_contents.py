@@ -1,7 +1,7 @@
-"""Where PAST and FUTURE contents come from: guided routing, or a classifier, or two attentions (Zheng 2019, Fig. 6).
+"""PAST and FUTURE contents by guided routing, by a classifier, or by two attentions (Zheng 2019, Fig. 6).
 
-Each makes, of the memory and the decoding state, one vector for what is translated and one for what is not. What does
-not depend on the position is planned once per sentence. Knows nothing of what is done with the contents.
+Each computes, from the memory and the decoding state, one vector of the translated and one of the untranslated
+contents. Everything independent of the position is planned once per sentence.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from core_models.interface.mechanism import MechanismState
 from core_models.layers.additive_energy import additive_energies
 from core_models.layers.precision import wide
 from core_models.routing.algorithms import Routing, squash
-from core_models.routing.guided import How, Plan, first_assignments, first_capsules, plan, route
+from core_models.routing.guided import GuidedRoutingOptions, Plan, first_assignments, first_capsules, plan, route
 
 GROUPS = ("past", "future", "redundant")  # the order of capsules, classes and the trace's groups
 
@@ -28,7 +28,7 @@ class Contents(NamedTuple):
 
 
 class CapsuleContents(nn.Module):
-    """Contents that are capsules: a group's side by side (Algorithm 1). memory: width of what votes."""
+    """Contents as capsules, concatenated per group (Algorithm 1). memory: width of the voting vectors."""
 
     def __init__(self, memory: int, capsules: int, width: int, redundant: bool) -> None:
         super().__init__()
@@ -36,16 +36,16 @@ class CapsuleContents(nn.Module):
         self.count = (3 if redundant else 2) * self.each
         self.vote = nn.Linear(memory, self.count * width, bias=False)  # W_j side by side
 
-    def initialise(self, released: bool) -> None:
+    def initialize(self, released: bool) -> None:
         for matrix in self.vote.weight.data.chunk(self.count):
             _draw(matrix, 0.01 if released else None)
 
     def votes(self, memory: Tensor) -> Tensor:
-        """[S, I, J, D]"""
+        """Votes [S, I, J, D] of the memory [S, I, d]."""
         return self.vote(memory).unflatten(-1, (self.count, -1))
 
     def gathered(self, routing: Routing, own: MechanismState) -> Contents:
-        """PAST and FUTURE of what was routed, which a trace is told."""
+        """PAST and FUTURE of a routing, which is recorded in the trace."""
         capsules = routing.capsules
         axes = ("target", "iteration", "source", "capsule")
         own.record("assignments", axes, lambda: routing.assignments.movedim(0, 2), sums_to_one="capsule")
@@ -60,7 +60,7 @@ class CapsuleContents(nn.Module):
 
 
 class UniformContents(CapsuleContents):
-    """Routing of one iteration: every word sends all capsules alike. Nothing is guided, and only votes are learned."""
+    """Routing with one iteration: uniform assignments, no guidance; only the votes are learned."""
 
     def plan(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
         return {"first": first_capsules(self.votes(memory).transpose(1, 2), mask)}
@@ -74,7 +74,9 @@ class UniformContents(CapsuleContents):
 class GuidedContents(CapsuleContents):
     """Capsules by guided dynamic routing."""
 
-    def __init__(self, memory: int, guide: int, capsules: int, width: int, redundant: bool, how: How) -> None:
+    def __init__(
+        self, memory: int, guide: int, capsules: int, width: int, redundant: bool, how: GuidedRoutingOptions
+    ) -> None:
         super().__init__(memory, capsules, width, redundant)
         self.how = how
         self.query = nn.Linear(guide, width)  # W_z, and the bias of the whole agreement
@@ -82,8 +84,8 @@ class GuidedContents(CapsuleContents):
         self.from_capsule = nn.Parameter(torch.empty(width, width))  # W_o
         self.weight = nn.Parameter(torch.empty(width))  # w
 
-    def initialise(self, released: bool) -> None:
-        super().initialise(released)
+    def initialize(self, released: bool) -> None:
+        super().initialize(released)
         for parameter in (self.query.weight, self.from_vote, self.from_capsule, self.weight):
             _draw(parameter.data, 0.001 if released else None)
         nn.init.zeros_(self.query.bias)
@@ -98,8 +100,10 @@ class GuidedContents(CapsuleContents):
 
 
 class SimpleContents(nn.Module):
-    """What classifier and attention share: additive energies of every word for each group, and a value for PAST and
-    FUTURE. `groups` sets of energies; queries and keys are one for all groups, or one for each."""
+    """Shared part of classifier and attention: additive energies of every word for each group, and values.
+
+    groups: sets of energies; queries and keys are shared by all groups, or separate.
+    """
 
     sums_to_one: str
 
@@ -111,7 +115,7 @@ class SimpleContents(nn.Module):
         self.weight = nn.Parameter(torch.empty(groups, width))
         self.value = nn.Linear(memory, 2 * content, bias=False)
 
-    def initialise(self, released: bool) -> None:
+    def initialize(self, released: bool) -> None:
         for linear, parts in ((self.query, self.sets), (self.key, self.sets), (self.value, 2)):
             for matrix in linear.weight.data.chunk(parts):
                 _draw(matrix, 0.001 if released else None)
@@ -138,7 +142,7 @@ class SimpleContents(nn.Module):
 
 
 class ClassifierContents(SimpleContents):
-    """CLF: every word is PAST, FUTURE or REDUNDANT with some probability, without iterations (footnote 5, A14)."""
+    """CLF: probabilities of PAST, FUTURE and REDUNDANT for every word, without iterations (footnote 5, A14)."""
 
     sums_to_one = "group"
 
@@ -150,7 +154,7 @@ class ClassifierContents(SimpleContents):
 
 
 class AttentionContents(SimpleContents):
-    """ATTN: two attentions of their own over the source words, one for PAST and one for FUTURE (A14)."""
+    """ATTN: two separate attentions over the source words, for PAST and for FUTURE (A14)."""
 
     sums_to_one = "source"
 
@@ -172,14 +176,14 @@ def classified(energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, 
 
 @wide
 def attended(energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Softmax over words, words summed: [S, 2, N, I], [S, 2, I, G] -> [S, 2, N, G], shares; nothing of no words."""
+    """Softmax over words, words summed: [S, 2, N, I], [S, 2, I, G] -> [S, 2, N, G], shares; zeros without words."""
     real = mask[:, None, None]
     shares = torch.softmax(energies.masked_fill(~real, torch.finfo(energies.dtype).min), dim=-1) * real
     return shares @ values, shares
 
 
 def _draw(matrix: Tensor, deviation: float | None) -> None:
-    """Normal numbers of a deviation, or Xavier's uniform ones; a vector counts as a matrix of one row."""
+    """Initialize with normal numbers of this deviation, or Xavier's; a vector counts as a matrix of one row."""
     if deviation is not None:
         nn.init.normal_(matrix, std=deviation)
     else:

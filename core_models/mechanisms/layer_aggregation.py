@@ -1,8 +1,8 @@
-"""Layer aggregation (Dou 2019): what leaves a stack is made of all its layers, not of the last alone.
+"""Layer aggregation (Dou 2019): the output of a stack combines all its layers, not only the last.
 
 A position's layers H^1 .. H^L, each through the stack's final norm, are combined by fixed weights (Eq. 3), or by
-weights that a network draws from them (Eq. 4). Position by position, so nothing waits for anything and a step
-needs no state. `layer_routing` combines by agreement instead.
+weights that a network predicts from them (Eq. 4). Positions are independent, so a decoding step needs no state.
+`layer_routing` combines by agreement instead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class AggregationOptions(Options):
 
 
 class Aggregation(Mechanism):
-    """Replaces the output of a stack; a subclass makes, for each side, the module that combines [S, N, L, d]."""
+    """Replaces the output of a stack; a subclass builds, for each side, the module that combines [S, N, L, d]."""
 
     options: AggregationOptions
 
@@ -42,8 +42,10 @@ class Aggregation(Mechanism):
         self.width = spec.widths["stream"]
         counts = {side: spec.layers[side] + options.include_embedding for side in self.sides}
         self.combine = nn.ModuleDict({side: self.combination(counts[side], self.width) for side in self.sides})
-        wanted = options.normalise and not spec.final_norm
-        self.norm = nn.ModuleDict({side: nn.LayerNorm(self.width) if wanted else nn.Identity() for side in self.sides})
+        needs_norm = options.normalise and not spec.final_norm
+        self.norm = nn.ModuleDict(
+            {side: nn.LayerNorm(self.width) if needs_norm else nn.Identity() for side in self.sides}
+        )
 
     def combination(self, layers: int, width: int) -> nn.Module:
         """A module from [S, N, layers, d] to [S, N, d]."""
@@ -59,7 +61,7 @@ class Aggregation(Mechanism):
 
 
 class WeightedSum(nn.Module):
-    """sum_l W_l H^l with a vector or a matrix for each layer: [..., L, d] -> [..., d]; begins as the layers' mean."""
+    """Weighted sum sum_l W_l H^l, W_l a vector or a matrix: [..., L, d] -> [..., d]; initially the mean."""
 
     def __init__(self, layers: int, width: int, matrices: bool) -> None:
         super().__init__()
@@ -117,9 +119,9 @@ class DynamicOptions(AggregationOptions):
 
 
 class DrawnWeights(nn.Module):
-    """sum_l FFN_l(H^1 .. H^L) * H^l (Dou 2019, Eq. 3 and 4): [..., L, d] -> [..., d].
+    """Sum with predicted weights, sum_l FFN_l(H^1 .. H^L) * H^l (Dou 2019, Eq. 3 and 4): [..., L, d] -> [..., d].
 
-    Both forms are one network: per layer, the second product is one for each layer's own hidden units.
+    Both forms are one network; in the form per layer, the second product is separate for each layer's hidden units.
     """
 
     def __init__(self, layers: int, width: int, shared: bool, hidden: int) -> None:
@@ -127,9 +129,9 @@ class DrawnWeights(nn.Module):
         self.layers, self.shared = layers, shared
         self.hidden = nn.Linear(layers * width, hidden if shared else layers * hidden)
         self.drawn = nn.Parameter(torch.empty((hidden, layers * width) if shared else (layers, hidden, width)))
-        # The mean of the layers, and around it what is drawn, at first about twice as large.
+        # The predicted weights are added to those of the mean, and initially about twice as large.
         self.bias = nn.Parameter(torch.full((layers, width), 1 / layers))
-        # Each network by itself: in a matrix of three axes PyTorch would count a layer for an input.
+        # Each network separately: for a tensor of three axes PyTorch would count layers as inputs.
         for matrix in (*self.hidden.weight.data.split(hidden), *([self.drawn.data] if shared else self.drawn.data)):
             nn.init.xavier_uniform_(matrix)
         nn.init.zeros_(self.hidden.bias)
@@ -144,7 +146,7 @@ class DrawnWeights(nn.Module):
 
 
 class DynamicCombination(Aggregation):
-    """Weights that a network draws from all layers, for each position its own (Dou 2019, Eq. 3 and 4)."""
+    """Weights that a network predicts from all layers at each position (Dou 2019, Eq. 3 and 4)."""
 
     Options = DynamicOptions
     options: DynamicOptions

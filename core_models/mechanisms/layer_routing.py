@@ -1,8 +1,8 @@
 """Layer aggregation by routing (Dou 2019): a position's layers are input capsules, its new vector N output capsules.
 
-Each layer casts a vote for every output capsule; dynamic or EM routing (`core_models.routing`) finds what they agree
-on, and the output capsules side by side, brought to one scale, are what leaves the stack. N changes no arithmetic: it
-cuts the same d votes of a layer into more or fewer pieces.
+Each layer casts a vote for every output capsule; dynamic or EM routing (`core_models.routing`) finds their agreement,
+and the concatenated output capsules, scaled, are the output of the stack. N does not change the computation of votes:
+it splits the same d numbers of a layer into more or fewer capsules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from core_models.mechanisms.sides import POSITIONS, Side
 from core_models.routing.algorithms import Reduction, Routing, Squash, dynamic_routing, em_routing, schedule, unit_scale
 from core_models.settings import ConfigError
 
-LEAST_ACTIVE = 1e-6  # of an input whose activation is no probability
+LEAST_ACTIVE = 1e-6  # lower bound of an input activation without sigmoid
 
 
 class RoutingOptions(AggregationOptions):
@@ -44,7 +44,7 @@ class RoutingOptions(AggregationOptions):
 
 
 class LayerMaps(nn.Module):
-    """For each of L layers a vector [.., d], from its own vector (L d^2) or from all of them (L^2 d^2)."""
+    """Linear map of each of L layers [.., d], from its own vector (L d^2) or from all of them (L^2 d^2)."""
 
     def __init__(self, layers: int, width: int, together: bool) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class LayerMaps(nn.Module):
             nn.init.xavier_uniform_(outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[..., L, d] -> [..., L, d]"""
+        """Map the layers: [..., L, d] -> [..., L, d]."""
         if len(self.weight) != x.shape[-1]:
             return (x.flatten(-2) @ self.weight).unflatten(-1, (self.layers, -1))
         each = self.weight.unflatten(-1, (self.layers, -1)).transpose(0, 1)  # [L, d, d]
@@ -63,7 +63,7 @@ class LayerMaps(nn.Module):
 
 
 class CapsuleVotes(nn.Module):
-    """Votes [..., L, N, d / N] of the layers [..., L, d] (Dou 2019, Eq. 7), and F_l (Eq. 8), which they are made of."""
+    """Votes [..., L, N, d / N] of the layers [..., L, d] (Dou 2019, Eq. 7), and their features F_l (Eq. 8)."""
 
     def __init__(self, layers: int, width: int, options: RoutingOptions) -> None:
         super().__init__()
@@ -75,13 +75,13 @@ class CapsuleVotes(nn.Module):
         self.activation = torch.tanh if options.activation == "tanh" else None
 
     def forward(self, layers: Tensor) -> tuple[Tensor, Tensor]:
-        made = self.transform(layers)
-        made = made if self.activation is None else self.activation(made)
-        return made, self.vote(made).unflatten(-1, (self.capsules, -1))
+        features = self.transform(layers)
+        features = features if self.activation is None else self.activation(features)
+        return features, self.vote(features).unflatten(-1, (self.capsules, -1))
 
 
 class LayerRouting(Aggregation):
-    """What both routings share: votes in, capsules side by side out, assignments into the trace."""
+    """Shared part of both routings: votes in, concatenated capsules out, assignments into the trace."""
 
     options: RoutingOptions
 
@@ -89,35 +89,35 @@ class LayerRouting(Aggregation):
         return CapsuleVotes(layers, width, self.options)
 
     def combined(self, side: Side, layers: Tensor, own: MechanismState) -> Tensor:
-        made, votes = self.combine[side](layers)
+        features, votes = self.combine[side](layers)
         own.record(f"{side}.votes", (POSITIONS[side], "layer", "capsule", "width"), votes)
-        given = (votes, *self.beside(side, made, own))
-        self._trace(side, given, own)
-        capsules = in_pieces(self._capsules, [one.flatten(0, 1) for one in given], self.betas(side))
+        inputs = (votes, *self.activations_of(side, features, own))
+        self._trace(side, inputs, own)
+        capsules = in_pieces(self._capsules, [tensor.flatten(0, 1) for tensor in inputs], self.betas(side))
         scaled = unit_scale(capsules) if self.options.scale == "unit" else capsules
         return scaled.view_as(layers[..., 0, :]).to(layers.dtype)
 
-    def _capsules(self, *given: Tensor) -> Tensor:
-        return self.route(*given).capsules.flatten(-2)
+    def _capsules(self, *inputs: Tensor) -> Tensor:
+        return self.route(*inputs).capsules.flatten(-2)
 
-    def _trace(self, side: Side, given: Sequence[Tensor], own: MechanismState) -> None:
-        """The same once more, whole, if a trace wants it."""
-        route = cache(lambda: self.route(*given, *self.betas(side)))
+    def _trace(self, side: Side, inputs: Sequence[Tensor], own: MechanismState) -> None:
+        """Repeat the routing unchunked if a trace records it."""
+        route = cache(lambda: self.route(*inputs, *self.betas(side)))
         axes = (POSITIONS[side], "iteration", "layer", "capsule")
         own.record(f"{side}.assignments", axes, lambda: route().assignments.movedim(0, 2), sums_to_one="capsule")
-        if len(given) > 1:
+        if len(inputs) > 1:
             own.record(f"{side}.activations", (POSITIONS[side], "capsule"), lambda: route().activations)
 
-    def beside(self, side: Side, made: Tensor, own: MechanismState) -> tuple[Tensor, ...]:
-        """What is routed beside the votes, of each position."""
+    def activations_of(self, side: Side, features: Tensor, own: MechanismState) -> tuple[Tensor, ...]:
+        """Further inputs of the routing at each position, such as activations."""
         return ()
 
     def betas(self, side: Side) -> tuple[Tensor, ...]:
-        """What is the same at all positions."""
+        """Inputs of the routing shared by all positions."""
         return ()
 
     def route(self, votes: Tensor, *others: Tensor) -> Routing:
-        """Route votes [..., L, N, D] with what `beside` and `betas` give."""
+        """Route votes [..., L, N, D] with the results of `activations_of` and `betas`."""
         raise NotImplementedError
 
 
@@ -128,7 +128,7 @@ class DynamicRoutingOptions(RoutingOptions):
 
 
 class DynamicRouting(LayerRouting):
-    """Dou 2019, Algorithm 1: assignments follow the scalar product of an output capsule and a vote."""
+    """Dynamic routing (Dou 2019, Algorithm 1): assignments by the scalar product of output capsule and vote."""
 
     Options = DynamicRoutingOptions
     options: DynamicRoutingOptions
@@ -163,10 +163,10 @@ class EMRoutingOptions(RoutingOptions):
 
 
 class EMRouting(LayerRouting):
-    """Dou 2019, Algorithm 2 and Eq. 9 to 16: every output capsule is a Gaussian over the votes for it.
+    """EM routing (Dou 2019, Algorithm 2 and Eq. 9 to 16): every output capsule is a Gaussian over its votes.
 
-    Where votes are `concatenated`, the activations of the inputs are made of all layers too: the size of Table 1.
-    Capsules wider than one number under `width_reduction=sum` are the paper's letter, and hardly train: a UserWarning.
+    With `concatenated` votes the input activations are computed from all layers too: the size of Table 1. Capsules
+    wider than one number with `width_reduction=sum` follow the paper to the letter and hardly train: a UserWarning.
     """
 
     Options = EMRoutingOptions
@@ -195,12 +195,12 @@ class EMRouting(LayerRouting):
                 stacklevel=2,
             )
 
-    def beside(self, side: Side, made: Tensor, own: MechanismState) -> tuple[Tensor, ...]:
+    def activations_of(self, side: Side, features: Tensor, own: MechanismState) -> tuple[Tensor, ...]:
         """Activations of the layers, [S, N, L]."""
-        heard = self.heard[side](made) if side in self.heard else made
-        said = (heard * self.active[side]).sum(-1)
+        inputs = self.heard[side](features) if side in self.heard else features
+        logits = (inputs * self.active[side]).sum(-1)
         sigmoid = self.options.input_activation == "sigmoid"
-        activations = torch.sigmoid(said) if sigmoid else said.clamp(min=LEAST_ACTIVE)
+        activations = torch.sigmoid(logits) if sigmoid else logits.clamp(min=LEAST_ACTIVE)
         own.record(f"{side}.inputs_active", (POSITIONS[side], "layer"), activations)
         return (activations,)
 

@@ -1,7 +1,7 @@
-"""The losses of subtraction and addition (Zheng 2018, section 4.4): a change of contents predicts the word behind it.
+"""The losses of subtraction and addition (Zheng 2018, section 4.4): a change of contents predicts its word.
 
-Released: D = tanh((s W_l - s' W_r) W + b), then a softmax over the vocabulary with a matrix of its own, which begins as
-a copy of the output matrix. Printed: l(u, v) = u^T W v + b of the bare difference u and the word's embedding v (D4).
+Released: D = tanh((s W_l - s' W_r) W + b), then a softmax over the vocabulary with a separate matrix, initialized as a
+copy of the output matrix. Published: l(u, v) = u^T W v + b of the plain difference u and the word's embedding v (D4).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from core_models.interface.mechanism import BackboneSpec
 
 
 class ChangeHead(nn.Module):
-    """Of two states [..., d] vectors for the vocabulary head [..., output]; matrix and bias where it has its own."""
+    """Maps two states [..., d] to vectors for the vocabulary head [..., output]; if untied, with matrix and bias."""
 
-    def __init__(self, spec: BackboneSpec, width: int, delta: Literal["mapped", "plain"], own: bool) -> None:
+    def __init__(self, spec: BackboneSpec, width: int, delta: Literal["mapped", "plain"], untied: bool) -> None:
         super().__init__()
         mapped = delta == "mapped"
         self.minuend = nn.Linear(width, width, bias=False) if mapped else None
@@ -29,7 +29,7 @@ class ChangeHead(nn.Module):
             nn.init.zeros_(self.map.bias)
         self.matrix: nn.Parameter | None = None
         self.bias: nn.Parameter | None = None
-        if own:
+        if untied:
             matrix, bias = self._of(spec)
             self.matrix = nn.Parameter(matrix.detach().clone())
             self.bias = nn.Parameter(matrix.new_zeros(len(matrix)) if bias is None else bias.detach().clone())
@@ -40,7 +40,7 @@ class ChangeHead(nn.Module):
         return spec.output_matrix()
 
     def copy(self, spec: BackboneSpec) -> None:
-        """Let an own matrix begin as the output matrix is now."""
+        """Initialize an untied matrix with the current output matrix."""
         if self.matrix is not None and self.bias is not None:
             matrix, bias = self._of(spec)
             with torch.no_grad():

@@ -1,13 +1,13 @@
-"""PAST and FUTURE layers (Zheng 2018): recurrent layers that accumulate what is translated and give up what is not yet.
+"""PAST and FUTURE layers (Zheng 2018): recurrent states of the translated and the untranslated source contents.
 
-    s''_t = GRU_m(s'_t, [s^P_{t-1}; s^F_{t-1}])        before the attention, which so knows both
-    s^P_t = GRU(s^P_{t-1}, c_t),  s^P_0 = 0            what is translated
-    s^F_t = GRU, GRU-o or GRU-i (s^F_{t-1}, c_t)       what is not; s^F_0 is the summary of the source
+    s''_t = GRU_m(s'_t, [s^P_{t-1}; s^F_{t-1}])        before the attention, which so depends on both
+    s^P_t = GRU(s^P_{t-1}, c_t),  s^P_0 = 0            translated contents
+    s^F_t = GRU, GRU-o or GRU-i (s^F_{t-1}, c_t)       untranslated contents; s^F_0 is the summary of the source
     read  = tanh(... + W_4 s^P_t + W_5 s^F_t)
 
-The losses of section 4.4 let the change of each layer's state predict the word (`content_losses`). What a layer does at
-padding is read by nobody (D12), since padding stands behind the words. Where paper and released code differ
-(D1 to D8 of the specification), the code's way is the default and the paper's an option.
+The losses of section 4.4 predict the word from the change of each layer's state (`past_future_heads`). States at
+padding are never read (D12), as padding follows the words. Where paper and released code differ (D1 to D8 of the
+specification), the code is the default and the paper an option.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from core_models.settings import ConfigError
 from core_models.text.vocabulary import EOS
 
 Side = Literal["past", "future"]
-# Options that are read only where another one has this value, or holds it.
+# Options that are read only if another option has, or contains, this value.
 READ_WITH: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("future_unit", "extra_map", "future_start"), ("layers", "future")),
 }
@@ -71,8 +71,8 @@ class PastFutureOptions(Options):
 
     @field_validator("layers", "losses", mode="before")
     @classmethod
-    def _one(cls, given: Any) -> Any:
-        return (given,) if isinstance(given, str) else given
+    def _one(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _possible(self) -> PastFutureOptions:
@@ -116,32 +116,32 @@ class PastFutureLayers(Mechanism):
         energy = spec.widths["energy"]
         additive = options.attention == "additive"
         self.to_energy = nn.ModuleDict({side: _linear(width, energy) for side in self.sides} if additive else {})
-        own = options.softmax == "own" or (options.softmax is None and not spec.tied)
+        untied = options.softmax == "own" or (options.softmax is None and not spec.tied)
         self.heads = nn.ModuleDict(
-            {side: ChangeHead(spec, width, options.delta, own) for side in self.sides if side in options.losses}
+            {side: ChangeHead(spec, width, options.delta, untied) for side in self.sides if side in options.losses}
         )
         self.may_mix = bool(self.heads)
         self.mixes = self.may_mix and options.test_loss != "none"
         if options.objective == "mean":
             self.main_weight = 1 / (1 + len(self.heads))
-        self.hook_points = self._places()
+        self.hook_points = self._hook_points()
 
     def _unit(self, side: Side, context: int) -> ContentUnit:
         if side == "past":
             return PlainUnit(context, self.width)
         return future_unit(self.options.future_unit, context, self.width, self.options.extra_map)
 
-    def _places(self) -> tuple[HookPoint, ...]:
+    def _hook_points(self) -> tuple[HookPoint, ...]:
         before = (HookPoint.BEFORE_ATTENTION,) if self.meet is not None else ()
         energy = (HookPoint.ENERGY,) if self.to_energy else ()
         return (*before, *energy, HookPoint.TRANSITION, HookPoint.READOUT)
 
     @property
     def attended_maps(self) -> Sequence[nn.Linear]:
-        return [one for unit in self.units.values() for one in unit.from_context]
+        return [linear for unit in self.units.values() for linear in unit.from_context]
 
     def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
-        """s^P_0 = 0 and s^F_0, the backbone's summary of the source: [S, 1, d] each."""
+        """Initial states s^P_0 = 0 and s^F_0, the backbone's summary of the source: [S, 1, d] each."""
         zero = memory.new_zeros(len(memory), 1, self.width)
         first = dict.fromkeys(self.sides, zero)
         if self.reads_summary:
@@ -164,26 +164,26 @@ class PastFutureLayers(Mechanism):
         return x + self.to_readout(self._both(own.after))
 
     def _both(self, states: Mapping[str, Tensor]) -> Tensor:
-        """[s^P; s^F] of the layers there are."""
+        """Concatenate the states [s^P; s^F] of the configured layers."""
         return torch.cat([states[side] for side in self.sides], dim=-1)
 
     def _advance(self, own: MechanismState) -> None:
-        """New states of all layers, of the attended context."""
+        """Update the states of all layers by the attended context."""
         for side, context in self.by_side(own.attended).items():
             unit, state = self.units[side], own.before[side]
             recurrent = own.linear(unit.from_state, state)
             own.after[side] = unit.combine(context, recurrent, state, own.linear)
 
     def by_side(self, attended: Sequence[Tensor]) -> dict[str, Sequence[Tensor]]:
-        """The images of the attended context that each layer's unit asked for."""
-        remaining, found = list(attended), dict[str, Sequence[Tensor]]()
+        """The images of the attended context under the maps of each layer's unit."""
+        remaining, images_of = list(attended), dict[str, Sequence[Tensor]]()
         for side, unit in self.units.items():
             count = len(unit.from_context)
-            found[side], remaining = remaining[:count], remaining[count:]
-        return found
+            images_of[side], remaining = remaining[:count], remaining[count:]
+        return images_of
 
     def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
-        """What the change of each layer's state says of the word (section 4.4)."""
+        """Predictions of the word from the change of each layer's state (section 4.4)."""
         return [
             Prediction(
                 side,
@@ -197,8 +197,10 @@ class PastFutureLayers(Mechanism):
         ]
 
     def change_of(self, side: str, own: MechanismState) -> tuple[Tensor, Tensor]:
-        """The two states of a layer whose difference, the first without the second, should be the word's content:
-        s^F_{t-1} and s^F_t, s^P_t and s^P_{t-1}."""
+        """The two states of a layer whose difference (first minus second) should be the word's content.
+
+        s^F_{t-1} and s^F_t, or s^P_t and s^P_{t-1}.
+        """
         before, after = own.before[side], own.after[side]
         return (after, before) if side == "past" else (before, after)
 
@@ -215,25 +217,25 @@ def _linear(inputs: int, outputs: int) -> nn.Linear:
 
 
 def record_contents(layers: PastFutureLayers, view: View, own: MechanismState) -> None:
-    """Write, for each layer and at READOUT of a forced pass:
+    """Record measures of each layer at READOUT of a forced pass.
 
-    SIDE.state s_t, SIDE.norm |s_t|, SIDE.change |s_t - s_{t-1}|, SIDE.update_gate (the mean share that is kept),
-    SIDE.cosine_context, of the change, signed so that it should be c_t, with c_t as the layer's unit reads it, and,
-    where there is a loss, SIDE.cosine_word, of the vector that predicts with the word's embedding; of both layers,
-    where s^F_0 is the source's summary, whole.cosine and whole.distance of s^P_t + s^F_t and s^F_0, the distance in
-    units of |s^F_0|.
+    SIDE.state: s_t; SIDE.norm: |s_t|; SIDE.change: |s_t - s_{t-1}|; SIDE.update_gate: the mean share of the state that
+    is kept; SIDE.cosine_context: cosine of the change (signed so that it should be c_t) with c_t as the layer's unit
+    reads it; with a loss SIDE.cosine_word: cosine of the predicting vector with the word's embedding. With both layers
+    and s^F_0 = summary of the source: whole.cosine and whole.distance of s^P_t + s^F_t and s^F_0, the distance in units
+    of |s^F_0|.
     """
-    one = ("target",)
+    axes = ("target",)
     for side in layers.sides:
         own.record(f"{side}.state", ("target", "unit"), own.after[side])
         measured = {"norm": _norm, "change": _change, "update_gate": _gate, "cosine_context": _with_context}
         if side in layers.heads:
             measured["cosine_word"] = _with_word
         for name, measure in measured.items():
-            own.record(f"{side}.{name}", one, partial(measure, layers, side, view, own))
+            own.record(f"{side}.{name}", axes, partial(measure, layers, side, view, own))
     if len(layers.sides) == 2 and layers.reads_summary:
-        own.record("whole.cosine", one, lambda: cosine_similarity(*_wholes(layers, view, own), dim=-1))
-        own.record("whole.distance", one, lambda: _distance(*_wholes(layers, view, own)))
+        own.record("whole.cosine", axes, lambda: cosine_similarity(*_wholes(layers, view, own), dim=-1))
+        own.record("whole.distance", axes, lambda: _distance(*_wholes(layers, view, own)))
 
 
 def _norm(layers: PastFutureLayers, side: str, view: View, own: MechanismState) -> Tensor:
@@ -261,7 +263,7 @@ def _with_context(layers: PastFutureLayers, side: str, view: View, own: Mechanis
 
 
 def _with_word(layers: PastFutureLayers, side: str, view: View, own: MechanismState) -> Tensor:
-    """The right word at t is the one that comes in at t + 1, behind the last one EOS."""
+    """Cosine of the predicting vector with the correct word at t, which is the input at t + 1, and EOS at the end."""
     last = torch.full_like(view.words[:, :1], EOS)
     following = torch.cat([view.words[:, 1:], last], dim=1)
     real = torch.cat([view.mask[:, 1:], torch.zeros_like(view.mask[:, :1])], dim=1)
@@ -272,7 +274,7 @@ def _with_word(layers: PastFutureLayers, side: str, view: View, own: MechanismSt
 
 
 def _wholes(layers: PastFutureLayers, view: View, own: MechanismState) -> tuple[Tensor, Tensor]:
-    """s^P_t + s^F_t [S, T, d] and the source as it was summed up at first [S, 1, d]."""
+    """The sum s^P_t + s^F_t [S, T, d] and the initial summary of the source [S, 1, d]."""
     return own.after["past"] + own.after["future"], layers.summary(view.memory, view.memory_mask)[:, None]
 
 

@@ -1,7 +1,7 @@
-"""Recurrent units of source contents: one adds what is being translated to its state, others take it away (Zheng 2018).
+"""Recurrent units of source contents, which add the attended contents to their state or subtract them (Zheng 2018).
 
-Each reads c_t, the attended context, by the linear maps `from_context`, and its own state by those of `from_state`, so
-that their images can be made together with others'. Knows single positions, nothing of attention or decoders.
+Each reads c_t, the attended context, through the linear maps `from_context`, and its state through those of
+`from_state`, so that their images can be computed together with others. Works on single positions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Linear = Callable[[Sequence[nn.Linear], Tensor], tuple[Tensor, ...]]
 
 
 class ContentUnit(nn.Module):
-    """What all units share: s_t = u * s_{t-1} + (1 - u) * candidate."""
+    """Base of all units: s_t = u * s_{t-1} + (1 - u) * candidate."""
 
     @property
     def from_context(self) -> tuple[nn.Linear, ...]:
@@ -29,20 +29,20 @@ class ContentUnit(nn.Module):
         raise NotImplementedError
 
     def content(self, context: Images) -> Tensor:
-        """Of the images of c_t the one that enters the new state, [..., d]: the context as this unit reads it."""
+        """The image of c_t that enters the new state, [..., d]."""
         return context[-1]
 
     def gated(self, context: Images, recurrent: Images, linear: Linear) -> tuple[Tensor, Tensor]:
-        """Images of c_t and of the state before -> how much of the state is kept, and the candidate: [..., d] each."""
+        """Update gate (share of the state that is kept) and candidate, [..., d], from images of c_t and s_{t-1}."""
         raise NotImplementedError
 
     def combine(self, context: Images, recurrent: Images, state: Tensor, linear: Linear) -> Tensor:
-        """Images of c_t and of the state before, and that state [..., d] -> the new state."""
+        """The new state from the images of c_t and s_{t-1}, and s_{t-1} [..., d]."""
         update, candidate = self.gated(context, recurrent, linear)
         return candidate + update * (state - candidate)
 
-    def initialise(self) -> None:
-        """Xavier's uniform numbers for what reads the context, orthogonal matrices for what reads the state."""
+    def initialize(self) -> None:
+        """Initialize maps of the context by Xavier's uniform rule, maps of the state as orthogonal matrices."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -54,12 +54,12 @@ class ContentUnit(nn.Module):
 
 
 class PlainUnit(ContentUnit):
-    """GRU(s, c), Eq. 9 to 12 and 16: adding and taking away are learned from the data alone."""
+    """GRU(s, c), Eq. 9 to 12 and 16: addition and subtraction are learned from the data only."""
 
     def __init__(self, context: int, width: int) -> None:
         super().__init__()
         self.unit = GatedUnit(context, width)
-        self.initialise()
+        self.initialize()
 
     @property
     def from_context(self) -> tuple[nn.Linear, ...]:
@@ -77,8 +77,10 @@ class PlainUnit(ContentUnit):
 
 
 class SubtractingUnit(ContentUnit):
-    """s W_s - c W_c within tanh, after another map W unless it is left out: it is in the released code, not in Eq. 14
-    and 15 (D3)."""
+    """Base of subtracting units: tanh((s W_s - c W_c) W + b).
+
+    The extra map W is in the released code and not in Eq. 14 and 15 (D3); it can be left out.
+    """
 
     def __init__(self, context: int, width: int, extra_map: bool) -> None:
         super().__init__()
@@ -87,25 +89,25 @@ class SubtractingUnit(ContentUnit):
         self.map = nn.Linear(width, width) if extra_map else None
         self.bias = None if extra_map else nn.Parameter(torch.zeros(width))
 
-    def initialise(self) -> None:
-        super().initialise()
+    def initialize(self) -> None:
+        super().initialize()
         if self.map is not None:
             nn.init.orthogonal_(self.map.weight)
 
     def squashed(self, difference: Tensor, linear: Linear) -> Tensor:
-        """tanh(W (s W_s - c W_c) + b)."""
+        """Apply the extra map and tanh to a difference: tanh((s W_s - c W_c) W + b)."""
         if self.map is None:
             return torch.tanh(difference + self.bias)
         return torch.tanh(linear([self.map], difference)[0])
 
 
 class OutsideMinusUnit(SubtractingUnit):
-    """GRU-o, Eq. 13 and 14: GRU(s, M) of M = tanh((s U_m - c W_m) W + b), what is left to be translated."""
+    """GRU-o, Eq. 13 and 14: GRU(s, M) with the remaining contents M = tanh((s U_m - c W_m) W + b)."""
 
     def __init__(self, context: int, width: int, extra_map: bool) -> None:
         super().__init__(context, width, extra_map)
         self.unit = GatedUnit(width, width)
-        self.initialise()
+        self.initialize()
 
     @property
     def from_context(self) -> tuple[nn.Linear, ...]:
@@ -121,14 +123,16 @@ class OutsideMinusUnit(SubtractingUnit):
 
 
 class InsideMinusUnit(SubtractingUnit):
-    """GRU-i, Eq. 15: the candidate is tanh((s W_h - r * (c W_c)) W + b). The printed W (r * c) multiplies vectors of
-    two widths; the released code multiplies after the map of c (D3)."""
+    """GRU-i, Eq. 15: the candidate is tanh((s W_h - r * (c W_c)) W + b).
+
+    The published W (r * c) multiplies vectors of two widths; the released code multiplies after the map of c (D3).
+    """
 
     def __init__(self, context: int, width: int, extra_map: bool) -> None:
         super().__init__(context, width, extra_map)
         self.context_gates = nn.Linear(context, 2 * width)
         self.state_gates = nn.Linear(width, 2 * width, bias=False)
-        self.initialise()
+        self.initialize()
 
     @property
     def from_context(self) -> tuple[nn.Linear, ...]:
@@ -144,7 +148,7 @@ class InsideMinusUnit(SubtractingUnit):
 
 
 def future_unit(kind: str, context: int, width: int, extra_map: bool) -> ContentUnit:
-    """The unit of the FUTURE layer by its name: gru, gru-o or gru-i."""
+    """Build the unit of the FUTURE layer: gru, gru-o or gru-i."""
     if kind == "gru":
         return PlainUnit(context, width)
     return (OutsideMinusUnit if kind == "gru-o" else InsideMinusUnit)(context, width, extra_map)

@@ -1,8 +1,8 @@
-"""Query-guided capsules (Yang 2019): the words of the sentences before, routed by the sentence to a few capsules.
+"""Query-guided capsules (Yang 2019): the context words, routed to a few capsules under guidance of the sentence.
 
-Every context word, with a mark of its distance, is an input capsule (Eq. 6); the sum of the sentence's own embeddings
+Every context word, with an encoding of its distance, is an input capsule (Eq. 6); the sum of the sentence's embeddings
 guides the routing (Eq. 5, Algorithm 1); an attention sublayer in every encoder layer reads the capsules (section 3.3).
-The order of words within a context sentence cannot be seen. All is made once per sentence, so a step needs nothing.
+The word order within a context sentence is ignored. Everything is computed once per sentence, so a step needs no state.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class QueryCapsules(Mechanism):
         self.shares = LayerShares("attention", ("source", "capsule"), spec.layers["encoder"])
 
     def read(self, batch: Batch, own: MechanismState) -> dict[str, Tensor]:
-        """Makes the capsules, of which nothing is needed after the encoder."""
+        """Compute the capsules, which only the encoder reads."""
         context = batch.context
         if context is None:
             raise ValueError("a batch for query-guided capsules has a context, of absent sentences if need be")
@@ -107,40 +107,42 @@ class QueryCapsules(Mechanism):
         return {}
 
     def _inputs(self, context: Context) -> Tensor:
-        """u of every context word, [S, K, C, d] (Eq. 6)."""
+        """Input capsules u of every context word, [S, K, C, d] (Eq. 6)."""
         return self.from_word(self.embed(context.words)) + self.from_distance[None, :, None]
 
     def _query(self, batch: Batch) -> Tensor:
-        """q of every sentence, [S, d] (Eq. 5)."""
+        """Query q of every sentence, [S, d] (Eq. 5)."""
         real = batch.source_mask if self.options.query_end else batch.source_mask & (batch.source != EOS)
-        counted = real[..., None].to(self.from_distance.dtype)
-        pooled = (self.embed(batch.source) * counted).sum(1)
+        weights = real[..., None].to(self.from_distance.dtype)
+        pooled = (self.embed(batch.source) * weights).sum(1)
         if self.options.query_pool == "mean":
-            pooled = pooled / counted.sum(1).clamp(min=1)
+            pooled = pooled / weights.sum(1).clamp(min=1)
         query = self.to_query(pooled)
         return nn.functional.normalize(query, dim=-1, eps=1e-6) if self.options.query_pool == "unit" else query
 
     def _route(self, words: Tensor, query: Tensor, mask: Tensor, groups: Tensor) -> QueryRouting:
         options = self.options
-        apart = options.transforms == "per_distance"
+        by_distance = options.transforms == "per_distance"
         return query_guided_routing(
             words,
             query,
-            self.transform if apart else self.transform[0],
+            self.transform if by_distance else self.transform[0],
             mask,
             options.iterations,
             options.correlation,
-            groups=groups if apart else None,
+            groups=groups if by_distance else None,
             detach=options.detach,
         )
 
     def _record(self, own: MechanismState, order: WordOrder, reach: int, routing: QueryRouting, words: Tensor) -> None:
-        """Couplings, correlations and their sum by context word and iteration, and how far the queries turned; tanh of
-        both correlations of the words with the very queries, whichever of them routes (E2)."""
+        """Record couplings, correlations and their sum by context word and iteration, and the change of the queries.
+
+        Both kinds of correlation with these queries are recorded, whichever is used for routing (E2).
+        """
         joint = self.options.grouping == "joint"
 
         def by_word(values: Tensor) -> Tensor:
-            """[iterations, S, n, m], or [iterations, S K, C, m], to [S, iterations, n, m]."""
+            """Reorder [iterations, S, n, m] or [iterations, S K, C, m] to [S, iterations, n, m]."""
             if joint:
                 return values.movedim(0, 1)
             return order.gather(values.unflatten(1, (-1, reach)).movedim(0, 3)).movedim(2, 1)
@@ -157,7 +159,7 @@ class QueryCapsules(Mechanism):
             own.record(kind, axes, partial(of_kind, kind))
 
         def by_capsule(values: Tensor) -> Tensor:
-            """[iterations, S or S K, m] to [S, iterations, m or K m]."""
+            """Reorder [iterations, S or S K, m] to [S, iterations, m or K m]."""
             return (values if joint else values.unflatten(1, (-1, reach)).flatten(2)).movedim(0, 1)
 
         turned = nn.functional.cosine_similarity
@@ -168,7 +170,7 @@ class QueryCapsules(Mechanism):
     def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
         sublayer, capsules, real = self.sublayers[view.layer], own.notes["capsules"], own.notes["real"]
         if self.options.scale == "unit":
-            capsules = capsules * capsules.shape[-1] ** 0.5  # lengths still say how sure each one is
+            capsules = capsules * capsules.shape[-1] ** 0.5  # the lengths keep their ratios
         keys = sublayer.attention.keys_and_values(capsules.to(x.dtype))
         change, share = sublayer(x, keys, real, self.shares.wanted(own))
         self.shares.add(own, view.layer, share)

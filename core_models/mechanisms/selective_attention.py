@@ -1,9 +1,9 @@
-"""Selective attention over a document (Maruf 2019): sentences are chosen sparsely, then words within them.
+"""Selective attention over a document (Maruf 2019): sparse attention to sentences, then to words within them.
 
-Online the sentences before are the document's memory, offline those after the sentence too. Sparsemax over them, whose
-keys are means of their words' states, times softmax over the words of each: many have no share at all. Then a norm, a
-feed-forward part without residuals, a norm, and a gate: x' = l x + (1 - l) c, l = sigmoid(C_s x + C_c c). States are
-given, not learned through, and have no </s>.
+The memory is the preceding sentences (online) or also the following ones (offline). Weights are sparsemax over
+sentences, whose keys are the means of their words' states, times softmax over the words of each; many are zero. Then a
+norm, a feed-forward layer without residuals, a norm, and a gate: x' = l x + (1 - l) c, l = sigmoid(C_s x + C_c c). No
+gradient passes into the states, and </s> is left out.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class SelectiveOptions(SidedOptions):
     over_words: Distribution = "softmax"
 
     def use(self, states: bool = False, outputs: bool = False, joined: bool = False) -> ContextUse:
-        found = super().use(states, outputs, joined)
-        return replace(found, after=self.context_sentences) if self.memory == "offline" else found
+        context_use = super().use(states, outputs, joined)
+        return replace(context_use, after=self.context_sentences) if self.memory == "offline" else context_use
 
 
 class Plan(NamedTuple):
-    """What is the same for all positions: keys of sentences [S, H, K, e], of words and values [S, H, K, C, e]."""
+    """Tensors shared by all positions: keys of sentences [S, H, K, e], keys and values of words [S, H, K, C, e]."""
 
     sentences: Tensor
     words: Tensor
@@ -63,7 +63,7 @@ class Plan(NamedTuple):
 
 
 class SelectiveLook(nn.Module):
-    """From positions [S, N, d] to sentences and words, by the same heads."""
+    """Attention from positions [S, N, d] to sentences and words, by the same heads."""
 
     def __init__(self, spec: BackboneSpec, width: int, states: int, options: SelectiveOptions) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class SelectiveLook(nn.Module):
         self.drop = Dropout(spec.dropout)
 
     def plan(self, states: Tensor, mask: Tensor) -> Plan:
-        """Of states [S, K, C, d]; a sentence's key is of the mean of its words."""
+        """Keys and values of states [S, K, C, d]; a sentence's key is computed from the mean of its words."""
         real = mask[..., None].to(states.dtype)
         means = (states * real).sum(2) / real.sum(2).clamp(min=1)  # [S, K, d]
         sentences = split_heads(self.sentence_key(means), self.heads)
@@ -87,32 +87,32 @@ class SelectiveLook(nn.Module):
         return Plan(sentences, words[:, 0], words[:, 1], mask)
 
     def forward(self, x: Tensor, plan: Plan) -> tuple[Tensor, Tensor, Tensor]:
-        """x [S, N, d] -> context [S, N, d], shares of sentences [S, H, N, K] and of words in all [S, H, N, K, C]."""
-        asking = self.asking_norm(x)
-        sentences = scaled(split_heads(self.sentence_query(asking), self.heads))
-        words = scaled(split_heads(self.to_words.query(asking), self.heads))
+        """Context [S, N, d] of x [S, N, d], weights of sentences [S, H, N, K] and of all words [S, H, N, K, C]."""
+        normed = self.asking_norm(x)
+        sentences = scaled(split_heads(self.sentence_query(normed), self.heads))
+        words = scaled(split_heads(self.to_words.query(normed), self.heads))
         present = plan.mask.any(2)[:, None, None]
-        chosen = shared(sentences @ plan.sentences.transpose(-1, -2), present, self.options.over_sentences)
+        over_sentences = shared(sentences @ plan.sentences.transpose(-1, -2), present, self.options.over_sentences)
         energies = (words @ plan.words.flatten(2, 3).transpose(-1, -2)).unflatten(-1, plan.mask.shape[1:])
-        within = shared(energies, plan.mask[:, None, None], self.options.over_words)
-        shares = chosen[..., None] * within
-        found = join_heads(shares.flatten(-2).to(plan.values.dtype) @ plan.values.flatten(2, 3))
-        found = self.found_norm(self.to_words.output(found))
-        hidden = self.drop(torch.relu(self.expand(found)))
-        return self.context_norm(self.contract(hidden)), chosen, shares
+        over_words = shared(energies, plan.mask[:, None, None], self.options.over_words)
+        shares = over_sentences[..., None] * over_words
+        context = join_heads(shares.flatten(-2).to(plan.values.dtype) @ plan.values.flatten(2, 3))
+        context = self.found_norm(self.to_words.output(context))
+        hidden = self.drop(torch.relu(self.expand(context)))
+        return self.context_norm(self.contract(hidden)), over_sentences, shares
 
     def gate(self, x: Tensor, context: Tensor) -> Tensor:
         return torch.sigmoid(self.from_stream(x) + self.from_context(context))
 
 
 def scaled(queries: Tensor) -> Tensor:
-    """Queries [..., e] over the square root of their width."""
+    """Queries [..., e] divided by the square root of their width."""
     return queries * queries.shape[-1] ** -0.5
 
 
 @wide
 def shared(energies: Tensor, mask: Tensor, kind: Distribution) -> Tensor:
-    """A distribution over the last axis among what is real by the mask; zeros where nothing is."""
+    """A distribution over the last axis within the mask; zeros where the mask is empty."""
     if kind == "sparsemax":
         return sparsemax(energies, mask.expand(energies.shape))
     shares = torch.softmax(energies.masked_fill(~mask, torch.finfo(energies.dtype).min), dim=-1)
@@ -120,7 +120,7 @@ def shared(energies: Tensor, mask: Tensor, kind: Distribution) -> Tensor:
 
 
 class SelectiveAttention(OverStacks):
-    """SAN on the encoder's output over sources before, on the decoder's over translations before, or both."""
+    """SAN from the encoder's output to context sources, from the decoder's to context translations, or both."""
 
     Options = SelectiveOptions
     options: SelectiveOptions
@@ -137,7 +137,7 @@ class SelectiveAttention(OverStacks):
         )
 
     def read(self, batch: Batch, own: MechanismState) -> dict[str, Tensor]:
-        """Which words are no </s>: those alone are looked at."""
+        """Mark the words that are not </s>; only these are attended to."""
         context = batch.context
         if context is None:
             raise ValueError("a batch for selective attention has a context, of absent sentences if need be")
@@ -147,23 +147,23 @@ class SelectiveAttention(OverStacks):
         return {}
 
     def plan(self, side: Side, states: Tensor, mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
-        """The `Plan` of the words alone, and the mask [S, K, C] that has </s> too: a trace's order."""
+        """The `Plan` of the words without </s>, and the mask [S, K, C] with </s>, which gives the order in a trace."""
         plan = self.look[side].plan(states, mask & own.notes[f"{side}.are_words"])
         return {**plan._asdict(), "order": mask}
 
     def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
         side, look = view.side, self.look[view.side]
-        held = self.held(own, side)
-        plan = Plan(*(held[name] for name in Plan._fields))
-        context, chosen, shares = look(x, plan)
+        tensors = self.plan_of(own, side)
+        plan = Plan(*(tensors[name] for name in Plan._fields))
+        context, sentence_shares, shares = look(x, plan)
         gate = look.gate(x, context)
         real = plan.mask.any(1).any(1)
         position, axis = POSITIONS[side], CONTEXT_AXIS[side]
-        own.record(f"{side}.sentence_attention", ("head", position, "distance"), chosen)
+        own.record(f"{side}.sentence_attention", ("head", position, "distance"), sentence_shares)
         own.record(
             f"{side}.attention",
             ("head", position, axis),
-            lambda: by_word(WordOrder.of(held["order"], self.context.after), shares),
+            lambda: by_word(WordOrder.of(tensors["order"], self.context.after), shares),
         )
         own.record(f"{side}.gate", (position,), lambda: ((1 - gate) * real[:, None, None]).mean(-1))
         return only_where(real, gate * x + (1 - gate) * context, x)

@@ -1,4 +1,4 @@
-"""The two stacks of layers, and what of them is called after its side."""
+"""The two stacks of layers, with the hook points and trace axes of each side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routing between capsules: dynamic and EM routing, routing guided by the decoder, routing guided by a query."""
+"""Routing between capsules: dynamic and EM routing, routing guided by the decoder or by a query."""
 
 from core_models.routing.algorithms import Routing, dynamic_routing, em_routing, squash, squash_unit_slope, unit_scale
 from core_models.routing.guided import guided_routing

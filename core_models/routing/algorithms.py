@@ -1,8 +1,8 @@
 """Routing by agreement as pure functions: squash, dynamic routing (Sabour 2017), EM routing (Hinton 2018).
 
-Inputs stand before outputs: votes [..., L, N, D] are what each of L input capsules says each of N output capsules, of
-width D, should be. Nothing here is ever below float32, also under autocast. Knows no layers, no words and no masks of
-padding: what routes over source words is another file's.
+Axes of inputs precede those of outputs: votes [..., L, N, D] are the predictions of each of L input capsules for each
+of N output capsules of width D. Computed in float32 or better, also under autocast. For routing over source words see
+`guided` and `query_guided`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from torch import Tensor
 
 from core_models.layers.precision import wide
 
-SQUASH_FLOOR = 1e-8  # under the root of the length: the gradient at a zero vector is finite
-SCALE_FLOOR = 1e-16  # under the root of the mean square: far below that of capsules, and zero stays zero
+SQUASH_FLOOR = 1e-8  # added under the root of the length: the gradient at a zero vector is finite
+SCALE_FLOOR = 1e-16  # added under the root of the mean square: far below that of capsules, and zero stays zero
 Squash = Literal["sabour", "unit_slope"]
 Reduction = Literal["sum", "mean"]
 
 
 @dataclass(frozen=True)
 class Routing:
-    """What was routed: `capsules` [..., N, D] and, for each iteration, who sent how much where.
+    """The result of a routing: `capsules` [..., N, D] and the assignments of each iteration.
 
-    history: assignments [..., L, N] of every iteration, the uniform first; they sum to one over N. activations [..., N]
-    of the output capsules (EM routing).
+    history: assignments [..., L, N] of every iteration, uniform in the first; they sum to one over N. activations
+    [..., N] of the output capsules (EM routing).
     """
 
     capsules: Tensor
@@ -38,23 +38,23 @@ class Routing:
 
     @cached_property
     def assignments(self) -> Tensor:
-        """[iterations, ..., L, N]"""
+        """The assignments of all iterations [iterations, ..., L, N]."""
         positions = self.capsules.shape[:-2]
-        return torch.stack([one.expand(*positions, *one.shape[-2:]) for one in self.history])
+        return torch.stack([assignment.expand(*positions, *assignment.shape[-2:]) for assignment in self.history])
 
 
 @wide
 def squash(vectors: Tensor) -> Tensor:
-    """Vectors [..., D] with their lengths s brought to s^2 / (1 + s^2) (Sabour 2017, Eq. 1)."""
+    """Squash vectors [..., D] from length s to s^2 / (1 + s^2) (Sabour 2017, Eq. 1)."""
     square = vectors.square().sum(-1, keepdim=True)
     return vectors * ((square + SQUASH_FLOOR).sqrt() / (1 + square))
 
 
 @wide
 def squash_unit_slope(vectors: Tensor) -> Tensor:
-    """Vectors [..., D] with their lengths s brought to s / sqrt(1 + s^2): short vectors stay as they are.
+    """Squash vectors [..., D] from length s to s / sqrt(1 + s^2), which hardly changes short vectors.
 
-    A departure from Sabour 2017, whose length s^2 / (1 + s^2) has no slope at zero.
+    Departs from Sabour 2017, where the length s^2 / (1 + s^2) has slope zero at zero.
     """
     return vectors * torch.rsqrt(1 + vectors.square().sum(-1, keepdim=True))
 
@@ -64,10 +64,10 @@ SQUASHES = {"sabour": squash, "unit_slope": squash_unit_slope}
 
 @wide
 def unit_scale(vectors: Tensor) -> Tensor:
-    """Vectors [..., d] divided by their root mean square: the same direction at any scale, with numbers about 1.
+    """Divide vectors [..., d] by their root mean square, so that their numbers are about 1.
 
-    For what a layer norm or a residual sum reads next: beside the norm's epsilon of 1e-5, or a stream of deviation 1,
-    short vectors such as squashed capsules would vanish, and their gradient with them.
+    For input of a layer norm or a residual sum: compared with the norm's epsilon of 1e-5, or with a stream of deviation
+    1, short vectors such as squashed capsules would vanish, and so would their gradient.
     """
     return torch.nn.functional.rms_norm(vectors, vectors.shape[-1:], eps=SCALE_FLOOR)
 
@@ -81,14 +81,13 @@ def dynamic_routing(
     detach: bool = False,
     squash_by: Squash = "sabour",
 ) -> Routing:
-    """Assignments follow the scalar product of output and vote (Dou 2019, Algorithm 1; Sabour 2017, Procedure 1).
+    """Dynamic routing by the scalar product of output and vote (Dou 2019, Algorithm 1; Sabour 2017, Procedure 1).
 
-    votes [..., L, N, D]; mask [..., L], False where an input is none: it sends nothing. Of `iterations`, the first is
-    uniform and the others update. The text's "cosine" is the scalar product of a squashed and an unsquashed vector.
-    normalise_mass: multiply what each output receives by N / L. Else its length is about L / N, and a squashed vector
-    about that squared: where outputs are many, nearly nothing, with nearly no gradient. detach: gradients go through
-    the last iteration only; what it finds of those before it is a constant. squash_by: `squash`, or
-    `squash_unit_slope`.
+    votes [..., L, N, D]; mask [..., L], False for padding, which sends nothing. The first of `iterations` is uniform,
+    the others update. The paper's "cosine" is the scalar product of a squashed and an unsquashed vector.
+    normalise_mass: multiply the input of each output by N / L. Otherwise its length is about L / N, and a squashed
+    vector's about that squared: for many outputs almost zero, with almost no gradient. detach: gradients pass through
+    the last iteration only; results of earlier iterations are constants. squash_by: `squash`, or `squash_unit_slope`.
     """
     _check(votes, iterations)
     squashed = SQUASHES[squash_by]
@@ -98,7 +97,7 @@ def dynamic_routing(
         sent = sent * (votes.shape[-2] / votes.shape[-3])
     uniform = votes.new_full((1, 1), 1 / votes.shape[-2]).expand(votes.shape[-3:-1])
     history = [uniform if real is None else uniform * real]
-    capsules = squashed(sent.sum(-3) / votes.shape[-2])  # all assignments are alike: no product
+    capsules = squashed(sent.sum(-3) / votes.shape[-2])  # uniform assignments need no product
     logits: Tensor | None = None
     for _ in range(iterations - 1):
         if detach:
@@ -125,14 +124,14 @@ def em_routing(
     detach: bool = False,
     width_reduction: Reduction = "sum",
 ) -> Routing:
-    """Every output capsule is a Gaussian that its votes are explained by (Dou 2019, Eq. 10 to 16; Hinton 2018).
+    """EM routing: every output capsule is a Gaussian fitted to its votes (Dou 2019, Eq. 10 to 16; Hinton 2018).
 
-    votes [..., L, N, D], activations [..., L] above 0, beta_a and beta_u [N]. inverse_temperature: a number, or one an
-    iteration. normalise_mass: multiply the mass of each output by N / L, so that it does not vanish where outputs
-    are many. renormalise: divide the weighted assignments by their sum over outputs, as released codes of others do;
-    then the activations of the inputs have no effect. detach: as in `dynamic_routing`. width_reduction: the cost and
-    the logarithm of the density are sums over a capsule's D numbers (Eq. 14 to 16), or means. Sums grow with D, so that
-    wide capsules are all or nothing from the start; at D = 1 both are the same. Capsules are activation times mean.
+    votes [..., L, N, D], activations [..., L] above 0, beta_a and beta_u [N]. inverse_temperature: a number, or one per
+    iteration. normalise_mass: multiply the mass of each output by N / L, so that it does not vanish for many outputs.
+    renormalise: divide the weighted assignments by their sum over outputs, as code released by others does; then the
+    input activations have no effect. detach: as in `dynamic_routing`. width_reduction: the cost and the log-density are
+    sums over a capsule's D numbers (Eq. 14 to 16), or means. Sums grow with D, so that wide capsules are all or nothing
+    from the start; for D = 1 both are equal. Output capsules are activation times mean.
     """
     _check(votes, iterations)
     width = votes.shape[-1]
@@ -141,8 +140,8 @@ def em_routing(
     temperatures = _temperatures(inverse_temperature, iterations)
     uniform = votes.new_full((1, 1), 1 / outputs)
     history = [uniform.expand(inputs, outputs)]
-    # In logs, for an output that nobody chooses still has a mean: of the inputs that come nearest to choosing it. The
-    # first assignments are alike for all outputs, so what is made of them stays [..., L, 1].
+    # In logs, so that an output with vanishing assignments still has a mean, of the inputs with the largest ones. The
+    # first assignments are equal for all outputs, so results computed from them stay [..., L, 1].
     assigned, logs = uniform, uniform.log()
     active = activations.clamp(min=torch.finfo(votes.dtype).tiny).log()[..., None]
     for number, temperature in enumerate(temperatures):
@@ -161,7 +160,7 @@ def em_routing(
             if detach:
                 logit, spread, variance = logit.detach(), spread.detach(), variance.detach()
                 distance = (votes - mean.detach()[..., None, :, :]).square()
-            # log N(V; mean, variance) but for what is the same for all outputs.
+            # log N(V; mean, variance) up to a term shared by all outputs.
             prior = torch.nn.functional.logsigmoid(logit) - spread
             fit = over_width(distance * (-0.5 / variance)[..., None, :, :])
             logs = torch.log_softmax(fit + prior[..., None, :], dim=-1)
@@ -172,12 +171,12 @@ def em_routing(
 
 
 def schedule(final: float, iterations: int) -> list[float]:
-    """Rising inverse temperatures: final (1 - 0.95^(k + 1)) in iteration k from 0 (Hinton 2018, quoted by others)."""
+    """Rising inverse temperatures: final (1 - 0.95^(k + 1)) in iteration k from 0 (others cite Hinton 2018)."""
     return [final * (1 - 0.95 ** (number + 1)) for number in range(iterations)]
 
 
 def _weighted(assignments: Tensor, votes: Tensor) -> Tensor:
-    """Sum over inputs of assignment times vote: [..., L, N], [..., L, N, D] -> [..., N, D]; no product is whole."""
+    """Sum over inputs of assignment times vote: [..., L, N], [..., L, N, D] -> [..., N, D], one input at a time."""
     parts = zip(assignments.unbind(-2), votes.unbind(-3), strict=True)
     first, vote = next(parts)
     total = first[..., None] * vote
@@ -187,7 +186,7 @@ def _weighted(assignments: Tensor, votes: Tensor) -> Tensor:
 
 
 def _over_width(values: Tensor) -> Tensor:
-    """Sum over the last axis; a width of one, the paper's own, needs no pass."""
+    """Sum over the last axis; width one, as in the paper, needs no pass."""
     return values.squeeze(-1) if values.shape[-1] == 1 else values.sum(-1)
 
 
@@ -203,8 +202,10 @@ def _check(votes: Tensor, iterations: int) -> None:
         raise ValueError(f"{iterations} iterations: the first one is uniform, so there is at least one")
 
 
-def _temperatures(given: float | Sequence[float], iterations: int) -> Sequence[float]:
-    each = [given] * iterations if isinstance(given, int | float) else list(given)
-    if len(each) != iterations:
-        raise ValueError(f"{len(each)} inverse temperatures for {iterations} iterations; give one each, or one number")
-    return each
+def _temperatures(temperature: float | Sequence[float], iterations: int) -> Sequence[float]:
+    temperatures = [temperature] * iterations if isinstance(temperature, int | float) else list(temperature)
+    if len(temperatures) != iterations:
+        raise ValueError(
+            f"{len(temperatures)} inverse temperatures for {iterations} iterations; give one each, or one number"
+        )
+    return temperatures

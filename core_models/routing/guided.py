@@ -1,8 +1,8 @@
 """Guided dynamic routing: source words to PAST, FUTURE and REDUNDANT capsules at every target position (Zheng 2019).
 
-What does not depend on the position (votes, their projection, the whole first iteration) is a plan, made once per
-sentence; positions, or the beams of a search, are routed side by side. Nothing is below float32. Knows the algorithm
-alone: which capsules stand for what is the mechanism's.
+Everything independent of the position (votes, their projection, the first iteration) is a plan, computed once per
+sentence; positions, or the beams of a search, are routed in parallel. Computed in float32 or better. The mechanism
+defines the meaning of the capsules.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from core_models.routing.algorithms import Routing, squash
 Agreement = Literal["paper", "bounded"]
 
 
-class How(TypedDict, total=False):
-    """How words are routed, for who hands it on; `route` says what each is, and what it is unless told."""
+class GuidedRoutingOptions(TypedDict, total=False):
+    """Keyword options of `route`, for callers that pass them on."""
 
     iterations: int
     agreement: Agreement
@@ -28,7 +28,7 @@ class How(TypedDict, total=False):
 
 
 class Plan(NamedTuple):
-    """One sentence's part of the routing; capsules stand before words, so that all products are batched ones."""
+    """The position-independent part of the routing; capsules precede words, so that all products are batched."""
 
     votes: Tensor  # [B, J, I, D]
     projected: Tensor  # [B, J, I, D], the votes' term of the agreement
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
 
 @wide
 def plan(votes: Tensor, vote_projection: Tensor, capsule_projection: Tensor, mask: Tensor) -> Plan:
-    """What is the same at every position: votes [B, I, J, D], projections [D, D] (v W), mask [B, I]."""
+    """Compute the plan of votes [B, I, J, D] with projections [D, D] (v W) and mask [B, I]."""
     ordered = votes.transpose(1, 2).contiguous()
     first = first_capsules(ordered, mask)
     return Plan(ordered, ordered @ vote_projection, first, first @ capsule_projection)
@@ -46,7 +46,7 @@ def plan(votes: Tensor, vote_projection: Tensor, capsule_projection: Tensor, mas
 
 @wide
 def first_capsules(votes: Tensor, mask: Tensor) -> Tensor:
-    """Capsules of the first iteration, whose assignments are all alike: the squashed mean vote times I / J.
+    """Capsules of the first iteration, with uniform assignments: the squashed mean vote times I / J.
 
     votes [B, J, I, D], mask [B, I] -> [B, J, D].
     """
@@ -71,12 +71,12 @@ def route(
     agreement: Agreement = "paper",
     detach: bool = False,
 ) -> Routing:
-    """Route every position's words by a plan: guide [B, T, D] (z projected, biases in it) -> capsules [B, T, J, D].
+    """Route the words at every position: guide [B, T, D] (projected z with biases) -> capsules [B, T, J, D].
 
     The history holds assignments [B, T, I, J] of every iteration: softmax over capsules, then the mask, so that padding
-    sends nothing. The last update of Algorithm 1 would be read by nobody and is not made. `bounded` agreement is
-    tanh(.) / sqrt(D), as in the released code; `detach` lets gradients through the last iteration only: what it finds
-    of those before it is a constant.
+    sends nothing. The last update of Algorithm 1 has no effect and is skipped. agreement `bounded`: tanh(.) / sqrt(D),
+    as in the released code. detach: gradients pass through the last iteration only, results of earlier iterations are
+    constants.
     """
     if iterations < 1:
         raise ValueError(f"{iterations} iterations: the first one is uniform, so there is at least one")
@@ -107,12 +107,12 @@ def guided_routing(
     capsule_projection: Tensor,
     weight: Tensor,
     mask: Tensor,
-    **how: Unpack[How],
+    **how: Unpack[GuidedRoutingOptions],
 ) -> Routing:
-    """Guided dynamic routing (Zheng 2019, Algorithm 1, Eq. 4 to 7) in one call: `plan`, then `route`.
+    """Guided dynamic routing (Zheng 2019, Algorithm 1, Eq. 4 to 7): `plan`, then `route`.
 
     votes [B, I, J, D], guide [B, T, D], projections [D, D], weight [D], mask [B, I] -> capsules [B, T, J, D] and
     assignments [iterations, B, T, I, J]. how: the options of `route`.
     """
-    made = plan(votes, vote_projection, capsule_projection, mask)
-    return route(guide, made, capsule_projection, weight, mask, **how)
+    sentence_plan = plan(votes, vote_projection, capsule_projection, mask)
+    return route(guide, sentence_plan, capsule_projection, weight, mask, **how)

@@ -97,8 +97,8 @@ def test_a_hypothesis_carries_its_own_log_probabilities():
             words = one.words + [EOS] * one.finished
             told = [next_log_probs(table[row], words[:place])[word] for place, word in enumerate(words)]
             assert one.token_log_probs == pytest.approx(told, abs=1e-9)
-            assert one.normalised == pytest.approx(one.score / penalty(len(words), settings), abs=1e-9)
-        assert sentence.hypotheses == sorted(sentence.hypotheses, key=lambda one: -one.normalised)
+            assert one.normalized == pytest.approx(one.score / penalty(len(words), settings), abs=1e-9)
+        assert sentence.hypotheses == sorted(sentence.hypotheses, key=lambda one: -one.normalized)
 
 
 def test_a_beam_of_one_is_greedy():

@@ -133,5 +133,5 @@ def test_an_ensemble_of_two_is_their_mean_probability():
     with torch.no_grad():
         alone = [torch.softmax(after_one_word(system, system.encode(batch)).values, -1) for system in systems]
         scores = after_one_word(Ensemble(systems), [system.encode(batch) for system in systems])
-    assert scores.normalised
+    assert scores.normalized
     torch.testing.assert_close(scores.values.exp(), (alone[0] + alone[1]) / 2, atol=1e-12, rtol=0)

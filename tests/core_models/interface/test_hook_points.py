@@ -112,7 +112,7 @@ def test_a_recurrence_remembers_every_earlier_position(toy):
     writer = TraceWriter(["toy.level"])
     with torch.no_grad():
         forced = system(system.encode(batch, writer), batch.target_in, batch.target_mask, writer)
-    own = forced.active.owns["toy"]
+    own = forced.active.states["toy"]
     torch.testing.assert_close(own.before["level"], torch.nn.functional.pad(own.after["level"], (1, 0))[:, :-1])
     assert (own.after["level"] >= own.before["level"] / 2).all()
 
@@ -175,4 +175,4 @@ def test_what_is_not_shown_or_kept_is_named(toy):
     with pytest.raises(AttributeError, match=r"the decoder shows no 'layer' here; it shows: mask, words"):
         _ = forced.view.layer
     with pytest.raises(KeyError, match="no tensor named 'plan' here; there are: none"):
-        _ = forced.active.owns["toy"].sentence["plan"]
+        _ = forced.active.states["toy"].sentence["plan"]

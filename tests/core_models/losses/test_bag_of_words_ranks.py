@@ -31,7 +31,7 @@ def test_ranks_are_places_in_the_sorted_logits(name):
     system = random_system(name)
     batch = collate(random_sentences([4, 2], 1), random_sentences([5, 3], 2))
     traces = traced(system, random_sentences([4, 2], 1), random_sentences([5, 3], 2))
-    notes = system(system.encode(batch), batch.target_in, batch.target_mask).active.owns["guided_capsules"].notes
+    notes = system(system.encode(batch), batch.target_in, batch.target_mask).active.states["guided_capsules"].notes
     mechanism = system.mechanisms["guided_capsules"]
     matrix, bias = system.backbone.output_matrix
     for side in SIDES:

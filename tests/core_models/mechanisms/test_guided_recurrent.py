@@ -18,7 +18,7 @@ def test_capsules_are_a_term_of_the_readout(encoder):
     with torch.no_grad():
         forced, plain = (one(one.encode(batch), batch.target_in, batch.target_mask) for one in (system, bare))
         torch.testing.assert_close(forced.view.guide, plain.view.guide)  # [s_t; c_t], the query
-        own = forced.active.owns["guided_capsules"]
+        own = forced.active.states["guided_capsules"]
         contents = torch.cat([own.notes["past"], own.notes["future"]], dim=-1)
         expected = torch.tanh(plain.main.vectors.atanh() + contents @ capsules.combine.map.weight.T)
     real = batch.target_mask
