@@ -1,8 +1,6 @@
-"""The files one trained system consists of: write, read, validate. Nothing is ever unpickled from them.
+"""The files of a trained system: write, read, validate. Nothing is ever unpickled from them.
 
-    RUN/{config.yaml, weights.safetensors}  RUN/vocabulary/{source,target}.model  RUN/checkpoints/step-*.safetensors
-
-Knows files and names of tensors, not how they came to be.
+RUN/{config.yaml, weights.safetensors}  RUN/vocabulary/{source,target}.model  RUN/checkpoints/step-*.safetensors
 """
 
 from __future__ import annotations
@@ -47,9 +45,9 @@ class Trained:
 
 
 def begin_run(folder: Path, config: RunConfig, source: Vocabulary, target: Vocabulary) -> None:
-    """Lay out a run folder, whole or not at all: its configuration and its own copy of the vocabularies.
+    """Create a run folder atomically, with its configuration and a copy of the vocabularies.
 
-    Raises FolderError where anything is in the folder.
+    Raises FolderError if the folder is not empty.
     """
     config = config.model_copy(update={"vocabulary": {"source": source.digest, "target": target.digest}})
     with atomic_replace_folder(folder, "train", anything) as part:
@@ -60,7 +58,7 @@ def begin_run(folder: Path, config: RunConfig, source: Vocabulary, target: Vocab
 
 
 def vocabularies_of(folder: Path) -> tuple[Vocabulary, Vocabulary]:
-    """A run's own copies, source and target; raises TextError where one is missing or is none."""
+    """A run's copies of the source and target vocabulary; raises TextError if one is missing or invalid."""
     source, target = (Vocabulary.load(folder / "vocabulary" / f"{side}.model") for side in ("source", "target"))
     return source, target
 
@@ -79,9 +77,9 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Lends a name to write under; what was written takes the name `path` when it is whole and on the disk.
+    """Yield a temporary name; the file written there is synced and renamed to `path` at the end.
 
-    Until then a file of that name stays as it was. Raises OSError that names `path`; nothing half-written stays.
+    Until then an existing file stays unchanged. Raises OSError that names `path`; a partial file is removed.
     """
     part = path.with_name(path.name + ".part")
     try:
@@ -97,26 +95,28 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Whatever the system says against writing `path`, by whichever library, leaves as an OSError that names it."""
+    """Convert errors of writing `path`, by any library, to an OSError that names it."""
     try:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:
-        # torch.save hides the system's error behind one of its own, safetensors puts its number into words.
+        # torch.save wraps the system's error in its own, safetensors has its number in the message.
         cause = error if isinstance(error, OSError) else error.__context__
-        told = re.search(r"\(os error (\d+)\)", str(error))
-        number = cause.errno if isinstance(cause, OSError) else int(told[1]) if told else None
+        match = re.search(r"\(os error (\d+)\)", str(error))
+        number = cause.errno if isinstance(cause, OSError) else int(match[1]) if match else None
         if number is None:
             raise
         raise OSError(number, os.strerror(number), str(path)) from error
 
 
-# Numbers that weights may be stored as; whatever they are, a system has them in its own precision.
+# Types that weights may be stored in; a system converts them to its precision.
 STORED_AS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """All tensors of a file of weights; raises CheckpointError where it is missing, no such file, or holds others than
-    finite numbers of one of STORED_AS."""
+    """All tensors of a weights file.
+
+    Raises CheckpointError if it is missing or invalid, or holds anything but finite numbers of one of STORED_AS.
+    """
     with _opened(path) as stored:
         shapes = _shapes(path, stored)
         return {name: _finite(stored.get_tensor(name), path, name) for name in shapes}
@@ -124,7 +124,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """A safetensors file; raises CheckpointError where it is missing or no such file, also while it is read."""
+    """Open a safetensors file; raises CheckpointError if it is missing or invalid, also while it is read."""
     if not path.is_file():
         raise CheckpointError(f"{path}: there are no weights here; train the run, or copy it again")
     try:
@@ -141,16 +141,16 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def _shapes(path: Path, stored: Any) -> dict[str, list[int]]:
-    """The shape of every tensor, read from the header alone; raises CheckpointError for one that is no weights."""
+    """The shape of every tensor, read from the header only; raises CheckpointError for other types than STORED_AS."""
     shapes = {}
     for name in stored.keys():  # noqa: SIM118
-        described = stored.get_slice(name)
-        if described.get_dtype() not in STORED_AS:
+        entry = stored.get_slice(name)
+        if entry.get_dtype() not in STORED_AS:
             raise CheckpointError(
-                f"{path}: {name} is stored as {described.get_dtype()}, and weights are stored as one of "
+                f"{path}: {name} is stored as {entry.get_dtype()}, and weights are stored as one of "
                 f"{', '.join(STORED_AS)}; copy the file again"
             )
-        shapes[name] = described.get_shape()
+        shapes[name] = entry.get_shape()
     return shapes
 
 
@@ -164,10 +164,12 @@ def _finite(tensor: Tensor, path: Path, name: str) -> Tensor:
 
 
 def load_weights(path: Path, system: System) -> None:
-    """Fill a system; every name and shape must match, but for tensors of parts that it leaves out since nothing would
-    read them. Raises CheckpointError with the first that do not, and as `read_tensors` does."""
+    """Load weights into a system; all names and shapes must match, except for parts that the system leaves out.
+
+    Raises CheckpointError with the first mismatches, and as `read_tensors` does.
+    """
     with _opened(path) as stored, torch.no_grad():
-        _check_fit(path, system, _shapes(path, stored))  # of the header, before anything is read
+        _check_fit(path, system, _shapes(path, stored))  # by the header, before any tensor is read
         for name, parameter in system.named_parameters():
             # In the parameter's own precision: what float64 can hold may be infinite in float32.
             parameter.copy_(_finite(stored.get_tensor(name).to(parameter.dtype), path, name))
@@ -175,17 +177,17 @@ def load_weights(path: Path, system: System) -> None:
 
 def _check_fit(path: Path, system: System, shapes: Mapping[str, list[int]]) -> None:
     left_out = _left_out(system)
-    wanted = {name: list(parameter.shape) for name, parameter in system.named_parameters()}
-    problems = [f"{name} is missing" for name in wanted if name not in shapes]
+    expected = {name: list(parameter.shape) for name, parameter in system.named_parameters()}
+    problems = [f"{name} is missing" for name in expected if name not in shapes]
     problems += [
-        f"{name} belongs to another system" for name in shapes if name not in wanted and not name.startswith(left_out)
+        f"{name} belongs to another system" for name in shapes if name not in expected and not name.startswith(left_out)
     ]
     tables = [f"{name}.weight" for name, module in system.named_modules() if isinstance(module, nn.Embedding)]
     problems += [
-        f"{name} is {shapes[name]}, the configuration asks for {wanted[name]}"
+        f"{name} is {shapes[name]}, the configuration asks for {expected[name]}"
         + (" (a row a piece, so the vocabulary beside it may be another's)" if name in tables else "")
-        for name in wanted
-        if name in shapes and shapes[name] != wanted[name]
+        for name in expected
+        if name in shapes and shapes[name] != expected[name]
     ]
     if problems:
         more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
@@ -195,7 +197,7 @@ def _check_fit(path: Path, system: System, shapes: Mapping[str, list[int]]) -> N
 
 
 def _left_out(system: System) -> tuple[str, ...]:
-    """How the names of the parts begin that PyTorch knows as left out."""
+    """Prefixes of the parameters of submodules that are set to None."""
     return tuple(
         f"{name}.{part}."
         for name, module in system.named_modules()
@@ -205,7 +207,7 @@ def _left_out(system: System) -> tuple[str, ...]:
 
 
 def resolve(reference: str | Path) -> tuple[Path, Path]:
-    """A run, or RUN@step, as (folder, weights file). Raises CheckpointError that names the checkpoints there are."""
+    """Resolve RUN or RUN@step to (folder, weights file). Raises CheckpointError that lists the known checkpoints."""
     folder, step = split_reference(reference)
     path = weights_path(folder, step)
     if step and not os.path.isfile(path):  # also of a name too long for a file
@@ -231,14 +233,14 @@ def open_trained(reference: str | Path, device: str | torch.device = "cpu") -> T
 
 
 def other_vocabulary(folder: Path, vocabularies: tuple[Vocabulary, Vocabulary]) -> str:
-    """The side, `source` or `target`, whose vocabulary in a run's folder is not the one given; empty if both are."""
-    for side, own, given in zip(("source", "target"), vocabularies_of(folder), vocabularies, strict=True):
-        if own.digest != given.digest:
+    """The side, `source` or `target`, whose vocabulary in a run's folder differs from the given one; "" if none."""
+    for side, stored, given in zip(("source", "target"), vocabularies_of(folder), vocabularies, strict=True):
+        if stored.digest != given.digest:
             return side
     return ""
 
 
-# Same names and shapes would let weights in that mean something else.
+# Must agree, since equal names and shapes do not imply equal meaning of the weights.
 ARCHITECTURE = ("backbone", "norm", "position_embedding", "tie_embeddings", "heads", "rnn_cell", "encoder")
 
 
@@ -250,13 +252,12 @@ def initialise_from(
 ) -> list[str]:
     """Copy every tensor of another run whose name and shape match; returns the names that were not matched.
 
-    vocabularies: this system's, source and target. only: patterns of the names that are taken. The code of Zheng 2019
-    takes backbone.encoder*, backbone.*_table* and, where it is no table, backbone.vocabulary*: the decoder's blocks
-    begin anew. That of Zheng 2018 takes of its baseline all but the decoder's units and attention (D9):
+    vocabularies: this system's, source and target. only: patterns of the names to copy. The code of Zheng 2019 copies
+    backbone.encoder*, backbone.*_table* and, if it is no table, backbone.vocabulary*; the decoder's blocks start anew.
+    That of Zheng 2018 copies from its baseline everything but the decoder's units and attention (D9):
     backbone.*_table*, backbone.vocabulary*, backbone.forward_unit*, backbone.backward_unit*, backbone.first_state* and
-    backbone.read_*. Refuses another architecture: where backbone, norm placement, positions, tying or heads differ, or
-    the vocabularies, names would match and the weights would be wrong; and patterns that no tensor has. Raises
-    ConfigError.
+    backbone.read_*. Raises ConfigError for another architecture (if backbone, norm placement, positions, tying, heads
+    or vocabularies differ, names would match and the weights would be wrong), and for patterns without a match.
     """
     folder, weights = resolve(reference)
     other = read_config(folder).model
@@ -287,8 +288,8 @@ def initialise_from(
             else:
                 unmatched.append(name)
     for name, mechanism in system.named_mechanisms.items():
-        own = f"mechanisms.{name}."
-        fresh = [parameter.removeprefix(own) for parameter in unmatched if parameter.startswith(own)]
+        prefix = f"mechanisms.{name}."
+        fresh = [parameter.removeprefix(prefix) for parameter in unmatched if parameter.startswith(prefix)]
         mechanism.begin_from(system.backbone.spec(), fresh)
     return unmatched
 

@@ -1,10 +1,11 @@
-"""Choosing anew among the hypotheses of a search: a weighted sum of what each part of a system says of them, and of
-their length (Zheng 2018, Table 7; D8 of the specification, `nbest`).
+"""Scores for reranking n-best lists: log-probabilities by each part of a system, and the length.
+
+Zheng 2018, Table 7; D8 of the specification, `nbest`.
 
     parts = parts_of(translator, sources, translator.translate(sources, beam=12, n_best=12))
     best = [chosen(hypotheses, {"decoder": 1, "past": 1, "future": 1}) for hypotheses in parts]
 
-Knows translators and sums of log-probabilities, no mechanism: whatever predicts words is a part by its name.
+Every prediction of words is a part, called by its name.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ def parts_of(
     contexts: Texts | None = None,
     context_outputs: Texts | None = None,
 ) -> list[list[Parts]]:
-    """Of each source, for its translation and then its n-best list: log P by every part, in nats, and the length.
+    """For each source the scores of its translation and n-best list: log P by every part, in nats, and the length.
 
-    `main` is the system's own; where distributions are mixed in the search, `decoder` is its vocabulary head alone.
-    `length` counts pieces, </s> included. contexts, context_outputs: of each source, as in `Translator.translate`.
+    `main` is the system's prediction; if distributions are mixed in the search, `decoder` is its vocabulary head only.
+    `length` counts pieces with </s>. contexts, context_outputs: of each source, as in `Translator.translate`.
     """
-    every = [[translation, *translation.n_best] for translation in translations]
+    hypotheses_of = [[translation, *translation.n_best] for translation in translations]
 
     def repeated(values: Sequence[Any]) -> list[Any]:
-        return [value for value, found in zip(values, every, strict=True) for _ in found]
+        return [value for value, hypotheses in zip(values, hypotheses_of, strict=True) for _ in hypotheses]
 
-    tokens = [one.tokens for found in every for one in found]
+    tokens = [hypothesis.tokens for hypotheses in hypotheses_of for hypothesis in hypotheses]
     traces = iter(
         translator.trace(
             repeated(sources),
@@ -49,11 +50,11 @@ def parts_of(
             context_outputs=None if context_outputs is None else repeated(context_outputs),
         )
     )
-    return [[_sums(next(traces)) for _ in found] for found in every]
+    return [[_sums(next(traces)) for _ in hypotheses] for hypotheses in hypotheses_of]
 
 
 def _sums(trace: Mapping) -> Parts:
-    """Sums over positions; what is said of layers is none of words' predictions."""
+    """Sums over positions, without the arrays of layers, which are no predictions of words."""
     sums = {
         name.removesuffix(_END): float(array.values.sum()) for name, array in trace.items() if array.axes == ("target",)
     }
@@ -63,7 +64,7 @@ def _sums(trace: Mapping) -> Parts:
 
 
 def weighted(parts: Parts, weights: Mapping[str, float]) -> float:
-    """The weighted sum; parts without a weight count nothing. Raises ConfigError for a weight of no part."""
+    """The weighted sum; parts without a weight count 0. Raises ConfigError for a weight of an unknown part."""
     for name in weights:
         if name not in parts:
             raise ConfigError(f"rescoring: these hypotheses have no part {name!r}; {nearest(name, list(parts))}")
@@ -71,6 +72,6 @@ def weighted(parts: Parts, weights: Mapping[str, float]) -> float:
 
 
 def chosen(hypotheses: Sequence[Parts], weights: Mapping[str, float]) -> int:
-    """The place of the best hypothesis of one source, the first among equals."""
+    """The rank of the best hypothesis of one source, the first of equals."""
     scores = [weighted(parts, weights) for parts in hypotheses]
     return max(range(len(scores)), key=scores.__getitem__)

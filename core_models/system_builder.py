@@ -1,4 +1,4 @@
-"""A system of a name or a configuration: `build`, which says what cannot stand together, and its parameter counts."""
+"""Build a system from a name or a configuration, and count its parameters."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ BACKBONES: dict[str, type[Transformer] | type[RNNSearch]] = {"transformer": Tran
 def build(
     model: str | Mapping[str, Any] | ModelConfig, source_words: int = 8000, target_words: int | None = None
 ) -> System:
-    """Build a system from a catalogue name or a configuration; weights are freshly initialised.
+    """Build a system from a catalogue name or a configuration, with newly initialized weights.
 
-    source_words, target_words: sizes of the vocabularies. Raises ConfigError where mechanisms cannot stand together.
+    source_words, target_words: sizes of the vocabularies. Raises ConfigError if mechanisms are incompatible.
     """
     config = (
         describe(model)
@@ -41,7 +41,7 @@ def build(
 
 
 def _furnish(config: ModelConfig, spec: BackboneSpec) -> dict[str, Mechanism]:
-    """Build the mechanisms in order and refuse what cannot work."""
+    """Build the mechanisms in order; raises ConfigError for incompatible ones."""
     plugged_in()
     built: dict[str, Mechanism] = {}
     for entry in config.mechanisms:

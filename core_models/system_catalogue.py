@@ -46,7 +46,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A named system: what it is, where it comes from, and the model configuration that makes it."""
+    """A named system: its title, its paper, and its model configuration."""
 
     title: str
     paper: str
@@ -128,7 +128,7 @@ SYSTEMS: dict[str, Entry] = {
 
 
 def plugged_in() -> list[Plugged]:
-    """Mechanisms and systems of other packages, put into MECHANISMS and SYSTEMS when this is first asked."""
+    """Mechanisms and systems of other packages, added to MECHANISMS and SYSTEMS on the first call."""
     return [*join("mechanisms", MECHANISMS, class_of(Mechanism)), *join("systems", SYSTEMS, _unsuited)]
 
 

@@ -1,8 +1,8 @@
-"""What `name:key=value,...` and `name+name:...` say of a system, as a configuration of its model.
+"""Parse system descriptions, `name:key=value,...` and `name+name:...`, to model configurations.
 
 `name:key=value,key=[value,value]` changes a system: a key of the model (preset, norm, backbone, ...) or an option of
 the mechanism that has it. `name+name:...` joins the mechanisms of systems in this order, on the backbone of the first;
-an option that several of them have is said as `mechanism.option=value`.
+an option that several of them have is written `mechanism.option=value`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from core_models.system_catalogue import MECHANISMS, SYSTEMS, catalogue
 
 
 def parts_of(description: str) -> tuple[list[str], list[str]]:
-    """The systems that `name:key=value,...` or `name+name:...` names, and its settings, `key=value` each.
+    """The system names in `name:key=value,...` or `name+name:...`, and the settings, `key=value` each.
 
-    Raises ConfigError with the nearest known name for a system that is none.
+    Raises ConfigError with the closest known name for an unknown system.
     """
     names, _, settings = description.partition(":")
     systems = names.split("+")
@@ -32,7 +32,7 @@ def parts_of(description: str) -> tuple[list[str], list[str]]:
 def describe(name: str) -> ModelConfig:
     """The model configuration of `name`, `name:key=value,...` or `name+name:key=value,...`.
 
-    Raises ConfigError with the nearest known name, or with the reason why systems cannot be joined.
+    Raises ConfigError with the closest known name, or with the reason why systems cannot be joined.
     """
     systems, changes = parts_of(name)
     model, parts = _joined(name, systems)
@@ -57,7 +57,7 @@ _MODEL_KEYS = tuple(key for key in ModelConfig.model_fields if key != "mechanism
 
 
 class _Part(NamedTuple):
-    """A mechanism of a description, and the system of the catalogue that brings it."""
+    """A mechanism of a description, and the system of the catalogue it comes from."""
 
     system: str
     kind: str
@@ -65,31 +65,33 @@ class _Part(NamedTuple):
 
     @property
     def known(self) -> list[str]:
-        """The options that it could have."""
+        """The names of the mechanism's options."""
         return list(MECHANISMS[self.kind].Options.model_fields)
 
 
 def _joined(name: str, systems: Sequence[str]) -> tuple[dict[str, Any], list[_Part]]:
-    """What systems say of the model, taken together, and their mechanisms in order; the first names the backbone."""
+    """The joint model settings of systems and their mechanisms in order; the first system decides the backbone."""
     model: dict[str, Any] = {"backbone": "transformer", **_of_model(systems[0])}
     parts = _mechanisms_of(systems[0])
     for system in systems[1:]:
-        said, brought = _of_model(system), _mechanisms_of(system)
-        if said.get("backbone", model["backbone"]) != model["backbone"]:
+        settings, mechanisms = _of_model(system), _mechanisms_of(system)
+        if settings.get("backbone", model["backbone"]) != model["backbone"]:
             raise ConfigError(
-                f"{name}: {systems[0]} is on backbone {model['backbone']} and {system} on {said['backbone']}; the "
+                f"{name}: {systems[0]} is on backbone {model['backbone']} and {system} on {settings['backbone']}; the "
                 f"first names the backbone: begin with {system}, or leave one of the two out"
             )
-        for key in said:
-            if model.get(key, said[key]) != said[key]:
-                raise ConfigError(f"{name}: {system} has {key}={said[key]}, one before it {model[key]}; leave one out")
-        for part in brought:
+        for key in settings:
+            if model.get(key, settings[key]) != settings[key]:
+                raise ConfigError(
+                    f"{name}: {system} has {key}={settings[key]}, one before it {model[key]}; leave one out"
+                )
+        for part in mechanisms:
             if twice := next((earlier for earlier in parts if earlier.kind == part.kind), None):
                 raise ConfigError(f"{name}: {twice.system} and {system} both have {part.kind}; leave one of them out")
-        if not brought and said.items() <= model.items():
+        if not mechanisms and settings.items() <= model.items():
             raise ConfigError(f"{name}: {system} adds nothing to {systems[0]}; leave it out")
-        model |= said
-        parts += brought
+        model |= settings
+        parts += mechanisms
     return model, parts
 
 
@@ -104,31 +106,34 @@ def _mechanisms_of(system: str) -> list[_Part]:
 
 
 def _takers(name: str, key: str, parts: Sequence[_Part]) -> list[_Part]:
-    """Whose option `key` is: of all mechanisms of one system that have it, or as MECHANISM.OPTION of one mechanism."""
+    """The mechanisms with option `key`: all of one system that have it, or with MECHANISM.OPTION one mechanism."""
     if key == "mechanisms":
         raise ConfigError(f"{name}: mechanisms come with systems; join some by +, as in pfrnn-loss+future-cost-2")
     kind, dot, option = key.rpartition(".")
     takers = [part for part in parts if kind in ("", part.kind) and option in part.known]
     if not takers:
-        known = [f"{part.kind}.{own}" if dot else own for part in parts for own in part.known]
+        known = [
+            f"{part.kind}.{known_option}" if dot else known_option for part in parts for known_option in part.known
+        ]
         raise ConfigError(
             f"{name}: no part of this system has an option {key!r}; {nearest(key, [*_MODEL_KEYS, *known])}"
         )
     if len({part.system for part in takers}) > 1:
-        said = " or ".join(f"{part.kind}.{option}=..." for part in takers)
-        raise ConfigError(f"{name}: several parts have an option {option!r}; say which one is meant: {said}")
+        choices = " or ".join(f"{part.kind}.{option}=..." for part in takers)
+        raise ConfigError(f"{name}: several parts have an option {option!r}; say which one is meant: {choices}")
     return takers
 
 
 def _check_preset(name: str, model: Mapping[str, Any]) -> None:
-    own, preset = model["backbone"], model.get("preset")
-    needed = PRESETS.get(preset, {}).get("backbone", own) if isinstance(preset, str) else own
-    if needed != own:
+    backbone, preset = model["backbone"], model.get("preset")
+    preset_backbone = PRESETS.get(preset, {}).get("backbone", backbone) if isinstance(preset, str) else backbone
+    if preset_backbone != backbone:
         raise ConfigError(
-            f"{name}: preset {preset} is of backbone {needed}; give backbone={needed} too, or another one"
+            f"{name}: preset {preset} is of backbone {preset_backbone}; give backbone={preset_backbone} too, or "
+            "another one"
         )
 
 
 def options_of(kind: str, given: Mapping[str, Any]) -> Options:
-    """The options of a mechanism, checked; raises ConfigError for what it does not know."""
+    """Validate the options of a mechanism; raises ConfigError for unknown ones."""
     return parse(MECHANISMS[kind].Options, given, where=f"mechanisms.{kind}")

@@ -1,7 +1,7 @@
-"""The trace: what one sentence did inside a system, as named arrays with named axes. Nothing else leaves a model.
+"""Traces: internal arrays of a system for one sentence, with names and named axes.
 
-`TraceWriter` collects the arrays of a batch during a forced pass and cuts them into sentences; `write_traces` and
-`TraceStore` keep them on disk, memory-mapped. Knows no mechanism: a record says its names, axes and sums.
+`TraceWriter` collects the arrays of a batch during a forced pass and splits them by sentence; `write_traces` and
+`TraceStore` store them on disk, memory-mapped. A record has its name, axes and the axis it sums to one along.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FORMAT = 1
-# Axes that are padded within a batch, and the length that cuts each.
+# Axes that are padded within a batch, and the length that each is cut to.
 PADDED_AXES = {
     **dict.fromkeys(("source", "source_key"), "source"),
     **dict.fromkeys(("target", "target_key"), "target"),
-    **{axis: axis for axis in ("context", "context_output")},  # words of the sentences before, of their translations
+    **{axis: axis for axis in ("context", "context_output")},  # words of context sentences, of their translations
 }
 
 
@@ -42,7 +42,7 @@ class TraceArray:
     sums_to_one: str | None = None
 
     def check(self, name: str, tolerance: float = 1e-3) -> None:
-        """Raise ValueError where axes and shape disagree or a distribution does not sum to one."""
+        """Raise ValueError if axes and shape disagree or a distribution does not sum to one."""
         if len(self.axes) != self.values.ndim:
             raise ValueError(
                 f"trace {name!r} has {self.values.ndim} dimensions and names {len(self.axes)} axes: {self.axes}"
@@ -57,17 +57,17 @@ Trace = dict[str, TraceArray]
 
 
 class TraceWriter:
-    """Collects the arrays of one batch. `wanted` are names or patterns such as "decoder.*"."""
+    """Collects the arrays of one batch. names: of the arrays to record, or patterns such as "decoder.*"."""
 
-    def __init__(self, wanted: Sequence[str]) -> None:
-        self.wanted = tuple(wanted)
+    def __init__(self, names: Sequence[str]) -> None:
+        self.patterns = tuple(names)
         self.arrays: dict[str, tuple[tuple[str, ...], Tensor, str | None]] = {}
 
     def wants(self, name: str) -> bool:
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.wanted)
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.patterns)
 
     def record(self, name: str, axes: Sequence[str], value: Tensor, sums_to_one: str | None = None) -> None:
-        """Keep `value`, which begins with the sentence axis, then `axes`; `iteration` is put first when it is cut."""
+        """Store `value`, with the sentence axis first, then `axes`; `sentences` moves the axis `iteration` first."""
         if not self.wants(name):
             return
         if value.dim() != len(axes) + 1:
@@ -77,11 +77,14 @@ class TraceWriter:
         self.arrays[name] = (tuple(axes), value.detach(), sums_to_one)
 
     def sentences(self, lengths: Mapping[str, Sequence[int]]) -> list[Trace]:
-        """Cut padding: `lengths` gives the real length of each sentence of the batch for source and target, and for
-        context and context_output where they are recorded."""
+        """Split the arrays by sentence without padding.
+
+        lengths: the real length of each sentence of the batch for source and target, and for context and context_output
+        if they are recorded.
+        """
         traces: list[Trace] = [{} for _ in next(iter(lengths.values()))]
         for name, (axes, value, sums) in self.arrays.items():
-            # Numbers of words and ranks stay whole: half precision would round those above 2,048.
+            # Word numbers and ranks stay integers: half precision would round those above 2,048.
             values = (value.float() if value.is_floating_point() else value).cpu().numpy()
             order = tuple(sorted(range(len(axes)), key=lambda i: axes[i] != "iteration"))
             for row, trace in enumerate(traces):
@@ -93,15 +96,15 @@ class TraceWriter:
 
 
 def write_traces(folder: Path, traces: Mapping[int, Trace], half: bool = True) -> None:
-    """Write sentences' traces into `folder`: one flat .npy an array name and index.json, which is written last."""
+    """Write the traces of sentences into `folder`: one flat .npy per array name, then index.json."""
     folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, dict] = {}
     for name in sorted({name for trace in traces.values() for name in trace}):
         present = {number: trace[name] for number, trace in sorted(traces.items()) if name in trace}
         first = next(iter(present.values()))
         flat = np.concatenate([array.values.ravel() for array in present.values()])
-        kept = np.int32 if np.issubdtype(flat.dtype, np.integer) else np.float16 if half else np.float32
-        np.save(folder / f"{name}.npy", flat.astype(kept), allow_pickle=False)
+        dtype = np.int32 if np.issubdtype(flat.dtype, np.integer) else np.float16 if half else np.float32
+        np.save(folder / f"{name}.npy", flat.astype(dtype), allow_pickle=False)
         starts = np.cumsum([0] + [array.values.size for array in present.values()]).tolist()
         arrays[name] = {
             "axes": first.axes,
@@ -116,8 +119,8 @@ def write_traces(folder: Path, traces: Mapping[int, Trace], half: bool = True) -
 
 
 _STORED_AS = (np.float16, np.float32, np.int32)
-_Name = Annotated[str, Field(pattern=r"^[^./\\\x00][^/\\\x00]*$")]  # it is a file's name, too
-_Place = Annotated[list[Annotated[int, Field(ge=0, le=1 << 40)]], Field(min_length=1)]  # where it begins, its shape
+_Name = Annotated[str, Field(pattern=r"^[^./\\\x00][^/\\\x00]*$")]  # also a file name
+_Place = Annotated[list[Annotated[int, Field(ge=0, le=1 << 40)]], Field(min_length=1)]  # start, shape
 
 
 class _Array(BaseModel):
@@ -127,7 +130,7 @@ class _Array(BaseModel):
 
 
 class _Index(BaseModel):
-    """What index.json says."""
+    """The content of index.json."""
 
     model_config = ConfigDict(strict=True)
 
@@ -139,21 +142,23 @@ class TraceError(ValueError):
 
 
 class TraceStore(Mapping[int, Trace]):
-    """Traces on disk, read when asked for: store[sentence][name].values. Raises TraceError where they are not whole."""
+    """Traces on disk, read on access: store[sentence][name].values. Raises TraceError if they are incomplete."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
             index = read_json(folder / "index.json", RESULT)
-            found = index.get("format")
-            if found == FORMAT:
+            version = index.get("format")
+            if version == FORMAT:
                 _Index.model_validate(index)
-            self._arrays = index["arrays"] if found == FORMAT else {}
+            self._arrays = index["arrays"] if version == FORMAT else {}
             self._sentences = sorted({int(number) for array in self._arrays.values() for number in array["sentences"]})
         except (OSError, ValueError, AttributeError) as error:
             raise TraceError(f"{folder / 'index.json'}: {_cause(error)}; trace the run again") from None
-        if found != FORMAT:
-            raise TraceError(f"{folder}: traces of format {found!r}; this version reads {FORMAT}: trace the run again")
+        if version != FORMAT:
+            raise TraceError(
+                f"{folder}: traces of format {version!r}; this version reads {FORMAT}: trace the run again"
+            )
 
     @property
     def names(self) -> list[str]:
@@ -194,5 +199,5 @@ class TraceStore(Mapping[int, Trace]):
 
 
 def _cause(error: Exception) -> str:
-    said = " ".join(str(error).split())[:300]  # pydantic speaks in lines
-    return f"not readable ({type(error).__name__}: {said})"
+    message = " ".join(str(error).split())[:300]  # pydantic's messages have several lines
+    return f"not readable ({type(error).__name__}: {message})"

@@ -68,11 +68,11 @@ def refuse_foreign(folder: Path, by: str, foreign: Foreign) -> None:
         return
     if not folder.is_dir():
         raise FolderError(f"{folder}: a file is in the place of the folder; choose another name")
-    found = foreign(folder)
-    if found is not None:
+    foreign_name = foreign(folder)
+    if foreign_name is not None:
         raise FolderError(
-            f"{folder}: holds {found}, which `workbench {by}` did not make, or which was changed since; move it away, "
-            "or name another folder"
+            f"{folder}: holds {foreign_name}, which `workbench {by}` did not make, or which was changed since; move it "
+            "away, or name another folder"
         )
 
 
@@ -186,14 +186,14 @@ def _swap(part: Path, final: Path) -> None:
 
 def _left(final: Path) -> tuple[list[Path], list[Path]]:
     """What is there of parts and of old results, each in the order of age."""
-    found: dict[str, list[Path]] = {"part": [], "old": []}
+    paths: dict[str, list[Path]] = {"part": [], "old": []}
     with suppress(OSError):
         for name in os.listdir(final.parent):
             match = _LEFT.fullmatch(name)
             if match and match["name"] == final.name:
-                found[match["kind"]].append(final.with_name(name))
-        found["old"].sort(key=lambda path: path.lstat().st_mtime)
-    return found["part"], found["old"]
+                paths[match["kind"]].append(final.with_name(name))
+        paths["old"].sort(key=lambda path: path.lstat().st_mtime)
+    return paths["part"], paths["old"]
 
 
 def beside(final: Path, kind: str) -> Path:

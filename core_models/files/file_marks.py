@@ -110,11 +110,11 @@ def _put_in_place(prefix: Path) -> None:
     clear_up(prefix)
     for new in [path for path in prefix.parent.iterdir() if _prefix_of(path.name) == prefix.name]:
         if is_marked(new):  # it goes last
-            kept = _read(new / MARK)
-            made, before = (_named_after(prefix, kept.get(names)) for names in ("files", "instead_of"))
-            for name in before - made:
+            noted = _read(new / MARK)
+            new_names, old_names = (_named_after(prefix, noted.get(names)) for names in ("files", "instead_of"))
+            for name in old_names - new_names:
                 prefix.with_name(name).unlink(missing_ok=True)
-            for name in made:
+            for name in new_names:
                 if (new / name).is_file():
                     os.replace(new / name, prefix.with_name(name))
             os.replace(new / MARK, _mark_of(prefix))
@@ -123,8 +123,8 @@ def _put_in_place(prefix: Path) -> None:
 
 def _named_after(prefix: Path, names: Any) -> set[str]:
     """Of the names that a mark holds, which anybody may have written, those of files with the prefix."""
-    known = {name for name in names if isinstance(name, str)} if isinstance(names, list | dict) else set()
-    return {name for name in known if name.startswith(f"{prefix.name}.") and Path(name).name == name}
+    texts = {name for name in names if isinstance(name, str)} if isinstance(names, list | dict) else set()
+    return {name for name in texts if name.startswith(f"{prefix.name}.") and Path(name).name == name}
 
 
 def _prefix_of(name: str) -> str:
@@ -139,15 +139,15 @@ def _mark_of(prefix: Path) -> Path:
 
 def _files(path: Path, by: str) -> dict[str, str]:
     """What a mark says a command made; nothing where there is none that can be read, or another command's."""
-    kept = _read(path)
-    files = kept.get("files")
-    return files if kept.get("by") == by and isinstance(files, dict) else {}
+    content = _read(path)
+    files = content.get("files")
+    return files if content.get("by") == by and isinstance(files, dict) else {}
 
 
 def _read(path: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError, RecursionError):
-        kept = read_json(path, RECORD)
-        return kept if isinstance(kept, dict) else {}
+        content = read_json(path, RECORD)
+        return content if isinstance(content, dict) else {}
     return {}
 
 

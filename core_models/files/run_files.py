@@ -40,10 +40,10 @@ class UnfitFile(OSError):
 def check(path: str | os.PathLike[str], most: int) -> None:
     """Raise OSError unless a regular file of at most `most` bytes is there: for libraries that open it themselves."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except ValueError:  # a NUL, or half a character
         raise UnfitFile(path, "this is no path of a file") from None
-    _check(found, path, most)
+    _check(status, path, most)
 
 
 def open_file(path: str | os.PathLike[str], most: int) -> BufferedReader:
@@ -108,12 +108,12 @@ def parse_json(content: str | bytes) -> Any:
         raise ValueError("nested too deep") from None
 
 
-def _check(found: os.stat_result, path: str | os.PathLike[str], most: int) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _check(status: os.stat_result, path: str | os.PathLike[str], most: int) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    if not stat.S_ISREG(found.st_mode):
-        raise UnfitFile(path, f"{_KINDS.get(stat.S_IFMT(found.st_mode), 'something else')}, not a file")
-    if found.st_size > most:
+    if not stat.S_ISREG(status.st_mode):
+        raise UnfitFile(path, f"{_KINDS.get(stat.S_IFMT(status.st_mode), 'something else')}, not a file")
+    if status.st_size > most:
         raise UnfitFile(path, _too_large(most))
 
 

@@ -48,10 +48,10 @@ class BatchPlan:
         second = target_lengths if context_widths is None else context_widths
         self._order = _sorted_by_length(source_lengths, second, random)
         longest = np.maximum(source_lengths, target_lengths)[self._order]
-        beside = None if context_widths is None else context_widths[self._order]
+        contexts = None if context_widths is None else context_widths[self._order]
         # A first batch of random size moves all the cuts of the epoch.
         first = token_budget - int(random.random_raw()) % (token_budget // 2 + 1)
-        starts = _cut(longest, beside, token_budget, first, max_sentences or len(longest))
+        starts = _cut(longest, contexts, token_budget, first, max_sentences or len(longest))
         starts = _halve_largest(starts, world)
         self._starts, self._ends = starts[:-1], starts[1:]
         shuffled = np.argsort(random.random_raw(len(self._starts)), kind="stable")
@@ -101,7 +101,7 @@ def _sorted_by_length(source_lengths: np.ndarray, target_lengths: np.ndarray, ra
     return keys.astype(np.min_scalar_type(size))
 
 
-def _cut(longest: np.ndarray, beside: np.ndarray | None, budget: int, first_budget: int, most: int) -> np.ndarray:
+def _cut(longest: np.ndarray, contexts: np.ndarray | None, budget: int, first_budget: int, most: int) -> np.ndarray:
     """Cut the sorted sentences into batches; returns where each begins, and the end. One step a batch.
 
     A batch is as wide as its longest sentence and, on top, the widest context `beside` its sentences.
@@ -114,8 +114,8 @@ def _cut(longest: np.ndarray, beside: np.ndarray | None, budget: int, first_budg
         # + 1 for EOS. No batch holds more sentences than the first one's length allows.
         reach = min(most, max(1, allowed // (int(longest[start]) + 1)))
         widths = np.maximum.accumulate(longest[start : start + reach].astype(np.int64) + 1)
-        if beside is not None:
-            widths += np.maximum.accumulate(beside[start : start + reach].astype(np.int64))
+        if contexts is not None:
+            widths += np.maximum.accumulate(contexts[start : start + reach].astype(np.int64))
         fitting = np.searchsorted(widths * counts[: len(widths)], allowed, side="right")
         starts.append(start + max(1, int(fitting)))
     return np.array(starts)

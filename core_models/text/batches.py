@@ -37,18 +37,18 @@ class WordOrder(NamedTuple):
         grid = torch.arange(entries * width, device=mask.device).view(entries, width)
         reading = torch.cat([grid[: entries - after].flip(0), grid[entries - after :]]).flatten()
         real = mask.flatten(1)[:, reading]
-        kept = torch.argsort((~real).byte(), dim=1, stable=True)[:, : max(1, int(real.sum(1).max()))]
-        places, found = reading[kept], real.gather(1, kept)
+        order = torch.argsort((~real).byte(), dim=1, stable=True)[:, : max(1, int(real.sum(1).max()))]
+        places, is_word = reading[order], real.gather(1, order)
         entry = places // width
         distance = torch.where(entry < entries - after, entry + 1, entries - after - 1 - entry)
-        return cls(found, distance * found, places)
+        return cls(is_word, distance * is_word, places)
 
     def gather(self, grid: torch.Tensor) -> torch.Tensor:
         """Something of every word, [S, K, C, ...], in this order: [S, n, ...]; zero where no word is."""
         flat = grid.flatten(1, 2)
         index = self.places.view(*self.places.shape, *[1] * (flat.dim() - 2))
-        chosen = flat.gather(1, index.expand(-1, -1, *flat.shape[2:]))
-        return chosen * self.mask.view(index.shape).to(chosen.dtype)
+        gathered = flat.gather(1, index.expand(-1, -1, *flat.shape[2:]))
+        return gathered * self.mask.view(index.shape).to(gathered.dtype)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Context:
 
     def to(self, device: torch.device | str) -> Context:
         values = (getattr(self, field.name) for field in fields(self))
-        return Context(*(None if one is None else one.to(device, non_blocking=True) for one in values))
+        return Context(*(None if value is None else value.to(device, non_blocking=True) for value in values))
 
     def in_order(self) -> tuple[torch.Tensor, WordOrder]:
         """All words as one sequence [S, n], and how they are ordered."""
@@ -134,9 +134,9 @@ def collate(
     outputs: the same of their translations.
     """
     given_lists = (("targets", targets), ("contexts", contexts), ("outputs", outputs), ("indices", indices))
-    for what, given in given_lists:
-        if given is not None and len(given) != len(sources):
-            raise TextError(f"collate: {len(sources)} sources but {len(given)} {what}; need one for each.")
+    for what, values in given_lists:
+        if values is not None and len(values) != len(sources):
+            raise TextError(f"collate: {len(sources)} sources but {len(values)} {what}; need one for each.")
     source, source_mask, _ = _pad(sources)
     target, target_mask, target_in = _pad(targets) if targets is not None else _no_words(len(sources))
     numbers = np.arange(len(sources)) if indices is None else np.array(indices)
@@ -260,9 +260,9 @@ class BatchLoader:
         sources, targets, use = self.text.source_lengths, self.text.target_lengths, self.context
         if not use.sentences:
             return sources, targets, None
-        longest, together = self.text.context_lengths(_at_most(sources, use.longest), use.sentences, use.after)
+        longest, total = self.text.context_lengths(_at_most(sources, use.longest), use.sentences, use.after)
         if use.joined:
-            return sources + together, targets, None
+            return sources + total, targets, None
         if use.outputs:
             outputs, _ = self.text.context_lengths(_at_most(targets, use.longest), use.sentences)
             longest = 2 * np.maximum(longest, outputs)

@@ -46,21 +46,21 @@ class ContextUse:
     def of_all(cls, uses: Iterable[ContextUse]) -> ContextUse:
         """What serves all of them; raises ValueError where one joins what another wants apart, or reads what follows
         and another does not."""
-        found = [use for use in uses if use.sentences]
-        if not found:
+        readers = [use for use in uses if use.sentences]
+        if not readers:
             return cls()
-        if len({use.joined for use in found}) > 1:
+        if len({use.joined for use in readers}) > 1:
             raise ValueError("one part joins the sentences before to the sentence, another reads them apart")
-        if len({use.after for use in found}) > 1:
+        if len({use.after for use in readers}) > 1:
             raise ValueError("one part reads the sentences after the sentence too, another not, or not as many")
         return cls(
-            sentences=max(use.sentences for use in found),
-            longest=min(use.longest for use in found),
-            cut=all(use.cut for use in found),
-            states=any(use.states for use in found),
-            outputs=any(use.outputs for use in found),
-            joined=found[0].joined,
-            after=found[0].after,
+            sentences=max(use.sentences for use in readers),
+            longest=min(use.longest for use in readers),
+            cut=all(use.cut for use in readers),
+            states=any(use.states for use in readers),
+            outputs=any(use.outputs for use in readers),
+            joined=readers[0].joined,
+            after=readers[0].after,
         )
 
     def fitted(self, ids: Ids, where: str) -> Ids:
@@ -86,15 +86,15 @@ def before(
     if len(documents) != len(sentences):
         raise TextError(f"{len(sentences)} sentences but {len(documents)} document ids; need one each.")
     check_documents(documents, "documents")
-    found: list[list[Sentence | None]] = []
+    entries: list[list[Sentence | None]] = []
     for _, run in itertools.groupby(range(len(sentences)), key=documents.__getitem__):
         rows = list(run)
         steps = [*range(-1, -reach - 1, -1), *range(1, after + 1)]
-        found += [
-            [sentences[rows[place + step]] if 0 <= place + step < len(rows) else None for step in steps]
-            for place in range(len(rows))
+        entries += [
+            [sentences[rows[number + step]] if 0 <= number + step < len(rows) else None for step in steps]
+            for number in range(len(rows))
         ]
-    return found
+    return entries
 
 
 def runs(documents: Sequence[str]) -> list[list[int]]:

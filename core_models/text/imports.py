@@ -86,13 +86,15 @@ def import_sacrebleu(test_set: str, pair: str) -> ParallelText:
 
     if test_set not in dataset.DATASETS:
         raise TextError(f"sacreBLEU has no test set {test_set!r}; it has {', '.join(sorted(dataset.DATASETS))}.")
-    found = dataset.DATASETS[test_set]
-    if pair not in found.langpairs:
-        raise TextError(f"sacreBLEU's {test_set} has no pair {pair!r}; it has {', '.join(sorted(found.langpairs))}.")
+    dataset_entry = dataset.DATASETS[test_set]
+    if pair not in dataset_entry.langpairs:
+        raise TextError(
+            f"sacreBLEU's {test_set} has no pair {pair!r}; it has {', '.join(sorted(dataset_entry.langpairs))}."
+        )
     try:
         # Some formats know their fields only from the fetched file, so this may fetch too.
-        fields = dict(zip(found.fieldnames(pair), found.get_files(pair), strict=True))
-        references = found.get_reference_files(pair)
+        fields = dict(zip(dataset_entry.fieldnames(pair), dataset_entry.get_files(pair), strict=True))
+        references = dataset_entry.get_reference_files(pair)
     except (OSError, SystemExit) as error:  # sacreBLEU ends the process where a download is broken
         raise TextError(
             f"sacreBLEU's {test_set} {pair} is not on this machine and could not be fetched ({error}); connect to the "

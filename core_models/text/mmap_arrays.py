@@ -90,15 +90,15 @@ class BinaryText:
             raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
         # A pair that was too long is not stored: the position in the document keeps the true distance.
         document, position = self.documents[index], int(self._positions[index])
-        found: list[int | None] = [None] * reach
+        numbers: list[int | None] = [None] * reach
         for other in range(index + step, index + step * (reach + 1), step):
             if not 0 <= other < len(self.documents) or self.documents[other] != document:
                 break
             distance = abs(int(self._positions[other]) - position)
             if distance > reach:
                 break
-            found[distance - 1] = other
-        return found
+            numbers[distance - 1] = other
+        return numbers
 
     def context_lengths(self, lengths: np.ndarray, reach: int, after: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Of the `reach` sentences before and `after` sentences after each, the longest and all together, EOS counted:
@@ -108,17 +108,17 @@ class BinaryText:
         """
         if self.documents is None:
             raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
-        longest, together = np.zeros((2, len(lengths)), dtype=np.int32)
+        longest, total = np.zeros((2, len(lengths)), dtype=np.int32)
         for apart in range(1, min(max(reach, after), len(lengths) - 1) + 1):
             ahead, behind = slice(None, -apart), slice(apart, None)
             distance = self._positions[behind] - self._positions[ahead]
             same = self.documents[behind] == self.documents[ahead]
-            for whose, others, most in ((behind, ahead, reach), (ahead, behind, after)):
+            for rows, neighbors, most in ((behind, ahead, reach), (ahead, behind, after)):
                 if apart <= most:
-                    size = np.where(same & (distance <= most), lengths[others].astype(np.int32) + 1, 0)
-                    np.maximum(longest[whose], size, out=longest[whose])
-                    together[whose] += size
-        return longest, together
+                    size = np.where(same & (distance <= most), lengths[neighbors].astype(np.int32) + 1, 0)
+                    np.maximum(longest[rows], size, out=longest[rows])
+                    total[rows] += size
+        return longest, total
 
 
 class _Side:

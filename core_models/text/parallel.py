@@ -104,8 +104,8 @@ def read_parallel(
         targets = read_lines(target)
         if len(sources) != len(targets):
             raise TextError(_explain_mismatch(source, sources, Path(target), targets))
-    beside = documents_beside(source) if documents is None else Path(documents)
-    ids = None if beside is None else _read_documents(beside, source, len(sources))
+    ids_path = documents_beside(source) if documents is None else Path(documents)
+    ids = None if ids_path is None else _read_documents(ids_path, source, len(sources))
     return ParallelText(name or _stem(source), sources, targets, ids)
 
 
@@ -150,10 +150,10 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 def _encode(path: Path, number: int, line: str) -> bytes:
     """One line as it stands in a file; TextError for what would not be read back as it is."""
-    found = [name for sign, name in (("\n", "a line end"), ("\0", "a NUL")) if sign in line]
-    if found or line.endswith("\r"):
+    forbidden = [name for sign, name in (("\n", "a line end"), ("\0", "a NUL")) if sign in line]
+    if forbidden or line.endswith("\r"):
         raise TextError(
-            f"{path}:{number}: the sentence holds {[*found, 'a line end'][0]}; replace it by a space: {line!r}."
+            f"{path}:{number}: the sentence holds {[*forbidden, 'a line end'][0]}; replace it by a space: {line!r}."
         )
     try:
         return line.encode() + b"\n"
@@ -244,7 +244,9 @@ def _explain_mismatch(source: Path, sources: list[str], target: Path, targets: l
     """Say where two files part and why: a false line end or a byte-order mark, or else the first visible difference."""
     counts = f"{source} has {len(sources)} lines but {target} has {len(targets)}"
     (short, shorter), (long, longer) = sorted(((source, sources), (target, targets)), key=lambda side: len(side[1]))
-    separated = [(number, found) for number, line in enumerate(shorter, 1) for found in _FALSE_LINE_END.findall(line)]
+    separated = [
+        (number, character) for number, line in enumerate(shorter, 1) for character in _FALSE_LINE_END.findall(line)
+    ]
     if separated:
         number, character = separated[0]
         # Only when the counts add up is the separator known to be the whole cause.
@@ -257,9 +259,9 @@ def _explain_mismatch(source: Path, sources: list[str], target: Path, targets: l
     for number, line in enumerate(longer, 1):
         if line.strip(_BYTE_ORDER_MARK + " ") == "" and _BYTE_ORDER_MARK in line:
             return f"{counts}: they part at line {number}, where {long} holds nothing but a byte-order mark; remove it."
-    for number, (one, other) in enumerate(zip(shorter, longer, strict=False), 1):
-        if (one.strip() == "") != (other.strip() == ""):
-            empty = short if one.strip() == "" else long
+    for number, (short_line, long_line) in enumerate(zip(shorter, longer, strict=False), 1):
+        if (short_line.strip() == "") != (long_line.strip() == ""):
+            empty = short if short_line.strip() == "" else long
             return f"{counts}: they part at line {number}, which is empty in {empty} only; align them again."
     first = len(shorter) + 1
     return (

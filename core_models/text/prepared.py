@@ -173,13 +173,13 @@ def prepare(
     sets = {"dev": dev, **(tests or {})}
     _check(train, dev, sets, truths)
     say = report or (lambda done, total, note: None)
-    with atomic_replace_folder(folder, "data prepare", _foreign, _LOCK_SECONDS) as made:
+    with atomic_replace_folder(folder, "data prepare", _foreign, _LOCK_SECONDS) as part:
         for room in _ROOMS:
-            (made / room).mkdir()
+            (part / room).mkdir()
         say(0, len(train), "vocabulary")
         vocabularies = _train_vocabularies(train, pieces, kind, joint, character_coverage, seed)
         for name, vocabulary in zip(("joint",) if joint else SIDES, vocabularies, strict=True):
-            vocabulary.save(made / "vocabulary" / f"{name}.model")
+            vocabulary.save(part / "vocabulary" / f"{name}.model")
         manifest: dict[str, Any] = {
             "format": FORMAT,
             "source_language": source_language,
@@ -192,13 +192,13 @@ def prepare(
             },
             "max_length": max_length,
             "splits": {
-                name: _binarise(made / name, text, vocabularies[0], vocabularies[-1], max_length, say)
+                name: _binarize(part / name, text, vocabularies[0], vocabularies[-1], max_length, say)
                 for name, text in (("train", train), ("dev", dev))
             },
-            "tests": {name: _write_test(made / "tests", name, text, truths.get(name)) for name, text in sets.items()},
+            "tests": {name: _write_test(part / "tests", name, text, truths.get(name)) for name, text in sets.items()},
         }
         manifest["digest"] = hashlib.sha256(yaml.safe_dump(manifest).encode()).hexdigest()
-        write_lines(made / MANIFEST, yaml.safe_dump(manifest, sort_keys=False).rstrip("\n").split("\n"))
+        write_lines(part / MANIFEST, yaml.safe_dump(manifest, sort_keys=False).rstrip("\n").split("\n"))
     return Prepared.open(folder)
 
 
@@ -258,7 +258,7 @@ def _train_vocabularies(
         raise TextError(f"{train.name}: {error}") from None
 
 
-def _binarise(
+def _binarize(
     folder: Path,
     text: ParallelText,
     source_vocabulary: Vocabulary,
@@ -275,14 +275,14 @@ def _binarise(
         ids = [vocabulary.encode(side) for vocabulary, side in zip(vocabularies, chunk, strict=True)]
         lengths = np.array([[len(sentence) for sentence in side] for side in ids])
         empty, too_long = lengths.min(axis=0) == 0, lengths.max(axis=0) > max_length
-        for why, found in (("empty", empty), ("too_long", too_long & ~empty)):
-            rows = start + 1 + np.flatnonzero(found)
+        for why, is_left_out in (("empty", empty), ("too_long", too_long & ~empty)):
+            rows = start + 1 + np.flatnonzero(is_left_out)
             left_out[why] += len(rows)
             left_out_lines[why] += rows[: _NAMED_LINES - len(left_out_lines[why])].tolist()
-        kept = np.flatnonzero(~empty & ~too_long)
+        kept_columns = np.flatnonzero(~empty & ~too_long)
         for side, writer in enumerate(writers):
-            writer.append([ids[side][i] for i in kept], [chunk[side][i] for i in kept])
-        kept_rows.append(start + kept)
+            writer.append([ids[side][i] for i in kept_columns], [chunk[side][i] for i in kept_columns])
+        kept_rows.append(start + kept_columns)
         say(start + len(chunk[0]), len(text), text.name)
     digests = {side: writer.close() for side, writer in zip(SIDES, writers, strict=True)}
     if sum(map(len, kept_rows)) == 0:

@@ -177,7 +177,7 @@ class Vocabulary:
         self, line: str, dropout: float, generator: random.Random | np.random.Generator
     ) -> list[int]:
         # SentencePiece never merges across a space that begins a piece, so words are merged one by one.
-        words = re.findall(f"{_SPACE}*[^{_SPACE}]*", self._normalised(line))
+        words = re.findall(f"{_SPACE}*[^{_SPACE}]*", self._normalized(line))
         ids = [
             self._processor.piece_to_id(piece)
             for word in words
@@ -186,9 +186,9 @@ class Vocabulary:
         # A run of unknown characters is one UNK, as in SentencePiece's own output.
         return [i for before, i in zip([PAD, *ids], ids, strict=False) if not i == before == UNK]
 
-    def _normalised(self, line: str) -> str:
-        normalised = self._processor.normalize(line)
-        return normalised.replace(" ", _SPACE)
+    def _normalized(self, line: str) -> str:
+        normalized = self._processor.normalize(line)
+        return normalized.replace(" ", _SPACE)
 
 
 def _merged(
@@ -219,8 +219,8 @@ def _reservoir(lines: Iterable[str], most: int, seed: int) -> list[str]:
         seen += 1
         if len(kept) < most:
             kept.append(line)
-        elif (place := generator.randrange(seen)) < most:
-            kept[place] = line
+        elif (index := generator.randrange(seen)) < most:
+            kept[index] = line
     if not kept:
         raise TextError("there is no text to learn a vocabulary from: every line is empty.")
     return kept
@@ -228,32 +228,32 @@ def _reservoir(lines: Iterable[str], most: int, seed: int) -> list[str]:
 
 def _trained(lines: list[str], settings: Mapping[str, Any]) -> bytes:
     """The model that SentencePiece learns, in a process of its own, which finds modules where this one does."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-P", vocabulary_training.__file__],
         input=pickle.dumps((lines, settings)),
         capture_output=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))},
     )
-    if done.returncode == 0:
-        return done.stdout
+    if process.returncode == 0:
+        return process.stdout
     size, kind = settings["vocab_size"], settings["model_type"]
-    if done.returncode == vocabulary_training.REFUSED:
-        raise TextError(_explain_training(done.stdout.decode(), size, kind))
-    said = done.stderr.decode(errors="replace")
-    if done.returncode == _KILLED or any(sign in said.lower() for sign in _NO_MEMORY):
+    if process.returncode == vocabulary_training.REFUSED:
+        raise TextError(_explain_training(process.stdout.decode(), size, kind))
+    stderr = process.stderr.decode(errors="replace")
+    if process.returncode == _KILLED or any(sign in stderr.lower() for sign in _NO_MEMORY):
         raise MemoryError(f"SentencePiece was learning {size} pieces from {len(lines)} lines; give it fewer lines")
-    last = said.strip().rpartition("\n")[2]
-    raise TextError(f"SentencePiece could not learn {size} pieces ({kind}): exit code {done.returncode}. {last}")
+    last = stderr.strip().rpartition("\n")[2]
+    raise TextError(f"SentencePiece could not learn {size} pieces ({kind}): exit code {process.returncode}. {last}")
 
 
 def _explain_training(message: str, size: int, kind: str) -> str:
-    if found := re.search(r"set it to a value <= (\d+)", message):
+    if match := re.search(r"set it to a value <= (\d+)", message):
         return (
-            f"{size} pieces were asked for, but the text holds only {found[1]} ({kind}): ask for {found[1]} or fewer."
+            f"{size} pieces were asked for, but the text holds only {match[1]} ({kind}): ask for {match[1]} or fewer."
         )
-    if found := re.search(r"required_chars\. \d+ vs (\d+)", message):
+    if match := re.search(r"required_chars\. \d+ vs (\d+)", message):
         return (
-            f"{size} pieces were asked for, but the characters alone need {found[1]}: ask for more pieces or lower "
+            f"{size} pieces were asked for, but the characters alone need {match[1]}: ask for more pieces or lower "
             "character_coverage."
         )
     return f"SentencePiece could not learn {size} pieces ({kind}): {message}"

@@ -52,18 +52,18 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
         return
     with lines:
         for line in lines:
-            found = event_of(line)
-            if found is not None:
-                yield found
+            event = event_of(line)
+            if event is not None:
+                yield event
 
 
 def event_of(line: bytes) -> dict[str, Any] | None:
     """The event of a line; None where it is none."""
     try:
-        found = parse_json(line)
-        if not isinstance(found, dict):
+        event = parse_json(line)
+        if not isinstance(event, dict):
             return None
-        _KINDS.get(str(found.get("event")), _Event).model_validate(found)
+        _KINDS.get(str(event.get("event")), _Event).model_validate(event)
     except (ValueError, ValidationError):
         return None
-    return found
+    return event

@@ -187,10 +187,10 @@ def _check_decoding(config: RunConfig, system: System, score: Score | None, rewa
 
 def _check_context(training: TrainingConfig, system: System, prepared: Prepared) -> None:
     """Refuses a context that the system does not read, and texts that cannot give the one it does."""
-    asked, read = training.context_sentences, system.context.sentences
-    if asked and asked != read:
+    requested, read = training.context_sentences, system.context.sentences
+    if requested and requested != read:
         what = f"reads {read}: set the system's own context_sentences" if read else "reads none: take one such as qcn"
-        raise ConfigError(f"training.context_sentences: {asked} are asked for and this system {what}")
+        raise ConfigError(f"training.context_sentences: {requested} are asked for and this system {what}")
     for split in ("train", "dev"):
         loader = BatchLoader(prepared.split(split), training.batch_tokens, context=system.context)
         _check_positions(system, f"{prepared.folder / split}", *loader.longest())
@@ -252,12 +252,14 @@ def _vocabularies(folder: Path, prepared: Prepared) -> tuple[Vocabulary, Vocabul
 
 def _unlike_from_the_start(progress: Progress, training: TrainingConfig) -> list[str]:
     """What sets a run that had ended, and was asked for more, apart from one that was asked for as much at once."""
-    found = []
+    differences = []
     if progress.step % training.validate_every:
-        found.append(f"its validation at step {progress.step}, which is no multiple of validate_every, still counts")
+        differences.append(
+            f"its validation at step {progress.step}, which is no multiple of validate_every, still counts"
+        )
     if training.schedule == "cosine":
-        found.append(f"its learning rate fell towards the end at step {progress.step}, and rises again")
-    return found
+        differences.append(f"its learning rate fell towards the end at step {progress.step}, and rises again")
+    return differences
 
 
 def _warn_of_what_is_kept(loop: Loop) -> None:

@@ -34,8 +34,8 @@ def training_lock(folder: Path, accelerator: Accelerator) -> Iterator[None]:
                 _note(folder, f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%F %T')},")
             except Timeout:
                 refused = True
-        told = accelerator.reduce(torch.tensor(float(refused), device=accelerator.device))
-        if told > 0:
+        refusals = accelerator.reduce(torch.tensor(float(refused), device=accelerator.device))
+        if refusals > 0:
             raise TrainingError(
                 f"{folder}: {_holder(folder)} is training this run, and two trainings would mix their files; wait "
                 f"until it has ended or stop it, then go on: workbench resume {folder}"

@@ -86,7 +86,7 @@ class Loop:
         training = self.config.training
         counts = torch.tensor([sum(b.target_tokens for b in group), sum(len(b) for b in group)], dtype=torch.float64)
         tokens, sentences = self.accelerator.reduce(counts.to(self.accelerator.device)).tolist()
-        normaliser = tokens if training.loss_normalization == "tokens" else sentences
+        normalizer = tokens if training.loss_normalization == "tokens" else sentences
         sums: dict[str, Tensor] = {}
         drawn: list[Drawn] = []
         for number, batch in enumerate(group):
@@ -95,7 +95,7 @@ class Loop:
                 drawn.append(self.reinforcement.draw(batch))
             with nullcontext() if last else self.accelerator.no_sync(self.objective):
                 terms = self.objective(batch, *drawn[-1:])
-                loss = torch.stack([term.sum() for term in terms.values()]).sum() / normaliser
+                loss = torch.stack([term.sum() for term in terms.values()]).sum() / normalizer
                 self.accelerator.backward(loss * self.accelerator.num_processes)  # DDP takes the mean over ranks
             for name, term in terms.items():
                 sums[name] = sums.get(name, term.new_zeros(())) + term.detach().sum()
@@ -149,8 +149,8 @@ class Loop:
         translator = Translator(
             self.system, self.prepared.source_vocabulary, self.prepared.target_vocabulary, self.config.search
         )
-        found = translator.translate(dev.sources, documents=dev.documents)
-        hypotheses, references = [translation.text for translation in found], dev.targets or []
+        translations = translator.translate(dev.sources, documents=dev.documents)
+        hypotheses, references = [translation.text for translation in translations], dev.targets or []
         if self.config.training.early_stopping.metric == "adequacy":
             assert self.reward is not None  # `fit` refuses to begin without it
             return math.fsum(self.reward(dev.sources, hypotheses, references)) / len(hypotheses)

@@ -44,9 +44,9 @@ def load_optimizer(folder: Path, optimizer: torch.optim.Optimizer, processes: in
                 f"{folder}: {trained} tensors were trained here and now {len(parameters)} are, by other settings or an "
                 "older version, so the optimiser's numbers are of others; begin from its weights: init_from"
             )
-        if not all(type(place) is int and 0 <= place < trained for place in moments):
+        if not all(type(index) is int and 0 <= index < trained for index in moments):
             raise ValueError("there are moments of no parameter")
-        checked = {place: _moments(own, parameters[place], place) for place, own in moments.items()}
+        checked = {index: _moments(values, parameters[index], index) for index, values in moments.items()}
         random = {kind: _random(state, processes) for kind, state in states.items()}
         if "cpu" not in random:
             raise ValueError("there is no random state")
@@ -54,8 +54,8 @@ def load_optimizer(folder: Path, optimizer: torch.optim.Optimizer, processes: in
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise unreadable(folder, error) from None
-    own = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": checked, "param_groups": own})
+    param_groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": checked, "param_groups": param_groups})
     return random
 
 
@@ -89,29 +89,29 @@ def _parts(stored: Any) -> tuple[dict[Any, Any], list[Any], dict[Any, Any]]:
 
 def _trained(groups: list[Any]) -> int:
     """How many tensors the groups count; raises ValueError where they are not counted one after the other."""
-    places = [place for group in groups for place in dict(group)["params"]]
-    if places != list(range(len(places))):
+    indices = [index for group in groups for index in dict(group)["params"]]
+    if indices != list(range(len(indices))):
         raise ValueError("the parameters of the optimizer are not in order")
-    return len(places)
+    return len(indices)
 
 
-def _moments(own: Mapping[str, Any], parameter: Tensor, place: int) -> dict[str, Tensor]:
+def _moments(values: Mapping[str, Any], parameter: Tensor, index: int) -> dict[str, Tensor]:
     """What AdamW keeps of a parameter, in memory of its own; raises ValueError for anything else."""
-    if dict(own).keys() != {"step", *_MOMENTS}:
-        raise ValueError(f"parameter {place} has other moments than {', '.join(_MOMENTS)}")
-    found = {"step": _plain(own["step"], _PRECISIONS, f"step of parameter {place}")}
-    if found["step"].dim() or not 0 <= float(found["step"]) < 1 << 53:
-        raise ValueError(f"step of parameter {place} is no number of steps")
+    if dict(values).keys() != {"step", *_MOMENTS}:
+        raise ValueError(f"parameter {index} has other moments than {', '.join(_MOMENTS)}")
+    moments = {"step": _plain(values["step"], _PRECISIONS, f"step of parameter {index}")}
+    if moments["step"].dim() or not 0 <= float(moments["step"]) < 1 << 53:
+        raise ValueError(f"step of parameter {index} is no number of steps")
     for name in _MOMENTS:
-        tensor = _plain(own[name], _PRECISIONS, f"{name} of parameter {place}")
+        tensor = _plain(values[name], _PRECISIONS, f"{name} of parameter {index}")
         if tensor.shape != parameter.shape:
             raise ValueError(
-                f"{name} of parameter {place} is {list(tensor.shape)}, the parameter {list(parameter.shape)}"
+                f"{name} of parameter {index} is {list(tensor.shape)}, the parameter {list(parameter.shape)}"
             )
-        found[name] = tensor.to(parameter.dtype).clone(memory_format=torch.contiguous_format)
-        if not bool(found[name].isfinite().all()) or (name == "exp_avg_sq" and bool((found[name] < 0).any())):
-            raise ValueError(f"{name} of parameter {place} holds numbers that no moment can be")
-    return found
+        moments[name] = tensor.to(parameter.dtype).clone(memory_format=torch.contiguous_format)
+        if not bool(moments[name].isfinite().all()) or (name == "exp_avg_sq" and bool((moments[name] < 0).any())):
+            raise ValueError(f"{name} of parameter {index} holds numbers that no moment can be")
+    return moments
 
 
 def _random(value: Any, processes: int) -> Tensor:

@@ -66,8 +66,8 @@ class Progress(BaseModel):
 
 def states(folder: Path) -> list[Path]:
     """All states by step, not by name: step-1000000 is later than step-999999."""
-    found = {path: path.name.removeprefix("step-") for path in folder.glob("step-*")}
-    return sorted((path for path, step in found.items() if is_step(step)), key=lambda path: int(found[path]))
+    step_names = {path: path.name.removeprefix("step-") for path in folder.glob("step-*")}
+    return sorted((path for path, step in step_names.items() if is_step(step)), key=lambda path: int(step_names[path]))
 
 
 def is_step(name: str) -> bool:
@@ -96,12 +96,12 @@ def progress_of(state: Path) -> Progress:
     """What a state says of itself; raises OSError where the file cannot be read, ConfigError where it cannot be so."""
     path = state / PROGRESS
     try:
-        found = read_json(path, RECORD)
+        content = read_json(path, RECORD)
     except ValueError as error:
         raise ConfigError(f"{path}: not readable as JSON ({error})") from None
-    if not isinstance(found, dict):
-        raise ConfigError(f"{path}: must be a mapping, not {type(found).__name__}")
-    progress = parse(Progress, found, str(path))
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: must be a mapping, not {type(content).__name__}")
+    progress = parse(Progress, content, str(path))
     if progress.step != int(state.name.removeprefix("step-")):
         raise ConfigError(f"{path}: step: {progress.step} is not the step of its folder")
     return progress

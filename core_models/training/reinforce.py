@@ -43,10 +43,10 @@ class Drawn:
     @classmethod
     def of(cls, hypotheses: Sequence[Sequence[Hypothesis]], rewards: Tensor, baselines: Tensor) -> Drawn:
         """hypotheses: n of each sentence."""
-        flat = [one for found in hypotheses for one in found]
-        words = [one.words for one in flat]
+        flat = [hypothesis for samples in hypotheses for hypothesis in samples]
+        words = [hypothesis.words for hypothesis in flat]
         batch, device = collate(words, words), rewards.device  # the targets count: there is nothing to be read
-        finished = torch.tensor([one.finished for one in flat])[:, None]
+        finished = torch.tensor([hypothesis.finished for hypothesis in flat])[:, None]
         mask = batch.target_mask & (finished | (batch.target != EOS))
         return cls(batch.target_in.to(device), batch.target.to(device), mask.to(device), rewards, baselines)
 
@@ -101,23 +101,30 @@ class Reinforcement:
         limits = output_limits(batch.source_mask, self.search, self.system.backbone.target_room)
         with as_in_search(self.system), self.accelerator.autocast():
             encoded = self.system.encode(batch)
-            greedy = [found.hypotheses[:1] for found in beam_search(self.system, encoded, limits, GREEDY)]
+            greedy = [result.hypotheses[:1] for result in beam_search(self.system, encoded, limits, GREEDY)]
             drawn = sample(self.system, encoded, limits, self.samples)
         return Drawn.of(drawn, self._rewards(batch, drawn), self._rewards(batch, greedy))
 
     def _rewards(self, batch: Batch, hypotheses: Sequence[Sequence[Hypothesis]]) -> Tensor:
         """[S, n]."""
         indices = batch.indices.tolist()
-        told = [(row, one.words) for row, found in zip(indices, hypotheses, strict=True) for one in found]
+        pairs = [
+            (row, hypothesis.words) for row, samples in zip(indices, hypotheses, strict=True) for hypothesis in samples
+        ]
         rewards = self.reward(
-            [self.text.source_text(row) for row, _ in told],
-            self.vocabulary.decode([words for _, words in told]),
-            [self.text.target_text(row) for row, _ in told],
+            [self.text.source_text(row) for row, _ in pairs],
+            self.vocabulary.decode([words for _, words in pairs]),
+            [self.text.target_text(row) for row, _ in pairs],
         )
         return torch.tensor(rewards, dtype=torch.float32, device=batch.source.device).view(len(hypotheses), -1)
 
     def mean_rewards(self, drawn: Sequence[Drawn], sentences: float) -> dict[str, float]:
         """Means over the sentences of the global batch, the same on every process."""
-        sums = torch.stack([torch.stack([one.rewards.mean(1).sum(), one.baselines.sum()]) for one in drawn]).sum(0)
+        sums = torch.stack(
+            [
+                torch.stack([batch_samples.rewards.mean(1).sum(), batch_samples.baselines.sum()])
+                for batch_samples in drawn
+            ]
+        ).sum(0)
         means = self.accelerator.reduce(sums.double()) / sentences
         return dict(zip(("reward", "greedy_reward"), means.tolist(), strict=True))

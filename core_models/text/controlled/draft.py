@@ -139,8 +139,8 @@ def commitment(choice: Choice) -> dict[str, Any] | None:
         text = variant[slot]
         if text is not None:
             continuations.setdefault(text, [word for index in later if (word := variant[index]) is not None])
-    own = [choice.slots[index] for index in later]
-    continuations[chosen.text] = [word.text for word in own if word is not None]
+    later_words = [choice.slots[index] for index in later]
+    continuations[chosen.text] = [word.text for word in later_words if word is not None]
     return {
         "target": first,
         "chosen": chosen.text,

@@ -137,7 +137,10 @@ def accuracies(train: Sequence[Case], test: Sequence[Case]) -> dict[str, float]:
         return {"cases": float(len(test))}
     labels = Counter(label for _, label in train)
     majority = commonest(label for _, label in train)
-    counts = {label: Counter(word for words, own in train if own == label for word in words) for label in labels}
+    counts = {
+        label: Counter(word for words, train_label in train if train_label == label for word in words)
+        for label in labels
+    }
 
     def score(words: Iterable[str], label: str) -> float:
         return math.log(labels[label]) + math.fsum(

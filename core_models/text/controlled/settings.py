@@ -74,6 +74,6 @@ class CorpusSettings(Section):
 
 def settings_from(given: Path | Mapping[str, Any] | None, default: Path) -> dict[str, Any]:
     """Return the configuration; what is given may name only some keys, the others keep their defaults."""
-    own = (read_yaml(given) if isinstance(given, Path) else given) or {}
+    changes = (read_yaml(given) if isinstance(given, Path) else given) or {}
     where = str(given) if isinstance(given, Path) else "the controlled corpus"
-    return parse(CorpusSettings, {**read_yaml(default), **own}, where).model_dump()
+    return parse(CorpusSettings, {**read_yaml(default), **changes}, where).model_dump()
