@@ -1,1 +1,1 @@
-"""What of the Streamlit app is not of one page: the frame around pages, the URL's state, the server and its guard."""
+"""Parts of the Streamlit app common to all pages: the frame around pages, the URL's state, the server and its guard."""

@@ -1,7 +1,7 @@
-"""Who may ask the app's server: its own origins alone, and with a token, where it has one. Knows ASGI, no page.
+"""Access control of the app's server: its own origins only, and a token if it has one. Knows ASGI, no page.
 
-A page of somebody else in the same browser is refused by its origin, a foreign name that leads here (DNS rebinding) by
-the host it asks for, and nobody may show the app in a frame.
+A foreign page in the same browser is refused by its origin, a foreign name that resolves to this server (DNS rebinding)
+by the requested host; no page may embed the app in a frame.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class AccessError(ValueError):
-    """A name or a token that cannot be used; the message says which and what to do."""
+    """An unusable name or token; the message says which and what to do."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Scheme, host and port, as a browser tells them."""
+    """Scheme, host and port, as a browser sends them."""
 
     scheme: str
     host: str
@@ -44,7 +44,7 @@ class Origin:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """What stands in a request's Host: the port may be left out where it is the scheme's own."""
+        """The valid Host headers: the scheme's default port may be left out."""
         with_port = f"{self.host}:{self.port}"
         return (self.host, with_port) if self.port == _DEFAULT_PORTS[self.scheme] else (with_port,)
 
@@ -53,7 +53,7 @@ class Origin:
 
 
 def origin_of(name: str, port: int) -> Origin:
-    """NAME is at this server's port, NAME:PORT at another, https://NAME that of a proxy. Raises AccessError."""
+    """The origin of NAME (at this server's port), NAME:PORT, or https://NAME (of a proxy). Raises AccessError."""
     try:
         plain = f"[{ipaddress.IPv6Address(name)}]"
     except ValueError:
@@ -61,17 +61,17 @@ def origin_of(name: str, port: int) -> Origin:
     whole = "://" in plain
     try:
         parts = urlsplit((plain if whole else f"http://{plain}").lower())
-        own = parts.port or (_DEFAULT_PORTS[parts.scheme] if whole else port)
+        own_port = parts.port or (_DEFAULT_PORTS[parts.scheme] if whole else port)
     except (ValueError, KeyError):
-        parts, own = urlsplit(""), 0
+        parts, own_port = urlsplit(""), 0
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     if not host or parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc or "*" in host:
         raise AccessError(f"{name!r} names no host; write NAME, NAME:PORT or, of a proxy, https://NAME, each by itself")
-    return Origin(parts.scheme, host, own)
+    return Origin(parts.scheme, host, own_port)
 
 
 def is_loopback(host: str) -> bool:
-    """Is it an address that only this machine reaches?"""
+    """Return True for an address that only this machine reaches."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -81,18 +81,18 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """An ASGI application that lets the right requests through to another: HTTP and WebSocket alike."""
+    """An ASGI application that passes permitted HTTP and WebSocket requests to another."""
 
     def __init__(
         self, app: ASGIApp, origins: Iterable[Origin], token: str = "", read_only: bool = False, local: bool = False
     ) -> None:
-        """local: it answers at loopback addresses alone, wherever the server listens."""
+        """Guard an application; local: answer at loopback addresses only, wherever the server listens."""
         self._app = app
         self._origins = tuple(origins)
         self._token = token
         self._read_only = read_only
         self._local = local
-        self._cookie = f"workbench-token-{self._origins[0].port}"  # a browser's cookies are of a host, not of a port
+        self._cookie = f"workbench-token-{self._origins[0].port}"  # a browser's cookies belong to a host, not to a port
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -104,11 +104,13 @@ class Guard:
             await self._app(scope, receive, send)
 
     def _answer(self, scope: Scope, headers: Headers) -> Response | None:
-        """What is answered in place of the app; None for what the app may answer."""
-        asked = self._asked(headers, scope["type"] == "websocket")
-        if not asked:
-            own = ", ".join(map(str, self._origins))
-            return _refused(f"This server answers at {own} alone; name others: workbench app --allow NAME[:PORT]")
+        """The response in place of the app's; None for a request that the app may answer."""
+        origins = self._requested_origins(headers, scope["type"] == "websocket")
+        if not origins:
+            own_origins = ", ".join(map(str, self._origins))
+            return _refused(
+                f"This server answers at {own_origins} alone; name others: workbench app --allow NAME[:PORT]"
+            )
         if self._local and not is_loopback((scope.get("server") or [""])[0]):
             return _refused("This server is for its own machine alone; start it by: workbench app --host ADDRESS")
         if self._read_only and scope["type"] == "http" and scope["method"] not in _READING:
@@ -117,21 +119,21 @@ class Guard:
             return None
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if scope["type"] == "http" and self._same(dict(query).get(QUERY, "")):
-            others = [(name, value) for name, value in query if name != QUERY]
-            return self._opened(scope["path"], others, secure=all(one.scheme == "https" for one in asked))
+            rest = [(name, value) for name, value in query if name != QUERY]
+            return self._opened(scope["path"], rest, secure=all(origin.scheme == "https" for origin in origins))
         return _refused("Open this server by the URL with a token that it printed when it was started.")
 
-    def _asked(self, headers: Headers, origin_needed: bool) -> list[Origin]:
-        """Which of the own origins a request is for, and comes from where it says from where; none for others."""
+    def _requested_origins(self, headers: Headers, origin_needed: bool) -> list[Origin]:
+        """The server's own origins that match a request's Host, and its Origin if it has one."""
         hosts, origins = [host.lower() for host in headers.getlist("host")], headers.getlist("origin")
-        asked = [one for one in self._origins if hosts in [[own] for own in one.hosts]]
-        return [one for one in asked if origins == [str(one)] or not (origins or origin_needed)]
+        requested = [origin for origin in self._origins if hosts in [[allowed] for allowed in origin.hosts]]
+        return [origin for origin in requested if origins == [str(origin)] or not (origins or origin_needed)]
 
     def _same(self, token: str) -> bool:
         return hmac.compare_digest(token.encode(), self._token.encode())
 
     def _opened(self, path: str, query: list[tuple[str, str]], secure: bool) -> Response:
-        """The token becomes a cookie, and the browser asks again without it: from here, so that the cookie is sent."""
+        """Set the token as a cookie and redirect to the URL without it, from this origin so that the cookie is sent."""
         address = "/" + quote(path.lstrip("/")) + (f"?{urlencode(query)}" if query else "")
         page = f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(address)}"><title>…</title>'
         response = HTMLResponse(page, headers={"Cache-Control": "no-store"})

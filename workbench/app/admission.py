@@ -1,4 +1,4 @@
-"""Whom pages let in themselves: who came through the guard and, where it is asked for, Streamlit's own login."""
+"""Admission to pages: requests that came through the guard and, if required, Streamlit's own login."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import streamlit as st
 from workbench.store import read_only
 from workbench.store.runs import runs_folder
 
-GUARDED = "WORKBENCH_GUARDED_BY"  # in the environment: the number of the process that has `access` before its pages
-LOGIN = "WORKBENCH_LOGIN"  # in the environment: pages ask for Streamlit's own login
+GUARDED = "WORKBENCH_GUARDED_BY"  # environment variable: the id of the process whose pages are behind `access`
+LOGIN = "WORKBENCH_LOGIN"  # environment variable: pages require Streamlit's own login
 
 
 def admit() -> None:
-    """End the page for whoever is not to see it, saying why; before any page can change what is shown."""
+    """Stop the page with a message for users without access, before it can change anything."""
     if read_only.active():
         read_only.protect(runs_folder())
     guarded = os.environ.get(GUARDED) == str(os.getpid())
-    if not guarded and st.context.headers:  # those of a browser; a test of pages has none
+    if not guarded and st.context.headers:  # headers of a browser; a page test has none
         st.error("Nothing guards this server. Start the workbench by one of:")
         st.code("workbench app\nstreamlit run app.py", language="bash")
         st.stop()

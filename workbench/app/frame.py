@@ -1,6 +1,6 @@
-"""What every page asks for: the runs and the sentence that the sidebar says, headings, texts as typed, errors.
+"""Common parts of all pages: the selection of the sidebar, headings, escaped texts, error messages.
 
-Pages ask `current()`. Nothing here imports torch or draws.
+Pages call `current()`. Nothing here imports torch or draws.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FRAME = "_frame"
 
 @dataclass(frozen=True)
 class Frame:
-    """What the sidebar says: all runs below `root`, and those that are chosen, the baseline first."""
+    """The selection of the sidebar: all runs below `root`, and the chosen ones, the baseline first."""
 
     root: Path
     runs: tuple[Run, ...]
@@ -43,10 +43,10 @@ class Frame:
         return tuple(run for run in self.chosen if self.view.test in run.tests())
 
     def request(self, runs: Sequence[Run] | None = None, **options: object) -> Request:
-        """What to draw of the chosen runs (or of some of them) at the chosen sentence."""
+        """The request for a figure of the chosen runs (or of some of them) at the chosen sentence."""
         shown = tuple(self.tested if runs is None else runs)
-        among = self.chosen if shown and set(shown) != set(self.chosen) else ()
-        return Request(shown, self.view.test, self.view.sentence, options=dict(options), among=among)
+        palette_runs = self.chosen if shown and set(shown) != set(self.chosen) else ()
+        return Request(shown, self.view.test, self.view.sentence, options=dict(options), among=palette_runs)
 
 
 def current() -> Frame:
@@ -55,7 +55,7 @@ def current() -> Frame:
 
 
 def keep(frame: Frame) -> Frame:
-    """Keep what the sidebar says, for the page of this rerun."""
+    """Keep the sidebar's selection for the page of this rerun."""
     st.session_state[_FRAME] = frame
     return frame
 
@@ -66,18 +66,18 @@ def page_file(name: str) -> Path:
 
 
 def escape_markdown(text: str) -> str:
-    """A text for places that read Markdown, so that it shows as typed."""
+    """Escape a text for Markdown, so that it shows as typed."""
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
 
 
-def heading(title: str, said: str) -> None:
-    """The title of a page and one sentence on what it shows."""
+def heading(title: str, description: str) -> None:
+    """Show the title of a page and one sentence on its content."""
     st.title(title)
-    st.caption(said)
+    st.caption(description)
 
 
 def show_error(error: Exception) -> None:
-    """An error that is a sentence, with the command that helps to copy."""
+    """Show an error message, with its command to copy."""
     message, sign, command = str(error).rpartition(": workbench ")  # a path may have the word in it
     if sign and "\n" not in command:
         st.error(escape_markdown(f"{message}:"))
@@ -88,8 +88,10 @@ def show_error(error: Exception) -> None:
 
 @contextmanager
 def errors_as_messages() -> Iterator[None]:
-    """Errors of runs, configurations, texts, checkpoints, searches and fonts (all ValueErrors) become sentences, and so
-    do those of files; not where WORKBENCH_DEBUG is set."""
+    """Show errors of runs, configurations, texts, checkpoints, searches, fonts (all ValueErrors) and files as messages.
+
+    They are raised if WORKBENCH_DEBUG is set.
+    """
     try:
         yield
     except ValueError as error:

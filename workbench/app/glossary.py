@@ -13,7 +13,7 @@ from core_models.settings import Section, parse
 
 
 class Term(Section):
-    """What a term means here; `also` are other names it goes by, `page` is the page that shows it."""
+    """A term and its definition `said`; `also` are its synonyms, `page` is the page that shows it."""
 
     name: str = Field(min_length=1)
     said: str = Field(min_length=1)
@@ -22,7 +22,7 @@ class Term(Section):
 
 
 class Formula(Section):
-    """`latex` as KaTeX draws it; `where` says in Markdown what its letters stand for, `source` whose it is."""
+    """A formula: `latex` for KaTeX, `where` explains its symbols in Markdown, `source` is its origin."""
 
     name: str
     latex: str
@@ -42,8 +42,8 @@ class _Formulas(Section):
 def terms() -> tuple[Term, ...]:
     """All terms, by name."""
     path = data_folder() / "help" / "glossary.toml"
-    found = parse(_Glossary, tomllib.loads(path.read_text(encoding="utf-8")), path.name).term
-    return tuple(sorted(found, key=lambda term: term.name.casefold().lstrip("</")))
+    parsed = parse(_Glossary, tomllib.loads(path.read_text(encoding="utf-8")), path.name).term
+    return tuple(sorted(parsed, key=lambda term: term.name.casefold().lstrip("</")))
 
 
 @cache
@@ -53,8 +53,8 @@ def formulas() -> tuple[Formula, ...]:
     return parse(_Formulas, tomllib.loads(path.read_text(encoding="utf-8")), path.name).formula
 
 
-def find(known: Sequence[Term], wanted: str) -> list[Term]:
-    """The terms that hold a text, case ignored: those it names first, then those that only speak of it."""
-    text = wanted.strip().casefold()
-    named = [term for term in known if any(text in name.casefold() for name in (term.name, *term.also))]
-    return named + [term for term in known if term not in named and text in term.said.casefold()]
+def find(known: Sequence[Term], query: str) -> list[Term]:
+    """The terms that contain a text, case-insensitive: matching names first, then matching definitions."""
+    text = query.strip().casefold()
+    matches = [term for term in known if any(text in name.casefold() for name in (term.name, *term.also))]
+    return matches + [term for term in known if term not in matches and text in term.said.casefold()]

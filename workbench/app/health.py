@@ -16,7 +16,7 @@ PACKAGES = ("nmt-workbench", "torch", "streamlit", "plotly", "matplotlib", "sacr
 
 @dataclass(frozen=True)
 class Health:
-    """One thing that the workbench needs of the machine, as it is found, and what to do where it is wanting."""
+    """One requirement on the machine: what was found, and advice if it is missing."""
 
     name: str
     found: str
@@ -46,14 +46,14 @@ def _device() -> str:
     processor = f"CPU, {processors()} cores"
     if "+cpu" in _version("torch") or not shutil.which("nvidia-smi"):
         return processor
-    asked = subprocess.run(
+    process = subprocess.run(
         ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
         capture_output=True,
         text=True,
         timeout=20,
         check=False,
     )
-    cards = [line.strip() for line in asked.stdout.splitlines() if line.strip()] if asked.returncode == 0 else []
+    cards = [line.strip() for line in process.stdout.splitlines() if line.strip()] if process.returncode == 0 else []
     return f"{', '.join(cards)}; {processor}" if cards else processor
 
 

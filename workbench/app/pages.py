@@ -1,6 +1,6 @@
-"""Our own pages: where each stands in the menu, its place in the URL, its file. Imports no page.
+"""The app's own pages: position in the menu, path in the URL, file. Imports no page.
 
-Places in the URL are kept for good, since links were made with them.
+Paths in the URL never change, since links were made with them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ VIEWS = Path(__file__).resolve().parents[1] / "views"
 
 @dataclass(frozen=True)
 class Page:
-    """A page: `name` is its place in the URL, `icon` a Material symbol, `module` its file below `views`."""
+    """A page: `name` is its path in the URL, `icon` a Material symbol, `module` its file below `views`."""
 
     name: str
     title: str
@@ -62,7 +62,7 @@ MENU: dict[str, tuple[Page, ...]] = {
         Page("basket", "Figure collection", "collections_bookmark", "collection/page"),
     ),
 }
-LAST: dict[str, tuple[Page, ...]] = {  # behind the pages of other packages
+LAST: dict[str, tuple[Page, ...]] = {  # after the pages of other packages
     "Work": (Page("jobs", "Jobs", "play_circle", "jobs/page"), Page("help", "Help", "help", "help/page")),
 }
 PAGES = {page.name: page for section in (*MENU.values(), *LAST.values()) for page in section}

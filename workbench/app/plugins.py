@@ -1,7 +1,7 @@
-"""What other packages add to the workbench: their pages, and a list of all that they bring.
+"""Pages of other packages, and a list of everything that they add to the workbench.
 
-Mechanisms and systems join in `core_models.system_catalogue`, figures and analyses in `workbench.figures`; this asks
-them. Imports torch only where a package brings a mechanism or a system.
+Mechanisms and systems are registered in `core_models.system_catalogue`, figures and analyses in `workbench.figures`;
+the list is read from there. Imports torch only if a package brings a mechanism or a system.
 """
 
 from __future__ import annotations
@@ -16,27 +16,29 @@ from workbench.figures import registry, table_registry
 
 @dataclass(frozen=True)
 class Page:
-    """A page of another package: `name` is its place in the URL, `show` draws it."""
+    """A page of another package: `name` is its path in the URL, `show` draws it."""
 
     name: str
     title: str
     show: Callable[[], None]
 
 
-# Our own pages by name, so that none is replaced; those of other packages have a function.
+# The app's own pages by name, so that none is replaced; pages of other packages have a function.
 _PAGES: dict[str, Callable[[], None] | None] = dict.fromkeys(PAGES)
 
 
 def pages() -> list[Page]:
-    """The pages of other packages: functions without arguments (entry points of the group nmt_workbench.pages), their
-    titles made of their names."""
+    """The pages of other packages, with titles made of their names.
+
+    A page is a function without arguments, an entry point of the group nmt_workbench.pages.
+    """
     join("pages", _PAGES, function)
     return [Page(name, name.replace("_", " ").capitalize(), show) for name, show in _PAGES.items() if show]
 
 
 def plugged_in() -> list[Plugged]:
-    """Every part that another package brings, those with a problem too."""
-    if not installed():  # nothing of ours needs to be imported to say so
+    """Every part that another package brings, including those with a problem."""
+    if not installed():  # without any plug-in nothing needs to be imported
         return []
     registry.load()
     table_registry.analyses()

@@ -1,7 +1,7 @@
-"""The app's server: Streamlit, behind a guard, in a process that has loaded what every page needs.
+"""The app's server: Streamlit behind a guard, in a process that has imported everything pages need.
 
-Streamlit would load it when the first browser asks, which then waits. `workbench app` starts it with settings of its
-own, `streamlit run app.py` with what Streamlit was told. Knows no page.
+Otherwise Streamlit would import it at the first request. `workbench app` starts the server with its own settings,
+`streamlit run app.py` with those of Streamlit. Knows no page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit.runtime.secrets import secrets_singleton
 
-# Loaded ahead, so that the first browser need not wait.
+# Imported in advance, so that the first browser need not wait.
 import workbench.app.components.empty_states
 import workbench.app.health
 import workbench.app.sidebar
@@ -32,16 +32,15 @@ from workbench.app.access import QUERY, AccessError, Guard, Origin, is_loopback,
 from workbench.app.admission import GUARDED, LOGIN
 from workbench.store import read_only
 
-TOKEN = "WORKBENCH_TOKEN"  # in the environment: a token of one's own choice, asked for at the loopback address too
+TOKEN = "WORKBENCH_TOKEN"  # environment variable: a chosen token, required at the loopback address too
 SCRIPT = Path(__file__).resolve().parent / "script" / "router.py"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,128}")
-_EVERYWHERE = ("0.0.0.0", "::")  # addresses to listen at, under which nobody is asked
+_EVERYWHERE = ("0.0.0.0", "::")  # addresses to listen at, which no browser requests
 
 
 @dataclass(frozen=True)
 class Server:
-    """Where the app is served: the address it listens at, its own origins (the first is shown), the token it asks for
-    ("" for none)."""
+    """Address of the server, its own origins (the first is shown), and its token ("" for none)."""
 
     host: str
     port: int
@@ -50,15 +49,15 @@ class Server:
 
     @property
     def url(self) -> str:
-        """What is opened in a browser."""
+        """The URL to open in a browser."""
         return f"{self.origins[0]}/?{QUERY}={self.token}" if self.token else str(self.origins[0])
 
 
 def server(host: str, port: int, allow: Sequence[str] = (), login: bool = False) -> Server:
-    """Where to serve: beyond the loopback address with a token, or Streamlit's own login. Raises AccessError."""
+    """The server's settings: beyond the loopback address with a token or Streamlit's own login. Raises AccessError."""
     named = [name for name in (host, *allow, "localhost", "127.0.0.1") if name not in _EVERYWHERE]
     origins = tuple(dict.fromkeys(origin_of(name, port) for name in named))
-    token = os.environ.pop(TOKEN, "")  # nothing that is started from here needs it
+    token = os.environ.pop(TOKEN, "")  # child processes must not inherit it
     if token and not _TOKEN.fullmatch(token):
         raise AccessError(f"{TOKEN}: a token has 16 to 128 letters, digits, - or _")
     if login:
@@ -75,12 +74,12 @@ def _check_login() -> None:
         raise AccessError("--login needs a library more: pip install 'streamlit[auth]'")
 
 
-def settings(here: Server) -> dict[str, Any]:
-    """Streamlit's settings, over those of any file: the current folder may bring one."""
-    names = [origin.host.strip("[]") for origin in here.origins]
+def settings(site: Server) -> dict[str, Any]:
+    """Streamlit's settings, which override those of a file, since the current folder may have one."""
+    names = [origin.host.strip("[]") for origin in site.origins]
     return {
-        "server.address": here.host,
-        "server.port": here.port,
+        "server.address": site.host,
+        "server.port": site.port,
         "server.allowedHosts": list(dict.fromkeys(names)),
         "server.corsAllowedOrigins": [],
         "server.enableCORS": True,
@@ -91,43 +90,43 @@ def settings(here: Server) -> dict[str, Any]:
         "server.showEmailPrompt": False,
         "browser.gatherUsageStats": False,
         "global.developmentMode": False,
-        "logger.hideWelcomeMessage": True,  # it would ask the network for this machine's address
+        "logger.hideWelcomeMessage": True,  # which would look this machine's address up on the network
     }
 
 
 def configured() -> Server:
-    """Where `streamlit run` serves by its own settings. Ends the process where the token in the environment is none."""
+    """The server of `streamlit run` by its own settings. Ends the process for an invalid token in the environment."""
     try:
         return server(st.get_option("server.address") or "0.0.0.0", st.get_option("server.port"))
     except AccessError as error:
         raise SystemExit(f"workbench: {error}") from None
 
 
-def guarded(here: Server, browser: bool = False, login: bool = False) -> dict[str, Any]:
-    """What `st.App` needs besides the script, so that nobody gets past the guard; `browser`: open one."""
+def guarded(site: Server, browser: bool = False, login: bool = False) -> dict[str, Any]:
+    """Arguments of `st.App` that put the guard before the script; `browser`: open one."""
     os.environ[GUARDED] = str(os.getpid())
     os.environ[LOGIN] = "1" if login else ""
     guard = Middleware(
-        Guard, origins=here.origins, token=here.token, read_only=read_only.active(), local=is_loopback(here.host)
+        Guard, origins=site.origins, token=site.token, read_only=read_only.active(), local=is_loopback(site.host)
     )
-    return {"middleware": [guard], "lifespan": _announced(here, browser)}
+    return {"middleware": [guard], "lifespan": _announced(site, browser)}
 
 
-def _announced(here: Server, browser: bool) -> Any:
+def _announced(site: Server, browser: bool) -> Any:
     @asynccontextmanager
     async def lifespan(app: st.App) -> AsyncIterator[None]:
-        print(f"The workbench is at {here.url}", flush=True)
-        if not is_loopback(here.host):
-            own = ", ".join(map(str, here.origins))
-            print(f"It answers at {own} alone; name others by --allow", flush=True)
-        if browser and not here.token:  # a browser's command line is for every user of the machine to read
-            webbrowser.open(here.url)
+        print(f"The workbench is at {site.url}", flush=True)
+        if not is_loopback(site.host):
+            own_origins = ", ".join(map(str, site.origins))
+            print(f"It answers at {own_origins} alone; name others by --allow", flush=True)
+        if browser and not site.token:  # every user of the machine can read a browser's command line
+            webbrowser.open(site.url)
         yield
 
     return lifespan
 
 
-def serve(launcher: Path, here: Server, browser: bool, login: bool = False) -> None:
-    """Serve the app until the process is told to end. Beside the launcher, app.py, lie Streamlit's other settings."""
-    sys.argv = [str(launcher)]  # Streamlit puts the folder of what was started before all others in sys.path
-    st.App(SCRIPT, **guarded(here, browser, login)).run(config=settings(here))
+def serve(launcher: Path, site: Server, browser: bool, login: bool = False) -> None:
+    """Serve the app until the process ends. Streamlit's other settings lie beside the launcher, app.py."""
+    sys.argv = [str(launcher)]  # Streamlit puts the folder of the started script first in sys.path
+    st.App(SCRIPT, **guarded(site, browser, login)).run(config=settings(site))

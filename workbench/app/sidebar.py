@@ -1,6 +1,6 @@
 """The sidebar: selectors of runs, test set, baseline and sentence.
 
-Streamlit binds them to the query string; `url_state` says what of a query can be had.
+Streamlit binds them to the query string; `url_state` validates a query.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from workbench.app.url_state import ViewState
 from workbench.store.listing import Known, listing
 from workbench.store.runs import runs_folder
 
-NAMING_RUNS = ("New study", "Results")  # parts of the page Human rating; all others are for raters
+NAMING_RUNS = ("New study", "Results")  # sections of the page Human rating that name runs; all others are for raters
 PREVIOUS_KEY, NEXT_KEY = "p", "n"
 # Streamlit leaves 5rem on either side of any page, and lets a row of choices scroll under its edge.
 _STYLE = """<style>
@@ -32,17 +32,17 @@ _STYLE = """<style>
 
 
 def choose(blind: bool = False) -> Frame:
-    """Draw the sidebar and remember what it says for the page. blind: name no run, neither there nor in the URL."""
+    """Draw the sidebar and keep its selection for the page. blind: show no run, neither there nor in the URL."""
     root = runs_folder()
-    found = listing(root)
-    view = _hidden() if blind else _chosen(root, found.known)
+    runs_below = listing(root)
+    view = _hidden() if blind else _chosen(root, runs_below.known)
     st.html(_STYLE)
     page_width.measure()
-    return keep(Frame(root, found.runs, found.known, view))
+    return keep(Frame(root, runs_below.runs, runs_below.known, view))
 
 
 def rates_blind() -> bool:
-    """Does the page Human rating show translations to a rater, who is to know of no run?"""
+    """Return True if the page Human rating shows translations to a rater, who must not see names of runs."""
     from workbench.store.rating_studies import studies  # which takes pandas
 
     part = st.session_state.get("rating") or st.query_params.get("rating")
@@ -58,7 +58,7 @@ def _hidden() -> ViewState:
 
 
 def _chosen(root: Path, usable: Sequence[Known]) -> ViewState:
-    """What is chosen in the sidebar, below a sentence for all that was asked for and cannot be had."""
+    """The selection in the sidebar, below a warning for each invalid choice in the URL."""
     _, warnings = views.from_query({name: st.query_params.get_all(name) for name in st.query_params}, usable)
     names = [run.name for run in usable]
     gone = [name for name in st.session_state.get("runs", ()) if name not in names]
@@ -69,7 +69,7 @@ def _chosen(root: Path, usable: Sequence[Known]) -> ViewState:
 
 
 def whole_number_bind(name: str) -> Literal["query-params"] | None:
-    """Binds a box for whole numbers to the URL, but not to a number without end there: Streamlit would fail on it."""
+    """The binding of a box for whole numbers to the URL; None for an infinite number, with which Streamlit fails."""
     return None if any(map(views.endless, st.query_params.get_all(name))) else "query-params"
 
 
@@ -121,8 +121,8 @@ def _go_elsewhere(count: int) -> None:
 
 
 def _keep(key: str, valid) -> None:
-    """Bring a remembered choice back to what there still is: runs and test sets come and go."""
+    """Remove missing runs or test sets from a remembered choice."""
     if key in st.session_state:
-        kept = valid(st.session_state[key])
-        if kept != st.session_state[key]:
-            st.session_state[key] = kept
+        valid_choice = valid(st.session_state[key])
+        if valid_choice != st.session_state[key]:
+            st.session_state[key] = valid_choice

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from workbench.app.components.stepper import _Place
+from workbench.app.components.stepper import _SteppedNumber
 
 
 def step(number: int, by: int) -> int:
@@ -19,7 +19,7 @@ def said(*clicks: int, version: int = 0, mount: str = "one") -> dict:
 @pytest.mark.parametrize("order", permutations(range(1, 5)))
 def test_reruns_in_any_order_count_every_click_once(order):
     clicks = (1, 1, -1, 1)
-    place = _Place()
+    place = _SteppedNumber()
     for many in order:
         place.count(said(*clicks[:many]), 7, step)
     assert place.value == 9
@@ -28,7 +28,7 @@ def test_reruns_in_any_order_count_every_click_once(order):
 
 
 def test_what_the_browser_shows_counts_where_it_has_seen_the_newest_version():
-    place = _Place()
+    place = _SteppedNumber()
     place.count(said(1), 7, step)
     place.count(said(1, 1), 7, step)  # sent before it saw the first: it still shows 7
     assert place.value == 9
@@ -40,7 +40,7 @@ def test_what_the_browser_shows_counts_where_it_has_seen_the_newest_version():
 
 
 def test_buttons_that_are_made_anew_count_from_their_own_first_click():
-    place = _Place()
+    place = _SteppedNumber()
     place.count(said(1, 1, 1), 0, step)
     place.count(said(1, mount="two"), 0, step)
     place.count(said(1, 1, 1, 1), 0, step)  # the last click on those that are gone comes late

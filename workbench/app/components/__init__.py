@@ -1,1 +1,1 @@
-"""Parts of pages that several of them show."""
+"""Components shared by several pages."""

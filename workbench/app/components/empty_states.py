@@ -1,4 +1,4 @@
-"""What a page says where something is missing, with the commands that make it."""
+"""Empty states of pages: what is missing, and the commands that create it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from workbench.jobs import allowed_commands, queue
 from workbench.store.runs import Run, RunError, short_names
 
 
-def empty_state(said: str, command: str | None = None) -> None:
-    """What is missing on this page, and the commands that make it, a line each; those that are whole can be run."""
+def empty_state(message: str, command: str | None = None) -> None:
+    """Show what is missing on this page and the commands that create it, one per line; complete ones can be run."""
     with st.container(border=True):
-        st.text(said)
+        st.text(message)
         if command:
             st.code(command, language="bash", wrap_lines=True)
             _run_now(command.splitlines())
@@ -25,20 +25,20 @@ def empty_state(said: str, command: str | None = None) -> None:
 
 def _run_now(commands: Sequence[str]) -> None:
     root = current().root
-    able = [arguments for line in commands if (arguments := allowed_commands.read(line, root))]
+    runnable = [arguments for line in commands if (arguments := allowed_commands.read(line, root))]
     with errors_as_messages():
-        for arguments in able:
-            label = "Run now" if len(able) == 1 else f"Run now: {escape_markdown(queue.title_of(arguments))}"
+        for arguments in runnable:
+            label = "Run now" if len(runnable) == 1 else f"Run now: {escape_markdown(queue.title_of(arguments))}"
             job_view.offer(root, arguments, label)
-    if able:
+    if runnable:
         st.page_link(page_file("jobs"), label="All jobs", icon=":material/arrow_forward:")
 
 
-def empty_state_of_runs(said: str, runs: Sequence[Run], command: str) -> None:
-    """What is missing of runs, and the command that makes it for each, `{}` its folder; an outside run has none."""
-    able = [run for run in runs if not run.outside]
-    if able:
-        empty_state(said, "\n".join(command.replace("{}", run.typed) for run in able))
+def empty_state_of_runs(message: str, runs: Sequence[Run], command: str) -> None:
+    """Show what runs lack and the command for each, with `{}` for its folder; outside runs have no command."""
+    model_runs = [run for run in runs if not run.outside]
+    if model_runs:
+        empty_state(message, "\n".join(command.replace("{}", run.typed) for run in model_runs))
     elsewhere = [run.name for run in runs if run.outside]
     if elsewhere:
         empty_state(
@@ -48,7 +48,7 @@ def empty_state_of_runs(said: str, runs: Sequence[Run], command: str) -> None:
 
 
 def require_runs(fewest: int = 1, translated: bool = True) -> Frame:
-    """The frame, where it holds enough runs for a page; else the page says what is missing and ends."""
+    """The frame if it has enough runs for a page; otherwise say what is missing and stop the page."""
     frame = current()
     if not frame.known:
         empty_state(
@@ -75,20 +75,20 @@ def require_runs(fewest: int = 1, translated: bool = True) -> Frame:
 
 
 def _say_empty_outputs(frame: Frame) -> None:
-    """Systems that wrote nothing for some sentences: scores, buckets and lists count these outputs as they are."""
-    said = []
+    """Name systems with empty outputs, which scores, buckets and lists count as they are."""
+    counts = []
     for run in frame.tested:
         written = (run.translations_folder(frame.view.test) / "meta.json").stat().st_mtime
         empty_ones, sentences = _empty_outputs(run.reference, frame.view.test, written, run)
         if empty_ones:
-            said.append(f"{short_names(frame.tested)[run.name]} {empty_ones} of {sentences}")
-    if said:
-        st.caption(escape_markdown(f"Empty outputs: {', '.join(said)}."))
+            counts.append(f"{short_names(frame.tested)[run.name]} {empty_ones} of {sentences}")
+    if counts:
+        st.caption(escape_markdown(f"Empty outputs: {', '.join(counts)}."))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _empty_outputs(reference: str, test: str, written: float, _run: Run) -> tuple[int, int]:
-    """How many outputs are empty, and how many there are; none of translations that cannot be read."""
+    """The numbers of empty and of all outputs; 0 for translations that cannot be read."""
     with suppress(RunError):
         lines = _run.translations(test).hypotheses
         return sum(not line.strip() for line in lines), len(lines)

@@ -1,7 +1,6 @@
-"""One figure on a page: the chart, its summary in words, its table, its files for a paper, the command that draws it,
-and a button that adds it to the figure collection.
+"""One figure on a page: chart, summary, table, files for a paper, command, and a button for the figure collection.
 
-Files are drawn when they are asked for. It computes nothing: `drawing.draw` makes the figure.
+Files are drawn on request. Computes nothing: `drawing.draw` makes the figure.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ FILES = {
     "CSV": ("csv", "text/csv"),
 }
 WIDTHS = {"column": "Column", "page": "Page"}  # of a paper
-_MATPLOTLIB = threading.Lock()  # downloads are drawn on threads of their own; Matplotlib is not made for that
+_MATPLOTLIB = threading.Lock()  # downloads are drawn in threads of their own, and Matplotlib is not thread-safe
 _SELECTED, _SELECTED_SIZE = "#D55E00", 15
 _CHARTS: WeakKeyDictionary[Figure, dict[tuple[bool, int, bool], go.Figure]] = WeakKeyDictionary()
 
 
 def show(name: str, request: Request, key: str = "") -> None:
-    """Draw one of the drawings with all that stands below it, or say why it cannot be drawn."""
+    """Draw a figure with everything below it, or show why it cannot be drawn."""
     with errors_as_messages():
         show_figure(drawn(name, request), figure_command(name, request), key, recipe_of(name, request))
 
@@ -58,14 +57,17 @@ def show(name: str, request: Request, key: str = "") -> None:
 def show_figure(
     figure: Figure, command: str, key: str = "", recipe: Recipe | None = None, selectable: bool = False
 ) -> list[dict[str, Any]]:
-    """A figure that is there already; `key` tells two of one kind on one page apart. With its recipe it can go into the
-    collection. selectable: a click selects a point; answers with those selected (curve_number, point_index, …)."""
+    """Show a drawn figure and return the selected points (curve_number, point_index, …).
+
+    key: distinguishes two figures of the same name on a page. recipe: needed for the collection. selectable: a click
+    selects a point.
+    """
     key = f"{figure.name}-{key}"
     chart = _chart(figure, st.context.theme.type == "dark", page_width(), selectable)
     config = {"displaylogo": False, "responsive": True}
     points: list[dict[str, Any]] = []
     with _scrolled(figure, key):
-        if selectable:  # what is selected is forgotten where other points are drawn
+        if selectable:  # other points reset the selection
             of_these = f"chart-{key}-{zlib.crc32(figure.table.to_csv().encode()):08x}"
             event = st.plotly_chart(
                 chart, theme=None, key=of_these, config=config, alt=figure.summary, on_select="rerun",
@@ -82,55 +84,64 @@ def show_figure(
 
 
 def _chart(figure: Figure, dark: bool, width: int, selectable: bool) -> go.Figure:
-    """The chart of a figure, made once for as long as the figure stays in the cache: it takes longer than the rest."""
-    made = _CHARTS.setdefault(figure, {})
-    if (dark, width, selectable) not in made:
+    """The chart of a figure, cached with the figure, since making it is the slowest step."""
+    charts = _CHARTS.setdefault(figure, {})
+    if (dark, width, selectable) not in charts:
         chart = to_plotly(figure, dark, width)
         if selectable:
             _mark_selected(chart)
-        made[dark, width, selectable] = chart
-    return made[dark, width, selectable]
+        charts[dark, width, selectable] = chart
+    return charts[dark, width, selectable]
 
 
 @contextmanager
 def _scrolled(figure: Figure, key: str) -> Iterator[None]:
-    """Around a chart: on a page too narrow for its texts it keeps the width they need, and moves sideways."""
-    place = "scrolled-" + re.sub(r"\W", "-", key)
-    with st.container(key=place):
+    """A container around a chart that keeps the width of its texts on a narrow page and scrolls sideways."""
+    box = "scrolled-" + re.sub(r"\W", "-", key)
+    with st.container(key=box):
         wide = least_width(figure)
         if wide > page_width():
-            st.html(f"<style>.st-key-{place} {{overflow-x: auto}} .st-key-{place} > * {{min-width: {wide}px}}</style>")
+            st.html(f"<style>.st-key-{box} {{overflow-x: auto}} .st-key-{box} > * {{min-width: {wide}px}}</style>")
         yield
 
 
 def _mark_selected(chart: go.Figure) -> None:
-    """A selected point grows and takes a colour of its own; the others stay as they are: Plotly would fade them."""
+    """Enlarge and color a selected point and leave the others unchanged, which Plotly would fade."""
     for trace in chart.data:
         if trace.type != "scatter" or trace.mode == "lines":
             continue
         trace.unselected = {"marker": {"opacity": trace.marker.opacity}}
         trace.selected = {"marker": {"opacity": trace.marker.opacity, "color": _SELECTED, "size": _SELECTED_SIZE}}
-        if "text" in trace.mode:  # with a colour for selected words the others keep theirs
+        if "text" in trace.mode:  # with a color for selected words the others keep theirs
             trace.selected.textfont = {"color": trace.textfont.color}
 
 
 def drawn(name: str, request: Request) -> Figure:
-    """The figure, from the cache where runs and request are the same."""
-    options, among = json.dumps(request.options, sort_keys=True), tuple(run.name for run in request.among)
-    asked = (request.test, request.sentence, request.baseline, among, options, *_files_read(name, request))
-    return _drawn(name, stamps(request.runs, *spec_of(name).test_sets(request)), asked, request)
+    """The figure, cached while runs and request are the same."""
+    options, palette_names = json.dumps(request.options, sort_keys=True), tuple(run.name for run in request.among)
+    request_key = (
+        request.test,
+        request.sentence,
+        request.baseline,
+        palette_names,
+        options,
+        *_files_read(name, request),
+    )
+    return _drawn(name, stamps(request.runs, *spec_of(name).test_sets(request)), request_key, request)
 
 
 def _files_read(name: str, request: Request) -> list[tuple[str, int, int]]:
-    """Changes whenever a file does that a figure reads besides what its runs wrote: those that options name (labels,
-    gold links, an aligner), and those that it depends on by its own word."""
+    """Paths, times and sizes of the files that a figure reads in addition to its runs, for the cache key.
+
+    These are files that options name (labels, gold links, an aligner), and those of `FigureSpec.depends_on`.
+    """
     read = [Path(value) for value in request.options.values() if isinstance(value, str) and os.path.isfile(value)]
     read += spec_of(name).files(request)
     return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in read if path.is_file()]
 
 
 def stamps(runs: Sequence[Run], *tests: str) -> Stamps:
-    """What a cache keeps a table or a figure of runs under: changes whenever what one says about a test set does."""
+    """A cache key for tables and figures of runs: it changes with the runs' files of a test set."""
     return tuple((run.reference, run.name, *(_stamp(run, test) for test in tests)) for run in runs)
 
 
@@ -143,7 +154,7 @@ def _stamp(run: Run, test: str) -> tuple[float, ...]:
 
 
 @st.cache_resource(max_entries=64, show_spinner="Drawing")
-def _drawn(name: str, runs: Stamps, asked: tuple[object, ...], _request: Request) -> Figure:
+def _drawn(name: str, runs: Stamps, request_key: tuple[object, ...], _request: Request) -> Figure:
     return draw(name, _request)
 
 
@@ -162,7 +173,7 @@ def _files(figure: Figure, command: str, key: str, recipe: Recipe | None) -> Non
             format_func=WIDTHS.__getitem__,
             default=figure.width,
             required=True,
-            key=f"width-{key}-{figure.width}",  # another figure that is wider begins with its own width
+            key=f"width-{key}-{figure.width}",  # another, wider figure begins with its own width
             label_visibility="collapsed",
             help="Width of PDF, SVG and PNG: a column or a page of a paper",
         )

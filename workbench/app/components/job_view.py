@@ -1,7 +1,7 @@
-"""One command on a page: a button that starts it as a job; while it runs how far it is, and a way to end it.
+"""One command on a page: a button that starts it as a job, its progress, and a button that ends it.
 
-The job is a process of its own; this only reads its folder, so a reload of the page finds it again. Knows no page: the
-frame offers a command with it, the page Jobs shows all of them.
+The job is a process of its own; this module only reads its folder, so the job survives a reload of the page. Knows no
+page: empty states offer commands with it, the page Jobs shows all of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KILLED = f"Failed: it was killed from outside by signal {{}} (9 is also how a s
 
 
 def said(job: Job, state: str) -> str:
-    """What a state means for the reader, and what to do."""
+    """A sentence for the user on a state and what to do."""
     if state == queue.WAITING:
         return f"Waiting for its turn: number {job.place} in the queue."
     code = job.exit_code or 0
@@ -37,7 +37,7 @@ def said(job: Job, state: str) -> str:
 
 
 def offer(root: Path, arguments: Sequence[str], label: str = "Run now", title: str = "", main: bool = False) -> None:
-    """The button that starts a command as a job, or the job that has it. Raises JobError where none can be started."""
+    """A button that starts a command as a job, or the job of this command. Raises JobError if it cannot be started."""
     newest = queue.latest(root, arguments)
     if newest is not None and newest.state in queue.ACTIVE:
         _follow(root, tuple(arguments))
@@ -66,7 +66,7 @@ def _follow(root: Path, arguments: tuple[str, ...]) -> None:
 
 
 def show_progress(job: Job, state: str) -> None:
-    """How far a job is that has not ended, its newest line, and the button that ends it, also before it has begun."""
+    """Progress and newest line of a job that has not ended, with a button to cancel it, also while it waits."""
     if state != queue.WAITING:
         share = job.progress
         if share is not None:

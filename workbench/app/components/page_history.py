@@ -1,19 +1,19 @@
-"""What was chosen on a page is there again when the browser's own button leads back to it. Knows no page."""
+"""Restores the choices on a page when the browser's Back or Forward button leads to it. Knows no page."""
 
 from __future__ import annotations
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-SHARED = ("runs", "test", "sentence", "baseline")  # what the URL of every page may say
+SHARED = ("runs", "test", "sentence", "baseline")  # parameters in the URL of every page
 _PAGE = "_page"
 
 
 def restore(page: str) -> None:
-    """Run a page again that was entered by Back or Forward, where its URL says nothing of its own.
+    """Rerun a page that was entered by Back or Forward if its URL has no parameters of its own.
 
-    Streamlit keeps what was chosen on a page, but takes it out of the URL when the page is left; back there, a URL
-    without it counts as a wish for the defaults. A second run, which is none by Back, shows what is kept.
+    Streamlit keeps the choices on a page, but removes them from the URL when the page is left; on the way back, a URL
+    without them means the defaults. A second run, which is not by Back, shows the kept choices.
     """
     entered = st.session_state.get(_PAGE) != page
     st.session_state[_PAGE] = page

@@ -1,7 +1,7 @@
-"""How wide the page is: the browser says so, and figures are laid out for it. Knows no figure.
+"""Width of the page as reported by the browser, for the layout of figures. Knows no figure.
 
-Until the browser has spoken a page is taken to be as wide as the last one that it opened, or of usual width; only a
-page that is not costs a second run.
+Before the first report the width of the last opened page is assumed, or the default; only a page of another width
+costs a second run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from workbench.plotting.screen_layout import DEFAULT_WIDTH
 # Few widths, so that moving the edge of a window does not run the page again and again.
 WIDTHS = [*range(280, DEFAULT_WIDTH, 40), DEFAULT_WIDTH, 960, 1200, 1600]
 _KEY, _WIDTH = "_ruler", "_page_width"
-_COOKIE = "nmt_workbench_page_width"  # of the browser's session: it holds a number and goes to nobody but the app
+_COOKIE = "nmt_workbench_page_width"  # a session cookie with a number, sent only to the app
 _MEASURE = """
 export default function ({ parentElement, data, setStateValue }) {
   const page = document.querySelector('[data-testid="stMainBlockContainer"]')
@@ -45,12 +45,12 @@ _ruler = st.components.v2.component("nmt_workbench_ruler", js=_MEASURE)
 
 
 def measure() -> None:
-    """Ask the browser; it answers with another run where the page has another width than thought."""
-    # A tuple: of a list Streamlit asks pandas what it is, and the first page would wait for that import.
-    thought = page_width()
-    data = {"widths": tuple(WIDTHS), "width": thought, "cookie": _COOKIE}
-    found = _ruler(key=_KEY, data=data, default={"width": thought}, on_width_change=_heard)
-    st.session_state[_WIDTH] = int(found.get("width", thought))
+    """Ask the browser for the width; it triggers another run if the page has another width than assumed."""
+    # A tuple, since Streamlit imports pandas to check a list, for which the first page would wait.
+    assumed = page_width()
+    data = {"widths": tuple(WIDTHS), "width": assumed, "cookie": _COOKIE}
+    answer = _ruler(key=_KEY, data=data, default={"width": assumed}, on_width_change=_on_width)
+    st.session_state[_WIDTH] = int(answer.get("width", assumed))
 
 
 def page_width() -> int:
@@ -59,9 +59,9 @@ def page_width() -> int:
 
 
 def remembered(cookie: str) -> int:
-    """The width that a cookie says, the usual one where it says none of `WIDTHS`."""
+    """The width in a cookie, or the default if it is none of `WIDTHS`."""
     return next((width for width in WIDTHS if str(width) == cookie), DEFAULT_WIDTH)
 
 
-def _heard() -> None:
-    """Streamlit asks for a callback; the run that follows reads the width."""
+def _on_width() -> None:
+    """Required callback; the following run reads the width."""

@@ -1,4 +1,4 @@
-"""A row that is selected in a table is the sentence that all pages show. Knows no table."""
+"""Selection of the sentence for all pages by a row of a table. Knows no table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.app.components.stepper import put
 
 
 def look_at(key: str, sentences: Sequence[int] | np.ndarray) -> None:
-    """Make the sentence of the row that is selected in a table (by its key) the chosen one."""
+    """Choose the sentence of the selected row of a table, given the table's key."""
     rows = st.session_state[key]["selection"]["rows"]
     if rows:
         put("sentence", int(sentences[rows[0]]))

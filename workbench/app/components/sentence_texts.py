@@ -1,4 +1,4 @@
-"""The sentence that is looked at, above every page inside it: its texts, and a search box for another one."""
+"""The texts of the chosen sentence, for the top of pages on one sentence, with a search box for another one."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ MOST_FOUND = 50
 
 
 def texts(frame: Frame) -> dict[str, str | None]:
-    """Source, reference (where there is one) and translations of the sentence by name; None of a run whose test set has
-    another sentence there."""
+    """Source, reference (if there is one) and translations of the sentence by name.
+
+    The translation is None for a run whose test set has another sentence at this number.
+    """
     opened = {run.name: run.translations(frame.view.test) for run in frame.tested}
     test = next(iter(opened.values())).test_set
     names, number = short_names(frame.tested), frame.view.sentence
-    found: dict[str, str | None] = {SOURCE: test.sources[number]}
+    text_of: dict[str, str | None] = {SOURCE: test.sources[number]}
     if test.references is not None:
-        found[REFERENCE] = test.references[number]
-    for name, own in opened.items():
-        found[names[name]] = own.hypotheses[number] if own.test_set.sources[number] == found[SOURCE] else None
-    return found
+        text_of[REFERENCE] = test.references[number]
+    for name, translations in opened.items():
+        text_of[names[name]] = (
+            translations.hypotheses[number] if translations.test_set.sources[number] == text_of[SOURCE] else None
+        )
+    return text_of
 
 
 def show(frame: Frame) -> None:
-    """Source, reference and translations of the sentence, and a search box for another one."""
+    """Show source, reference and translations of the sentence, and a search box for another one."""
     with st.container(border=True):
         for label, text in texts(frame).items():
             side, wide = st.columns([1, 6], gap="small")
@@ -39,22 +43,22 @@ def show(frame: Frame) -> None:
 
 
 def _search(translations: Translations) -> None:
-    wanted = (
+    query = (
         st.text_input(
             "Find a sentence", placeholder="a word of the source or the reference", key="find", persist_state="session"
         )
         .strip()
         .lower()
     )
-    if not wanted:
+    if not query:
         return
     test = translations.test_set
     sides = [test.sources, test.references or []]
     lines = [
-        number for number in range(len(test.sources)) if any(wanted in side[number].lower() for side in sides if side)
+        number for number in range(len(test.sources)) if any(query in side[number].lower() for side in sides if side)
     ]
     if not lines:
-        st.text(f"No sentence has {wanted!r}.")
+        st.text(f"No sentence has {query!r}.")
         return
     shown = lines[:MOST_FOUND]
     st.dataframe(

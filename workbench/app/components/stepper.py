@@ -1,10 +1,10 @@
-"""Buttons that step back and forth, each click counted in the browser: fast ones are as many steps as clicks.
+"""Buttons that step back and forth; clicks are counted in the browser, so that fast clicks are not lost.
 
-Streamlit joins clicks that arrive while a page is drawn into one, and sends with each click what the browser still
-shows of other widgets. So the browser sends the sum of all clicks, and which version of the place it has seen.
+Streamlit merges clicks that arrive while a page is drawn, and sends with each click the values of other widgets that
+the browser still shows. So the browser sends the sum of all clicks, and the version of the number that it has seen.
 
-With each click Streamlit also begins a rerun in a thread of its own, and stops the one before at its next use of
-`st.session_state`, in a callback too. So a callback counts its clicks in a `_Place`, at once and under a lock.
+With each click Streamlit also starts a rerun in a thread of its own, and stops the previous one at its next use of
+`st.session_state`, even in a callback. So a callback counts its clicks in a `_SteppedNumber`, at once and under a lock.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ _stepper = st.components.v2.component("nmt_workbench_stepper", html=_BUTTONS, cs
 
 
 class _Counted(NamedTuple):
-    """How many clicks of one pair of buttons are in the place, and their sum."""
+    """The number of clicks of one pair of buttons that are already counted, and their sum."""
 
     clicks: int = 0
     sum: int = 0
 
 
 @dataclass
-class _Place:
-    """A number that buttons step: what it was set to last, how often it was set, and the clicks that it has in it."""
+class _SteppedNumber:
+    """A number that buttons step: its value, how often it was set, and the clicks that are counted in it."""
 
     value: int = 0
     version: int = 0
@@ -88,42 +88,44 @@ class _Place:
         self.value = value
         self.version += 1
 
-    def is_ahead(self, said: dict[str, Any]) -> bool:
-        """Does what the browser `said` have clicks that are not counted?"""
-        return said["clicks"] > self.counted.get(said["mount"], _Counted()).clicks
+    def is_ahead(self, report: dict[str, Any]) -> bool:
+        """Return True if the browser's report has clicks that are not counted yet."""
+        return report["clicks"] > self.counted.get(report["mount"], _Counted()).clicks
 
-    def count(self, said: dict[str, Any], shown: int, step: Callable[[int, int], int]) -> None:
-        """Step by what the browser `said` beyond what was counted; nothing where a later rerun has counted more.
+    def count(self, report: dict[str, Any], shown: int, step: Callable[[int, int], int]) -> None:
+        """Step by the clicks of the browser's report that are not counted yet; none if a later rerun counted them.
 
-        shown: the number as the browser sent it, older than ours where it had not seen the newest version.
+        shown: the number as the browser sent it, outdated if the browser had not seen the newest version.
         """
-        if not self.is_ahead(said):
+        if not self.is_ahead(report):
             return
-        before = self.counted.get(said["mount"], _Counted())
-        self.counted[said["mount"]] = _Counted(said["clicks"], said["sum"])
-        self.put(step(self.value if said["version"] < self.version else shown, said["sum"] - before.sum))
+        counted = self.counted.get(report["mount"], _Counted())
+        self.counted[report["mount"]] = _Counted(report["clicks"], report["sum"])
+        self.put(step(self.value if report["version"] < self.version else shown, report["sum"] - counted.sum))
 
 
-_LOCK = threading.Lock()  # of all places: it is held for an addition
+_LOCK = threading.Lock()  # for all stepped numbers: it is held for an addition
 
 
 def put(key: str, value: int) -> None:
-    """Set the number that a widget of this key shows, from a callback: it holds until the browser has seen it."""
-    place = _place(key)
+    """Set the number of the widget with this key from a callback; it stays until the browser has seen it."""
+    stepped = _stepped_number(key)
     with _LOCK:
-        place.put(value)
+        stepped.put(value)
     st.session_state[key] = value
 
 
 def clicked(watched: str, *names: str) -> bool:
-    """Do clicks wait to be counted, of the buttons that step `watched` or of those with another name? For callbacks of
-    other widgets, which Streamlit calls first: with a click the browser sends what those showed before."""
-    place = _place(watched)
-    return any(place.is_ahead(said) for name in (watched, *names) if (said := _clicks(f"step-{name}")))
+    """Return True if clicks of the buttons for `watched`, or of those with other names, are not counted yet.
+
+    For callbacks of other widgets, which Streamlit calls first: with a click the browser sends their earlier values.
+    """
+    stepped = _stepped_number(watched)
+    return any(stepped.is_ahead(report) for name in (watched, *names) if (report := _browser_report(f"step-{name}")))
 
 
 def show(
-    place: int,
+    position: int,
     last: int,
     labels: tuple[str, str],
     step: Callable[[int, int], int],
@@ -131,30 +133,30 @@ def show(
     keys: tuple[str, str] = ("", ""),
     name: str = "",
 ) -> None:
-    """Two buttons that step a number, the one of the widget `watched`; from 0 to `last` they are able.
+    """Two buttons that step the number of the widget `watched`, enabled from 0 to `last`.
 
-    place: where they stand. step(number, by): the number so many places on, negative backwards. keys: letters on the
-    keyboard that do the same. name: tells two pairs that watch one number apart.
+    position: the present position. step(number, by): the number `by` positions further, backwards if negative. keys:
+    keyboard shortcuts. name: distinguishes two pairs of buttons for the same number.
     """
-    own, kept = f"step-{name or watched}", _place(watched)
-    mount = _clicks(own).get("mount", "")
-    data = {"mount": mount, "sum": kept.counted.get(mount, _Counted()).sum, "version": kept.version}
-    data |= {"place": place, "last": last, "labels": labels, "keys": keys}
-    _stepper(key=own, data=data, on_clicks_change=lambda: _count(own, watched, step))
+    stepper_key, stepped = f"step-{name or watched}", _stepped_number(watched)
+    mount = _browser_report(stepper_key).get("mount", "")
+    data = {"mount": mount, "sum": stepped.counted.get(mount, _Counted()).sum, "version": stepped.version}
+    data |= {"place": position, "last": last, "labels": labels, "keys": keys}
+    _stepper(key=stepper_key, data=data, on_clicks_change=lambda: _count(stepper_key, watched, step))
 
 
-def _count(own: str, watched: str, step: Callable[[int, int], int]) -> None:
-    said, place, shown = _clicks(own), _place(watched), st.session_state[watched]
-    if said:
+def _count(stepper_key: str, watched: str, step: Callable[[int, int], int]) -> None:
+    report, stepped, shown = _browser_report(stepper_key), _stepped_number(watched), st.session_state[watched]
+    if report:
         with _LOCK:
-            place.count(said, shown, step)
-        st.session_state[watched] = place.value
+            stepped.count(report, shown, step)
+        st.session_state[watched] = stepped.value
 
 
-def _clicks(own: str) -> dict[str, Any]:
-    """What the browser said last: which pair of buttons (`mount`), how many clicks, their sum, the version it saw."""
-    return (st.session_state.get(own) or {}).get("clicks") or {}
+def _browser_report(stepper_key: str) -> dict[str, Any]:
+    """The browser's last report: pair of buttons (`mount`), number of clicks, their sum, the version it saw."""
+    return (st.session_state.get(stepper_key) or {}).get("clicks") or {}
 
 
-def _place(watched: str) -> _Place:
-    return st.session_state.setdefault(f"_{watched}-place", _Place())
+def _stepped_number(watched: str) -> _SteppedNumber:
+    return st.session_state.setdefault(f"_{watched}-place", _SteppedNumber())

@@ -1,4 +1,4 @@
-"""A box for a file from the reader's machine. It knows no page and no file format."""
+"""Upload of a file from the user's machine. Knows no page and no file format."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 
 
 def take_in(endings: Sequence[str], key: str, keep: Callable[[UploadedFile], str]) -> None:
-    """The box; `keep` takes a file in and says what became of it. Once: a file stays in its box while the page is run
-    again and again, and what was kept may have changed since. `key` names what the file is for."""
+    """An upload box; `keep` stores a file once and returns a message. `key` names the purpose of the file.
+
+    Once, since the file stays in the box during reruns of the page, while the stored file may have changed.
+    """
     closed = read_only.active()
-    given = st.file_uploader(
+    file = st.file_uploader(
         "File", type=list(endings), key=key, disabled=closed, help=read_only.WHY if closed else None
     )
-    kept = f"_kept-{key}"
-    if given is not None and st.session_state.get(kept) != given.file_id:
-        said = keep(given)
-        st.session_state[kept] = given.file_id
-        st.text(said)
+    key_of_kept = f"_kept-{key}"
+    if file is not None and st.session_state.get(key_of_kept) != file.file_id:
+        message = keep(file)
+        st.session_state[key_of_kept] = file.file_id
+        st.text(message)

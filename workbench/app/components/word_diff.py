@@ -1,6 +1,6 @@
-"""Two texts on one line, word by word: what only the second has is underlined, what only the first has is struck out.
+"""Word diff of two texts on one line: words only in the second are underlined, words only in the first struck out.
 
-Text is text: it goes to the browser as HTML with every character of its own escaped. Computes nothing.
+All text is escaped in the HTML. Computes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MISSING = "background:rgba(230,159,0,.22);text-decoration:line-through;opacity:
 
 
 def html_line(label: str, differences: Sequence[Difference], note: str = "") -> str:
-    """A labelled line with its differences marked; `note` stands below the label."""
+    """A labelled line with marked differences; `note` is shown below the label."""
     text = "".join(_marked(piece, before) for before, piece in zip([None, *differences], differences, strict=False))
     small = f'<br><small style="opacity:.7">{escape(note)}</small>' if note else ""
     nothing = "" if any(piece.second for piece in differences) else f'<span style="opacity:.6">{EMPTY}</span> '
@@ -29,12 +29,12 @@ def html_line(label: str, differences: Sequence[Difference], note: str = "") -> 
 
 
 def show(lines: Sequence[str]) -> None:
-    """The lines below each other."""
+    """Show the lines below each other."""
     st.html("".join(lines))
 
 
 def plain(text: str) -> list[Difference]:
-    """A text without anything to compare it with."""
+    """A text without a comparison, as a single piece."""
     return [Difference(True, text, text)] if text else []
 
 

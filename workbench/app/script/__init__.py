@@ -1,1 +1,1 @@
-"""What Streamlit runs at every view: by itself, because Streamlit puts its folder before all others in sys.path."""
+"""The script of every view, in its own folder, because Streamlit puts this folder first in sys.path."""

@@ -1,4 +1,4 @@
-"""The workbench in the browser: which pages there are, and the frame around them. `workbench.app.server` serves it."""
+"""Router of the app: its pages, and the frame around them. `workbench.app.server` serves it."""
 
 import streamlit as st
 
@@ -6,7 +6,7 @@ from workbench.app import admission, frame, plugins, sidebar
 from workbench.app.components import page_history
 from workbench.app.pages import LAST, MENU, Page
 
-# A picture of our own: Streamlit fetches its icons for the browser's tab from the network.
+# An inline icon: Streamlit would fetch its own icons for the browser's tab from the network.
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#0072B2" stroke-width="2.5">'
     '<path d="M3 12H9M9 12V5H20M9 12H20M9 12V19H20"/></svg>'
@@ -17,7 +17,7 @@ admission.admit()
 
 
 def listed(menu: dict[str, tuple[Page, ...]]) -> dict[str, list[st.Page]]:  # type: ignore[valid-type]
-    """Sections of our own pages; the first page's place in the URL is /."""
+    """Sections of the app's own pages; the first page has the path /."""
     return {
         section: [
             st.Page(
