@@ -111,7 +111,7 @@ def figure_redraw(
         paper = again.made.paper
         out = out or file.with_name(f"{file.stem}-again{file.suffix}")
         _write_figure(again.drawn.figure, out, paper.width if size is None else size, paper.grey)
-    say(f"{file}: {again.said}")
+    say(f"{file}: {again.message}")
     if check and not again.same:
         raise typer.Exit(1)
 

@@ -68,7 +68,7 @@ def export_report(
         refuse("no run is chosen; name at least one (--run), or a collection (--collection)")
     left_out: list[str] = []
     if not collection:
-        drawn, left_out = reports.usual_figures(Request(tuple(opened), test, sentence))
+        drawn, left_out = reports.default_figures(Request(tuple(opened), test, sentence))
     say("".join(f"left out: {message}\n" for message in left_out), nl=False, err=True)
     say(write_atomic(out, reports.report(title, opened, test, drawn, left_out)))
 

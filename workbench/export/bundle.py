@@ -1,7 +1,7 @@
 """Several figures for a paper in one folder or zip: every format of each, a TeX snippet, a manifest and a README.
 
-Nothing is written before every figure is drawn and every glyph of it is known to be there. Sizes are those of the
-venue; which figures, says the caller.
+Nothing is written before all figures are drawn and all glyphs are available. Sizes are those of the venue; the caller
+selects the figures.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ VENUES = {
 }
 _MANIFEST, _README = "manifest.json", "README.txt"
 _COMMAND = "export bundle"
-_MARK = "bundle"  # in marks of folders, as the command was called first
+_MARK = "bundle"  # in markers of folders: the command's first name
 
 
 def width_at(venue: str, figure: Figure) -> str:
-    """The name of a figure's width at a venue."""
+    """The name of a figure's paper width at a venue."""
     return VENUES[venue][figure.width]
 
 
 def write_bundle(drawn: Sequence[Drawn], out: str | Path, venue: str = "ACL") -> list[Path]:
-    """Write figures into a folder (made where it is missing), or into one zip where `out` ends so; returns the paths.
+    """Write figures to a folder, which is created if missing, or to `out` if it ends in .zip; returns the paths.
 
-    Figures of one name are told apart by a number. An earlier bundle in the folder is replaced. Raises MissingGlyphs,
-    and FolderError where the folder holds anything else, before anything is written.
+    Figures of the same name get numbers. An earlier bundle in the folder is replaced. Raises MissingGlyphs, and
+    FolderError for a folder with anything else, before anything is written.
     """
     out, drawn = Path(out), _named_apart(drawn)
-    missing = sorted({character for one in drawn for character in missing_glyphs(one.figure)})
+    missing = sorted({character for drawn_figure in drawn for character in missing_glyphs(drawn_figure.figure)})
     if missing:
         raise MissingGlyphs(missing)
     if out.suffix.lower() != ".zip":
@@ -63,7 +63,7 @@ def write_bundle(drawn: Sequence[Drawn], out: str | Path, venue: str = "ACL") ->
         inside = _into(drawn, Path(folder), venue)
         with atomic_replace(out) as unfinished, ZipFile(unfinished, "w", ZIP_DEFLATED) as archive:
             for path in inside:
-                # The date of a ZipInfo is fixed: the same figures give the same bytes.
+                # A ZipInfo has a fixed date: the same figures give the same bytes.
                 entry = ZipInfo(f"{out.stem}/{path.name}")
                 entry.external_attr, entry.compress_type = 0o644 << 16, ZIP_DEFLATED
                 archive.writestr(entry, path.read_bytes())
@@ -71,7 +71,7 @@ def write_bundle(drawn: Sequence[Drawn], out: str | Path, venue: str = "ACL") ->
 
 
 def check_folder(out: Path) -> None:
-    """Raise FolderError where `write_bundle` would not write into a folder: before anything is drawn."""
+    """Raise FolderError for a folder that `write_bundle` would refuse, before anything is drawn."""
     if out.suffix.lower() != ".zip":
         refuse_foreign(out, _COMMAND, _foreign)
 
@@ -79,16 +79,18 @@ def check_folder(out: Path) -> None:
 def _named_apart(drawn: Sequence[Drawn]) -> list[Drawn]:
     names: dict[str, int] = {}
     apart = []
-    for one in drawn:
-        name = one.figure.name
+    for drawn_figure in drawn:
+        name = drawn_figure.figure.name
         names[name] = names.get(name, 0) + 1
-        own = name if names[name] == 1 else f"{name}-{names[name]}"
-        apart.append(replace(one, figure=replace(one.figure, name=own)))
+        own_name = name if names[name] == 1 else f"{name}-{names[name]}"
+        apart.append(replace(drawn_figure, figure=replace(drawn_figure.figure, name=own_name)))
     return apart
 
 
 def _into(drawn: Sequence[Drawn], folder: Path, venue: str) -> list[Path]:
-    written = [files.write_formats(one.figure, folder, width_at(venue, one.figure)) for one in drawn]
+    written = [
+        files.write_formats(drawn_figure.figure, folder, width_at(venue, drawn_figure.figure)) for drawn_figure in drawn
+    ]
     manifest = json.dumps(_manifest(drawn, written, venue), ensure_ascii=False, indent=1)
     return [
         *(path for paths in written for path in paths),
@@ -98,7 +100,7 @@ def _into(drawn: Sequence[Drawn], folder: Path, venue: str) -> list[Path]:
 
 
 def _foreign(folder: Path) -> str | None:
-    """The first thing in a folder that is not of a bundle; earlier versions left no mark, but a list of their files."""
+    """The first entry of a folder that is not of a bundle, or None; earlier versions wrote a file list, no marker."""
     if is_marked(folder):
         return unmarked(folder, _MARK)
     listed: set[str] = set()
@@ -109,26 +111,28 @@ def _foreign(folder: Path) -> str | None:
 
 
 def _manifest(drawn: Sequence[Drawn], written: Sequence[Sequence[Path]], venue: str) -> dict[str, object]:
-    """What the bundle holds; in the form of a collection, so that it can be drawn again."""
-    beside = {"venue": venue, "versions": files.versions(), **({"commit": commit()} if commit() else {})}
-    made = collection.content([portable(one.recipe) for one in drawn], **beside)
-    for entry, one, paths in zip(made["figures"], drawn, written, strict=True):
-        said = {name: value for name, value in one.figure.provenance.items() if name not in ("recipe", "commit")}
-        entry |= {
-            "name": one.figure.name,
-            "title": one.figure.title,
-            "caption": one.figure.caption,
-            "files": [path.name for path in paths],
-            "table_sha256": files.table_digest(one.figure),
-            **said,
+    """The content of the bundle in the format of a collection, so that it can be drawn again."""
+    extra = {"venue": venue, "versions": files.versions(), **({"commit": commit()} if commit() else {})}
+    content = collection.content([portable(drawn_figure.recipe) for drawn_figure in drawn], **extra)
+    for entry, drawn_figure, paths in zip(content["figures"], drawn, written, strict=True):
+        origin = {
+            name: value for name, value in drawn_figure.figure.provenance.items() if name not in ("recipe", "commit")
         }
-    return made
+        entry |= {
+            "name": drawn_figure.figure.name,
+            "title": drawn_figure.figure.title,
+            "caption": drawn_figure.figure.caption,
+            "files": [path.name for path in paths],
+            "table_sha256": files.table_digest(drawn_figure.figure),
+            **origin,
+        }
+    return content
 
 
 def _readme(drawn: Sequence[Drawn], venue: str) -> str:
-    listed = "\n".join(f"  {one.figure.name}: {one.figure.title}" for one in drawn)
-    snippets = "".join(files.tex_snippet(one.figure) for one in drawn)
-    setting = document(*(f"\\input{{{one.figure.name}}}" for one in drawn), also=snippets)
+    listed = "\n".join(f"  {drawn_figure.figure.name}: {drawn_figure.figure.title}" for drawn_figure in drawn)
+    snippets = "".join(files.tex_snippet(drawn_figure.figure) for drawn_figure in drawn)
+    setting = document(*(f"\\input{{{drawn_figure.figure.name}}}" for drawn_figure in drawn), also=snippets)
     return (
         f"Figures of the NMT workbench, in the widths of {venue}.\n\n{listed}\n\n"
         "Of each figure: .pdf (vector, fonts embedded), .svg, .png (300 dpi), .csv (the table exactly as drawn),\n"

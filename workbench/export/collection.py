@@ -1,9 +1,9 @@
-"""The figure collection: recipes of figures in a file below the runs folder; a reload or a restart loses nothing.
+"""The figure collection: recipes of figures in a file below the runs folder, which survives reloads and restarts.
 
     ROOT/.basket.json: {"version": 1, "figures": [{"recipe": {...}}, ...]}
 
-Every change reads the file, changes it and writes it whole under a lock: two tabs do not lose each other's figures.
-It draws nothing. The manifest of a bundle has the same form and can be read as a collection.
+Every change reads, changes and atomically writes the file under a lock: two tabs do not lose each other's figures.
+Draws nothing. The manifest of a bundle has the same format and can be read as a collection.
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ _PATIENCE = 10.0  # seconds that a change waits for another one
 
 
 def file_of(root: str | Path) -> Path:
-    """Where the figure collection of a runs folder is kept."""
+    """The file of a runs folder's figure collection."""
     return Path(root) / ".basket.json"
 
 
 def read(path: Path) -> list[Recipe]:
-    """The recipes of a collection or of a bundle's manifest, none where there is no file; raises RunError for another
-    content."""
+    """Read the recipes of a collection or a bundle's manifest; empty without a file.
+
+    Raises RunError for other content.
+    """
     try:
-        found = read_json(mended(path), RESULT)
+        stored = read_json(mended(path), RESULT)
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -46,11 +48,11 @@ def read(path: Path) -> list[Recipe]:
         ) from None
     except ValueError:
         raise _not_a_collection(path, "it is not JSON") from None
-    figures = found.get("figures") if isinstance(found, dict) else None
+    figures = stored.get("figures") if isinstance(stored, dict) else None
     if not isinstance(figures, list) or not all(_holds_a_recipe(figure) for figure in figures):
         raise _not_a_collection(path, "it has no list of figures, each with its recipe")
-    if found.get("version") != VERSION:
-        raise _not_a_collection(path, f"its version is {found.get('version')!r}, not {VERSION}")
+    if stored.get("version") != VERSION:
+        raise _not_a_collection(path, f"its version is {stored.get('version')!r}, not {VERSION}")
     try:
         return [parse(Recipe, figure["recipe"], f"{path}, figure {n}") for n, figure in enumerate(figures, start=1)]
     except ConfigError as error:
@@ -58,61 +60,61 @@ def read(path: Path) -> list[Recipe]:
 
 
 def add(path: Path, recipe: Recipe) -> None:
-    """Put a figure in, at the end; one that is in it already stays where it is."""
+    """Append a figure; one that is in it already stays where it is."""
     with _changing(path) as recipes:
         if recipe not in recipes:
             recipes.append(recipe)
 
 
 def remove(path: Path, recipe: Recipe) -> None:
-    """Take a figure out, if it is still in."""
+    """Remove a figure if it is still there."""
     with _changing(path) as recipes:
-        recipes[:] = [kept for kept in recipes if kept != recipe]
+        recipes[:] = [other for other in recipes if other != recipe]
 
 
 def move(path: Path, recipe: Recipe, by: int) -> None:
-    """Move a figure by so many places, backwards where negative; it stops at the ends."""
+    """Move a figure by a number of positions, backwards if negative, at most to the ends."""
     with _changing(path) as recipes:
         if recipe in recipes:
-            place = recipes.index(recipe)
-            recipes.insert(max(0, min(place + by, len(recipes) - 1)), recipes.pop(place))
+            position = recipes.index(recipe)
+            recipes.insert(max(0, min(position + by, len(recipes) - 1)), recipes.pop(position))
 
 
 def replace(path: Path, recipe: Recipe, changed: Recipe) -> None:
-    """Put a figure in the place of another."""
+    """Replace a figure by another."""
     with _changing(path) as recipes:
         if recipe in recipes and changed not in recipes:
             recipes[recipes.index(recipe)] = changed
 
 
 def clear(path: Path) -> None:
-    """Take all figures out."""
+    """Remove all figures."""
     with _changing(path) as recipes:
         recipes.clear()
 
 
-def content(recipes: Sequence[Recipe], **beside: Any) -> dict[str, Any]:
-    """What the file of a collection says, with whatever stands beside the figures."""
-    return {**beside, "version": VERSION, "figures": [{"recipe": recipe.model_dump(mode="json")} for recipe in recipes]}
+def content(recipes: Sequence[Recipe], **extra: Any) -> dict[str, Any]:
+    """The content of a collection's file, with `extra` keys beside the figures."""
+    return {**extra, "version": VERSION, "figures": [{"recipe": recipe.model_dump(mode="json")} for recipe in recipes]}
 
 
 @contextmanager
 def _changing(path: Path) -> Iterator[list[Recipe]]:
-    """The recipes, to be changed in place. Raises RunError, ReadOnlyError."""
+    """Yield the recipes to be changed in place, under the lock. Raises RunError and ReadOnlyError."""
     read_only.check()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_name(f"{path.name}.lock"), timeout=_PATIENCE):
             recipes = read(path)
-            before = list(recipes)
+            unchanged = list(recipes)
             yield recipes
-            if recipes != before:
+            if recipes != unchanged:
                 write_atomic(path, json.dumps(content(recipes), indent=1))
     except OSError as error:
-        said = (error.strerror or str(error)).lower()
+        reason = (error.strerror or str(error)).lower()
         raise RunError(
-            f"{path.parent}: the figure collection cannot be kept here ({said}); the workbench needs to write into the "
-            "runs folder"
+            f"{path.parent}: the figure collection cannot be kept here ({reason}); the workbench needs to write into "
+            "the runs folder"
         ) from None
 
 
@@ -120,5 +122,5 @@ def _holds_a_recipe(figure: object) -> bool:
     return isinstance(figure, dict) and isinstance(figure.get("recipe"), dict)
 
 
-def _not_a_collection(path: Path, said: str) -> RunError:
-    return RunError(f"{path}: not a figure collection: {said}; mend it, or delete it to begin a new one")
+def _not_a_collection(path: Path, reason: str) -> RunError:
+    return RunError(f"{path}: not a figure collection: {reason}; mend it, or delete it to begin a new one")

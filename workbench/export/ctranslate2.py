@@ -1,8 +1,8 @@
-"""A run as a CTranslate2 model: a folder that translates without PyTorch and without the workbench.
+"""Export of a run as a CTranslate2 model: a folder that translates without PyTorch and the workbench.
 
     OUT/{model.bin, config.json, *_vocabulary.json}  OUT/{source,target}.model (SentencePiece)  OUT/README.txt
 
-A parameter that has no place in it is refused by its name. Knows the Transformer's modules and CTranslate2's
+A parameter without a counterpart is refused by its name. Knows the Transformer's modules and CTranslate2's
 specification of them; runs neither.
 """
 
@@ -48,7 +48,7 @@ the same translations give the workbench `--search penalty=power` too.
 
 
 def check_quantization(quantization: str) -> None:
-    """Raises RunError where the package `ctranslate2` is missing, or knows no quantization of this name."""
+    """Raise RunError if the package `ctranslate2` is missing, or has no quantization of this name."""
     try:
         from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
     except ImportError:
@@ -60,10 +60,10 @@ def check_quantization(quantization: str) -> None:
 
 
 def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> Path:
-    """Write a Transformer without mechanisms as a CTranslate2 model folder; it appears whole or not at all.
+    """Write a Transformer without mechanisms as a CTranslate2 model folder, atomically.
 
-    quantization: how weights are stored, a name that CTranslate2 has (float32, int8, float16, ...). Raises RunError
-    where the run is another system, the folder is taken, or the package `ctranslate2` is missing.
+    quantization: storage type of the weights by CTranslate2's name (float32, int8, float16, ...). Raises RunError if
+    the run is another system, the folder exists already, or the package `ctranslate2` is missing.
     """
     refuse(run.config.model, run.name)
     if mend(out).exists():
@@ -85,7 +85,7 @@ def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> Pa
 
 
 def refuse(model: ModelConfig, name: str) -> None:
-    """Raise RunError for what CTranslate2 cannot compute."""
+    """Raise RunError for a model that CTranslate2 cannot compute."""
     if model.backbone != "transformer":
         raise RunError(f"{name}: CTranslate2 knows the Transformer, not {model.backbone}; export a transformer run")
     if model.mechanisms:
@@ -94,7 +94,7 @@ def refuse(model: ModelConfig, name: str) -> None:
 
 
 def how_to_run(name: str, folder: Path, quantization: str, search: SearchConfig, positions: int) -> str:
-    """Six lines of Python that translate with the model, and how its search differs from the run's."""
+    """Six lines of Python that translate with the model, and the differences of its search from the run's."""
     text = README.format(
         name=name,
         quantization=quantization,
@@ -110,12 +110,12 @@ def how_to_run(name: str, folder: Path, quantization: str, search: SearchConfig,
 
 
 def _positions(model: ModelConfig, search: SearchConfig) -> int:
-    """How many positions the model has a row for: learned tables have their own, sinusoids as many as are stored."""
+    """The number of positions in the model's table; sinusoids have as many rows as are stored."""
     return model.max_positions if model.position_embedding == "learned" else max(model.max_positions, search.max_length)
 
 
 def specify(trained: Trained) -> Any:
-    """The system as a `ctranslate2.specs.TransformerSpec`; raises RunError where a parameter finds no place in it."""
+    """The system as a `ctranslate2.specs.TransformerSpec`; raises RunError for a parameter without a counterpart."""
     from ctranslate2.specs import TransformerSpec
 
     model: Any = trained.system.backbone
@@ -147,7 +147,7 @@ def specify(trained: Trained) -> Any:
 
 
 class _Transfer:
-    """Puts parameters where CTranslate2 looks for them, and remembers which it has put."""
+    """Copies parameters to CTranslate2's specification and keeps track of the copied ones."""
 
     def __init__(self, positions: int) -> None:
         self.positions = positions
@@ -164,8 +164,10 @@ class _Transfer:
         spec.gamma, spec.beta = self.tensor(module.weight), self.tensor(module.bias)
 
     def stack(self, spec: Any, embeddings: Any, table: nn.Embedding, positions: Any) -> None:
-        """Embeddings, which CTranslate2 too scales by sqrt(width), and positions row by row: its own sinusoids have all
-        sines before all cosines, begin at 1 and have other rates."""
+        """Copy embeddings, which CTranslate2 scales by sqrt(width) too, and positions row by row.
+
+        CTranslate2's own sinusoids have all sines before all cosines, begin at 1 and have other rates.
+        """
         embeddings.weight = self.tensor(table.weight)
         if positions.learned is not None:
             self.placed.add(id(positions.learned))
@@ -177,7 +179,7 @@ class _Transfer:
             spec.bias = self.tensor(bias)
 
     def block(self, spec: Any, block: Any) -> None:
-        """Self-attention, with queries, keys and values in one matrix in this order on both sides, and feed-forward."""
+        """Copy self-attention (queries, keys and values in one matrix in this order on both sides) and feed-forward."""
         self.norm(spec.self_attention.layer_norm, block.attention_norm)
         self.linear(spec.self_attention.linear[0], block.attention.project)
         self.linear(spec.self_attention.linear[1], block.attention.output)
@@ -193,6 +195,6 @@ class _Transfer:
             self.linear(linear, module)
 
     def check(self, system: nn.Module) -> None:
-        left = [name for name, parameter in system.named_parameters() if id(parameter) not in self.placed]
-        if left:
-            raise RunError(f"CTranslate2 has no place for {', '.join(left[:3])}; this system cannot be exported")
+        unplaced = [name for name, parameter in system.named_parameters() if id(parameter) not in self.placed]
+        if unplaced:
+            raise RunError(f"CTranslate2 has no place for {', '.join(unplaced[:3])}; this system cannot be exported")

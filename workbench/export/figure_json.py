@@ -1,4 +1,4 @@
-"""A figure as plain JSON: everything that was drawn, for whoever reads it without this workbench."""
+"""A figure as plain JSON: everything that was drawn, readable without this workbench."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ VERSION = 1
 
 
 def to_spec(figure: Figure, tables: bool = True) -> dict[str, Any]:
-    """The specification as JSON types; with `tables` each mark carries its drawn rows, column by column."""
-    made = {field.name: getattr(figure, field.name) for field in dataclasses.fields(figure) if field.name != "panels"}
+    """The specification as JSON types; with `tables` each mark has its drawn rows."""
+    fields = {field.name: getattr(figure, field.name) for field in dataclasses.fields(figure) if field.name != "panels"}
     panels = [_panel(panel, tables) for panel in figure.panels]
-    return {"version": VERSION, **made, "provenance": dict(figure.provenance), "panels": panels}
+    return {"version": VERSION, **fields, "provenance": dict(figure.provenance), "panels": panels}
 
 
 def _panel(panel: Panel, tables: bool) -> dict[str, Any]:
@@ -30,14 +30,14 @@ def _panel(panel: Panel, tables: bool) -> dict[str, Any]:
 
 
 def _mark(mark: Mark, tables: bool) -> dict[str, Any]:
-    made = {field.name: getattr(mark, field.name) for field in dataclasses.fields(mark) if field.name != "table"}
-    made["style"] = dataclasses.asdict(mark.style)
+    fields = {field.name: getattr(mark, field.name) for field in dataclasses.fields(mark) if field.name != "table"}
+    fields["style"] = dataclasses.asdict(mark.style)
     if tables:
-        made["table"] = _table(mark.rows())
-    return {"kind": mark.kind, **made}
+        fields["table"] = _table(mark.rows())
+    return {"kind": mark.kind, **fields}
 
 
 def _table(rows: pd.DataFrame) -> dict[str, Any]:
-    """Columns and rows with missing values as null; numbers keep every digit (pandas' own writer rounds)."""
+    """Columns and rows with missing values as null; numbers keep all digits (pandas' own writer rounds)."""
     data = rows.astype(object).where(rows.notna(), None).to_numpy().tolist()
     return {"columns": list(rows.columns), "data": data}

@@ -1,7 +1,7 @@
-"""Writes a figure to files: PDF, SVG, PNG, CSV, JSON, and a bundle of them with a TeX snippet.
+"""Writing of a figure to files: PDF, SVG, PNG, CSV, JSON, and a bundle of them with a TeX snippet.
 
-Every file is written whole or not at all, and carries what it was made from in its metadata. It knows no measure and no
-run; `Figure.provenance` says where the numbers come from.
+Every file is written atomically and has its provenance in its metadata. Knows no measure and no run;
+`Figure.provenance` has the origin of the numbers.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _COMMAND = "figure"
 
 
 def save(figure: Figure, path: str | Path, width: str | float | None = None, grey: bool = False) -> Path:
-    """Writes the figure in the format of the path's ending: .pdf, .svg, .png (300 dpi), .csv (table drawn) or .json.
+    """Write the figure in the format of the path's ending: .pdf, .svg, .png (300 dpi), .csv (table drawn) or .json.
 
-    `width` is a name of `theme.PAPER_WIDTHS` or inches. Raises MissingGlyphs where no installed font draws a character
+    `width` is a name of `theme.PAPER_WIDTHS` or inches. Raises MissingGlyphs if no installed font draws a character,
     and ValueError for another ending.
     """
     path = Path(path)
@@ -41,8 +41,8 @@ def save(figure: Figure, path: str | Path, width: str | float | None = None, gre
     if ending == ".csv":
         return write_atomic(path, csv_text(figure.table))
     if ending == ".json":
-        made = {**figure_json.to_spec(figure), "table_sha256": table_digest(figure), "versions": versions()}
-        return write_atomic(path, json.dumps(made, ensure_ascii=False, indent=1))
+        specification = {**figure_json.to_spec(figure), "table_sha256": table_digest(figure), "versions": versions()}
+        return write_atomic(path, json.dumps(specification, ensure_ascii=False, indent=1))
     if ending not in DRAWN:
         raise ValueError(f"{path.name}: a figure is written as {', '.join((*DRAWN, *WRITTEN))}; choose one")
     missing = missing_glyphs(figure)
@@ -52,36 +52,36 @@ def save(figure: Figure, path: str | Path, width: str | float | None = None, gre
 
 
 def bundle(figure: Figure, folder: str | Path, width: str | float | None = None, grey: bool = False) -> list[Path]:
-    """Writes every format and a .tex snippet into a folder (made where it is missing); returns the paths.
+    """Write every format and a .tex snippet to a folder, which is created if missing, and return the paths.
 
-    The files appear together, and other figures that are in the folder stay. Raises MissingGlyphs, and FolderError
-    where it holds anything but figures, before anything is written.
+    The files appear together, and other figures in the folder stay. Raises MissingGlyphs, and FolderError for a folder
+    with anything but figures, before anything is written.
     """
     folder = Path(folder)
     missing = missing_glyphs(figure)
     if missing:
         raise MissingGlyphs(missing)
     with atomic_replace_folder(folder, _COMMAND, _foreign) as part:
-        for kept in folder.iterdir() if folder.is_dir() else ():
-            shutil.copy2(kept, part)
+        for file in folder.iterdir() if folder.is_dir() else ():
+            shutil.copy2(file, part)
         paths = write_formats(figure, part, width, grey)
         mark(part, _COMMAND)
     return [folder / path.name for path in paths]
 
 
 def check_folder(folder: Path) -> None:
-    """Raise FolderError where `bundle` would not write into a folder: before anything is drawn."""
+    """Raise FolderError for a folder that `bundle` would refuse, before anything is drawn."""
     refuse_foreign(folder, _COMMAND, _foreign)
 
 
 def write_formats(figure: Figure, folder: Path, width: str | float | None = None, grey: bool = False) -> list[Path]:
-    """Writes every format and a .tex snippet into a folder that is there; returns the paths."""
+    """Write every format and a .tex snippet to an existing folder and return the paths."""
     paths = [save(figure, folder / f"{figure.name}{ending}", width, grey) for ending in (*DRAWN, *WRITTEN)]
     return [*paths, write_atomic(folder / f"{figure.name}.tex", tex_snippet(figure))]
 
 
 def _foreign(folder: Path) -> str | None:
-    """The first thing in a folder that is not of a figure; earlier versions left no mark, but the table's digest."""
+    """The first entry of a folder that is not of a figure, or None; earlier versions wrote a digest but no marker."""
     if is_marked(folder):
         return unmarked(folder, _COMMAND)
     tables = [path for path in folder.glob("*.csv") if path.is_file() and path.with_suffix(".json").is_file()]
@@ -98,7 +98,7 @@ def _says_digest(path: Path, of_table: str) -> bool:
 
 
 def tex_snippet(figure: Figure) -> str:
-    """A figure environment that includes the PDF, with the caption as a stub to be edited."""
+    """A figure environment that includes the PDF, with a draft of the caption."""
     star = "*" if figure.width == "page" else ""
     caption = tex_text(figure.caption or figure.title)
     source = (
@@ -113,8 +113,7 @@ def tex_snippet(figure: Figure) -> str:
 
 
 def provenance(figure: Figure, width: str | float | None = None, grey: bool = False) -> dict[str, object]:
-    """What every drawn file carries: specification, digest of the table, versions, how it was drawn on paper, and where
-    the numbers come from."""
+    """The metadata of every drawn file: specification, digest of the table, versions, paper settings, provenance."""
     drawn = {name: part for name, part in figure_json.to_spec(figure, tables=False).items() if name != "provenance"}
     return {
         "figure": drawn,
@@ -131,7 +130,7 @@ def table_digest(figure: Figure) -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of what computes and draws."""
+    """The versions of the packages that compute and draw."""
     return {name: _version(name) for name in ("nmt-workbench", "matplotlib", "numpy", "pandas", "sacrebleu")}
 
 
@@ -156,7 +155,7 @@ def _draw(figure: Figure, path: Path, ending: str, width: str | float | None, gr
         metadata = {"Title": figure.name, "Description": figure.caption, "Comment": made_from, "Software": creator}
     canvas = to_matplotlib(figure, width, grey)
     dpi = theme.RESOLUTION_DPI if ending == ".png" else theme.RASTER_DPI
-    drawn = io.BytesIO()  # in memory: Matplotlib hides what the system says against a file behind an error of its own
+    drawn = io.BytesIO()  # in memory: Matplotlib hides file errors behind an error of its own
     with paper_settings():
         canvas.savefig(drawn, format=ending[1:], dpi=dpi, metadata=metadata)
     return write_atomic(path, drawn.getvalue())

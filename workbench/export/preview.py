@@ -1,4 +1,4 @@
-"""How a figure will look to others: on a grey printer, or without the receptors for green (deuteranopia).
+"""Previews of a figure as on a grey printer, or as seen without green receptors (deuteranopia).
 
 Simulation: Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB.
 """
@@ -21,7 +21,7 @@ _DEUTERANOPIA = np.array(
 
 
 def preview(figure: Figure, view: View = "paper", width: str | float | None = None, dpi: float = 150.0) -> bytes:
-    """The figure at its size on paper as PNG bytes; "grey" and "deuteranopia" show what remains of the colours."""
+    """The figure at its size on paper as PNG bytes; "grey" and "deuteranopia" are simulations."""
     if view not in VIEWS:
         raise ValueError(f"there is no preview {view!r}; choose paper, grey or deuteranopia")
     pixels = _painted(figure, view == "grey", width, dpi)
@@ -56,7 +56,7 @@ def _png(pixels: np.ndarray) -> bytes:
 
 
 def deuteranopia(colors: np.ndarray) -> np.ndarray:
-    """Colours [..., 3] in sRGB 0..1 as seen without the receptors for green."""
+    """Colors [..., 3] in sRGB 0..1 as seen without green receptors."""
     linear = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
     seen = np.clip(linear @ _DEUTERANOPIA.T, 0.0, 1.0)
     return np.where(seen <= 0.0031308, seen * 12.92, 1.055 * seen ** (1 / 2.4) - 0.055)

@@ -1,6 +1,6 @@
-"""Draws an exported figure again: what a PDF, SVG, PNG or JSON file says it was made from, and what has changed since.
+"""Redrawing of an exported figure from the metadata of a PDF, SVG, PNG or JSON file, and changes since then.
 
-Knows what `files.save` writes into each format. A file is somebody else's: whatever it says is checked.
+Knows the metadata that `files.save` writes. A file may come from anybody: its content is checked.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _NOTHING = "carries nothing that it could be drawn again from; only figures that
 
 
 class Paper(Section):
-    """How a file was drawn on paper: a name of `theme.PAPER_WIDTHS` or inches."""
+    """Paper settings of a file; width is a name of `theme.PAPER_WIDTHS` or inches."""
 
     width: str | float | None = None
     grey: bool = False
 
 
 class Made(Section):
-    """What an exported file says it was made from."""
+    """The provenance in an exported file."""
 
     recipe: Recipe
     table_sha256: str
@@ -45,7 +45,7 @@ class Made(Section):
 
 @dataclass(frozen=True)
 class Again:
-    """A figure drawn again; `changes` says what is not as it was, and is empty where the table is the same."""
+    """A redrawn figure; `changes` lists differences and is empty if the table is the same."""
 
     drawn: Drawn
     made: Made
@@ -53,8 +53,8 @@ class Again:
     changes: tuple[str, ...]
 
     @property
-    def said(self) -> str:
-        """The outcome in a sentence."""
+    def message(self) -> str:
+        """The result in one sentence."""
         if self.same:
             return "the table drawn is the same as then"
         because = "; ".join(self.changes) or "runs and versions are as they were, so the way it is drawn changed"
@@ -62,12 +62,12 @@ class Again:
 
 
 def draw_again(path: str | Path, root: str | Path, files: Mapping[str, object] | None = None) -> Again:
-    """Draw the figure of an exported file again, its runs looked for below `root`. Raises RunError.
+    """Draw the figure of an exported file again, with runs searched below `root`. Raises RunError.
 
-    files: a path for each file that the figure was drawn with, by option.
+    files: the path of each file that the figure was drawn with, by option.
     """
     made = read_made(path)
-    recipe = spec.portable(made.recipe)  # what somebody else's file says is no path on this machine
+    recipe = spec.portable(made.recipe)  # paths in the file are of another machine
     recipes.check_files([recipe], files or {})
     models = {name: parts.get("model", "") for name, parts in made.digests.items()}
     drawn = recipes.draw(recipe, root, models, files)
@@ -76,43 +76,43 @@ def draw_again(path: str | Path, root: str | Path, files: Mapping[str, object] |
 
 
 def read_made(path: str | Path) -> Made:
-    """What a file says it was made from; raises RunError where it says nothing, or nothing that can be used."""
+    """Read the provenance in a file; raises RunError if it is missing or invalid."""
     path = Path(path)
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise RunError(f"{path}: a figure is drawn again from {', '.join(_READERS)}, not from {path.suffix or 'this'}")
     text = reader(mended(path))
     try:
-        found = parse_json(text or "null")
+        content = parse_json(text or "null")
     except ValueError:
-        found = None
-    if not isinstance(found, Mapping) or "recipe" not in found:
+        content = None
+    if not isinstance(content, Mapping) or "recipe" not in content:
         raise RunError(f"{path}: {_NOTHING}")
     try:
-        return parse(Made, {name: value for name, value in found.items() if name in Made.model_fields}, str(path))
+        return parse(Made, {name: value for name, value in content.items() if name in Made.model_fields}, str(path))
     except ConfigError as error:
         raise RunError(str(error)) from None
 
 
 def _changes(made: Made, drawn: Drawn) -> list[str]:
-    """What of runs and versions is not as it was."""
-    said = []
+    """Differences in runs, files and versions."""
+    changes = []
     for run in drawn.request.runs:
         now = digests_of(run, drawn.recipe.drawing, drawn.request)
-        then = made.digests.get(run.name, {})
-        other = [part for part in then.keys() | now.keys() if then.get(part) != now.get(part)]
-        said += [f"{run.name} has another {part}" for part in sorted(other)]
+        recorded = made.digests.get(run.name, {})
+        other = [part for part in recorded.keys() | now.keys() if recorded.get(part) != now.get(part)]
+        changes += [f"{run.name} has another {part}" for part in sorted(other)]
     files = spec.portable(spec.recipe_of(drawn.recipe.drawing, drawn.request)).files
-    said += [
+    changes += [
         f"the file of {option} is another one"
-        for option, then in drawn.recipe.files.items()
-        if files[option]["sha256"] != then["sha256"]
+        for option, recorded in drawn.recipe.files.items()
+        if files[option]["sha256"] != recorded["sha256"]
     ]
     newer = versions()
-    return said + [
-        f"{name} was {then} and is {newer[name]}"
-        for name, then in made.versions.items()
-        if name in newer and newer[name] != then
+    return changes + [
+        f"{name} was {recorded} and is {newer[name]}"
+        for name, recorded in made.versions.items()
+        if name in newer and newer[name] != recorded
     ]
 
 
@@ -147,15 +147,15 @@ def _from_png(path: Path) -> str | None:
 
 
 def _from_json(path: Path) -> str | None:
-    """A specification says where it comes from in a mapping of its own, the rest beside it."""
+    """The metadata of a JSON file, which has `provenance` and two more keys at the top level."""
     try:
-        found: Any = read_json(path, RESULT)
+        content: Any = read_json(path, RESULT)
     except ValueError:
         raise RunError(f"{path}: not readable as JSON") from None
-    if not isinstance(found, dict) or not isinstance(found.get("provenance"), dict):
+    if not isinstance(content, dict) or not isinstance(content.get("provenance"), dict):
         return None
-    beside = {name: found[name] for name in ("table_sha256", "versions") if name in found}
-    return json.dumps({**found["provenance"], **beside})
+    top_level = {name: content[name] for name in ("table_sha256", "versions") if name in content}
+    return json.dumps({**content["provenance"], **top_level})
 
 
 _READERS: dict[str, Callable[[Path], str | None]] = {

@@ -1,8 +1,8 @@
-"""One HTML file on some runs: configuration, scores with tests, figures with their tables and commands. It opens from
-disk without any network: plotly.js stands in it once, and its content policy forbids everything else.
+"""HTML report on runs in one file: configuration, scores with tests, figures with their tables and commands.
 
-Computes nothing: tables come from `evaluation.scoring` and `evaluation.run_table`, figures are drawn already. Every
-text is escaped.
+It opens from disk without any network: plotly.js is embedded once, and the content policy forbids everything else.
+Computes nothing: tables come from `evaluation.scoring` and `evaluation.run_table`, figures are drawn already. All text
+is escaped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _INTERVAL = {"low": "95% CI lower", "high": "95% CI upper"}
 
 
 def report(title: str, runs: Sequence[Run], test: str, drawn: Sequence[Drawn], left_out: Sequence[str] = ()) -> str:
-    """The report as one HTML document; the first run is the baseline. `left_out`: sentences on what is missing."""
+    """The report as one HTML document; the first run is the baseline. `left_out`: messages on missing figures."""
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="small">{escape(_subject(runs, test))}</p>',
@@ -53,8 +53,8 @@ def report(title: str, runs: Sequence[Run], test: str, drawn: Sequence[Drawn], l
         *_scores(runs, test),
         "<h2>Figures</h2>",
         *([] if drawn else ["<p>No figure.</p>"]),
-        *(_figure(one, first=number == 0, number=number) for number, one in enumerate(drawn)),
-        *(f"<p>Left out: {escape(said)}</p>" for said in left_out),
+        *(_figure(drawn_figure, first=number == 0, number=number) for number, drawn_figure in enumerate(drawn)),
+        *(f"<p>Left out: {escape(message)}</p>" for message in left_out),
         "<h2>Made with</h2>",
         _made_with(),
     ]
@@ -68,9 +68,11 @@ def report(title: str, runs: Sequence[Run], test: str, drawn: Sequence[Drawn], l
     )
 
 
-def usual_figures(request: Request) -> tuple[list[Drawn], list[str]]:
-    """Scores, length buckets, training curves and the beam trees of the request's sentence, and a sentence for each of
-    them that these runs cannot have."""
+def default_figures(request: Request) -> tuple[list[Drawn], list[str]]:
+    """The default figures of a report, and a message for each that these runs cannot have.
+
+    These are scores, length buckets, training curves and the beam trees of the request's sentence.
+    """
     from workbench.figures.drawing import draw
 
     trees = "beam-trees" if len(request.runs) > 1 else "beam-tree"
@@ -84,12 +86,12 @@ def usual_figures(request: Request) -> tuple[list[Drawn], list[str]]:
 
 
 def runs_of(drawn: Sequence[Drawn]) -> list[Run]:
-    """The runs that the figures show, each once, in the order in which they come up."""
-    return list({run.name: run for one in drawn for run in one.request.runs}.values())
+    """The runs of the figures, each once, in order of appearance."""
+    return list({run.name: run for drawn_figure in drawn for run in drawn_figure.request.runs}.values())
 
 
 def table_html(table: pd.DataFrame, formats: Mapping[str, str] | None = None) -> str:
-    """A table as HTML, every text as typed; `formats` says how the numbers of a column are written, else `.3f`."""
+    """A table as HTML with escaped texts; `formats` has the number formats of columns, default `.3f`."""
     numeric = set(table.select_dtypes("number").columns)
     classes = [' class="number"' if name in numeric else "" for name in table]
     head = "".join(f"<th{kind}>{escape(str(name))}</th>" for kind, name in zip(classes, table, strict=True))
@@ -113,12 +115,12 @@ def _shown(value: object, written: str) -> str:
 
 def _subject(runs: Sequence[Run], test: str) -> str:
     names = short_names(runs)
-    said = f"Test set {test}. Runs: {', '.join(run.name for run in runs)}."
-    return f"{said} Baseline: {names[runs[0].name]}." if len(runs) > 1 else said
+    text = f"Test set {test}. Runs: {', '.join(run.name for run in runs)}."
+    return f"{text} Baseline: {names[runs[0].name]}." if len(runs) > 1 else text
 
 
 def _runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
-    """The runs with their configuration in short."""
+    """The runs with a summary of their configurations."""
     import pandas as pd
 
     table = run_table.runs_table(runs, test).drop(columns=["problem", "tests", "bleu"])
@@ -135,7 +137,7 @@ def _search(run: Run) -> str:
 
 
 def _scores(runs: Sequence[Run], test: str) -> list[str]:
-    """Scores, then differences to the first run; where they cannot be had, a sentence."""
+    """HTML of scores and differences to the first run, or of the error message."""
     names = short_names(runs)
     try:
         scores = scoring.score_table(runs, test, METRICS)
@@ -145,10 +147,10 @@ def _scores(runs: Sequence[Run], test: str) -> list[str]:
     named = scores.assign(system=scores["system"].map(names), metric=scores["metric"].replace(scoring.METRIC_NAMES))
     shown = named.drop(columns="signature").rename(columns={**_INTERVAL, "n": "sentences"})
     signatures = named.drop_duplicates("metric")
-    signed = "; ".join(f"{one.metric}: {one.signature}" for one in signatures.itertuples())
+    signature_text = "; ".join(f"{row.metric}: {row.signature}" for row in signatures.itertuples())
     parts = [
         table_html(shown, dict.fromkeys(("score", *_INTERVAL.values()), ".2f")),
-        f'<p class="small">{escape(signed)}. Intervals: 95% bootstrap of sentences.</p>',
+        f'<p class="small">{escape(signature_text)}. Intervals: 95% bootstrap of sentences.</p>',
     ]
     if tests is None:
         return parts
@@ -173,10 +175,10 @@ def _scores(runs: Sequence[Run], test: str) -> list[str]:
     ]
 
 
-def _figure(one: Drawn, first: bool, number: int) -> str:
+def _figure(drawn_figure: Drawn, first: bool, number: int) -> str:
     import plotly.io
 
-    figure = one.figure
+    figure = drawn_figure.figure
     chart = plotly.io.to_html(
         to_plotly(figure),
         config={"displaylogo": False, "responsive": True},
@@ -187,30 +189,30 @@ def _figure(one: Drawn, first: bool, number: int) -> str:
     )
     rows = figure.table
     cut = "" if len(rows) <= MOST_ROWS else f"; the first {MOST_ROWS}"
-    said = f"{figure.summary} {figure.caption}".strip()
+    caption = f"{figure.summary} {figure.caption}".strip()
     return (
-        f'<figure aria-label="{escape(figure.title)}">\n{chart}\n<figcaption>{escape(said)}</figcaption>\n'
+        f'<figure aria-label="{escape(figure.title)}">\n{chart}\n<figcaption>{escape(caption)}</figcaption>\n'
         f"<details><summary>Table ({len(rows)} rows{cut})</summary>{table_html(rows[:MOST_ROWS])}</details>\n"
-        f"<details><summary>Where it comes from</summary><pre>{escape(_command(one))}</pre>"
-        f'<p class="small">{escape(_origin(one))}</p></details>\n</figure>'
+        f"<details><summary>Where it comes from</summary><pre>{escape(_command(drawn_figure))}</pre>"
+        f'<p class="small">{escape(_origin(drawn_figure))}</p></details>\n</figure>'
     )
 
 
-def _command(one: Drawn) -> str:
-    return spec.figure_command(one.recipe.drawing, one.request, elsewhere=True)
+def _command(drawn_figure: Drawn) -> str:
+    return spec.figure_command(drawn_figure.recipe.drawing, drawn_figure.request, elsewhere=True)
 
 
-def _origin(one: Drawn) -> str:
-    said = dict(one.figure.provenance)
+def _origin(drawn_figure: Drawn) -> str:
+    provenance = dict(drawn_figure.figure.provenance)
     parts = [
-        f"{run}: {', '.join(f'{part} {digest}' for part, digest in found.items())}"
-        for run, found in said.get("digests", {}).items()
+        f"{run}: {', '.join(f'{part} {digest}' for part, digest in digests.items())}"
+        for run, digests in provenance.get("digests", {}).items()
     ]
-    parts += [f"{metric}: {signature}" for metric, signature in said.get("signatures", {}).items()]
-    parts += [f"seed of resampling: {said['resampling_seed']}"] if "resampling_seed" in said else []
+    parts += [f"{metric}: {signature}" for metric, signature in provenance.get("signatures", {}).items()]
+    parts += [f"seed of resampling: {provenance['resampling_seed']}"] if "resampling_seed" in provenance else []
     return "; ".join(parts)
 
 
 def _made_with() -> str:
-    said = {**versions(), **({"commit": commit()} if commit() else {})}
-    return f'<p class="small">{escape(", ".join(f"{name} {number}" for name, number in said.items()))}</p>'
+    parts = {**versions(), **({"commit": commit()} if commit() else {})}
+    return f'<p class="small">{escape(", ".join(f"{name} {number}" for name, number in parts.items()))}</p>'

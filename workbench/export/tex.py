@@ -1,7 +1,7 @@
-"""Text as TeX sets it: escaped, with the packages it needs and a smallest document that compiles.
+"""Escaping of text for TeX, the required packages, and a minimal document that compiles.
 
-pdfLaTeX is what the author kits of most venues ask for, so what comes out compiles with it, and with XeLaTeX too. It
-knows characters, not tables or figures.
+Most venues require pdfLaTeX, so the output compiles with it, and with XeLaTeX too. Knows characters, not tables or
+figures.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LIGATURE = re.compile("(?<=[-`',!?])(?=[-`',])")  # -- would be set as a dash, 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _CHINESE = "\u2e80-\u2fdf\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"  # and kana, wide signs
 _CHINESE_RUN = re.compile(f"[{_CHINESE}]+")
-# What LaTeX's own tables of Unicode set in its own fonts (T1, TS1), and what is handled here.
+# Characters outside of LaTeX's own Unicode tables (fonts T1, TS1) and of those handled here.
 _OTHERS = re.compile(
     "[^\x00-\u0125\u0128-\u0137\u0139-\u013e\u0141-\u0148\u014a-\u0165\u0168-\u017e‐-―‘-‚“-„†-•…‰‹›€№™←-↓␣"
     + _CHINESE
@@ -37,11 +37,11 @@ _NEEDS = {r"\toprule": "booktabs", r"\arraybackslash": "array", r"\includegraphi
 
 
 def tex_text(text: str) -> str:
-    """A text that TeX sets as typed; characters that pdfLaTeX cannot set stay as they are (`remarks` names them)."""
+    """Escape a text so that TeX sets it as typed; characters unknown to pdfLaTeX stay (`remarks` names them)."""
     plain = _CONTROL.sub(" ", unicodedata.normalize("NFC", " ".join(text.split())))
     apart = _LIGATURE.sub("\0", plain)
-    signs = _SIGN.sub(lambda found: _SIGNS[found[0]], apart).replace("\0", "{}")
-    return _CHINESE_RUN.sub(lambda found: rf"\begin{{CJK*}}{{UTF8}}{{gbsn}}{found[0]}\end{{CJK*}}", signs)
+    signs = _SIGN.sub(lambda match: _SIGNS[match[0]], apart).replace("\0", "{}")
+    return _CHINESE_RUN.sub(lambda match: rf"\begin{{CJK*}}{{UTF8}}{{gbsn}}{match[0]}\end{{CJK*}}", signs)
 
 
 def packages(source: str) -> list[str]:
@@ -50,21 +50,21 @@ def packages(source: str) -> list[str]:
 
 
 def remarks(source: str) -> list[str]:
-    """What a reader of a piece of LaTeX must know, as lines of comment: packages, and what pdfLaTeX cannot set."""
+    """Comment lines for a piece of LaTeX: required packages, and characters that pdfLaTeX cannot set."""
     loaded = " ".join(map(_loaded, packages(source)))
-    said = [comment(f"needs {loaded}")] if loaded else []
-    if others := sorted(set(_OTHERS.findall(source))):
-        said.append(comment(f"{' '.join(others)}: no font of pdfLaTeX; set it with XeLaTeX or LuaLaTeX and fontspec"))
-    return said
+    notes = [comment(f"needs {loaded}")] if loaded else []
+    if unknown := sorted(set(_OTHERS.findall(source))):
+        notes.append(comment(f"{' '.join(unknown)}: no font of pdfLaTeX; set it with XeLaTeX or LuaLaTeX and fontspec"))
+    return notes
 
 
 def comment(text: str) -> str:
-    """A line that TeX passes over, whatever is in the text."""
+    """A comment line of TeX, valid for any text."""
     return f"% {' '.join(_CONTROL.sub(' ', text).split())}"
 
 
 def document(*parts: str, also: str = "") -> str:
-    """The smallest document in which pieces of LaTeX compile as they are; `also` is what they read from files."""
+    """A minimal document in which pieces of LaTeX compile; `also` is LaTeX that they input from files."""
     body = "\n\n".join(parts)
     loaded = [r"\usepackage[T1]{fontenc}", *map(_loaded, packages(body + also))]
     return "\n".join([r"\documentclass{article}", *loaded, r"\begin{document}", body, r"\end{document}", ""])

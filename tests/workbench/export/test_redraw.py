@@ -46,7 +46,7 @@ def test_a_figure_drawn_again_has_the_same_table(drawn, demo_runs, tmp_path, end
     again = draw_again(file, demo_runs)
     assert again.same
     assert table_digest(again.drawn.figure) == table_digest(drawn) == again.made.table_sha256
-    assert "the same" in again.said
+    assert "the same" in again.message
     new = save(again.drawn.figure, tmp_path / f"new{ending}", again.made.paper.width, again.made.paper.grey)
     assert new.read_bytes() == file.read_bytes()
     assert again.made.paper.width == (None if ending == ".json" else "aaai-column")

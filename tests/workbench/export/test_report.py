@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from workbench import cli
 from workbench.evaluation import scoring
 from workbench.export import collection
-from workbench.export.report import MOST_ROWS, report, table_html, usual_figures
+from workbench.export.report import MOST_ROWS, default_figures, report, table_html
 from workbench.figures import from_spec
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe
@@ -48,7 +48,7 @@ def request_(demo_runs) -> Request:
 
 @pytest.fixture(scope="module")
 def html(request_) -> str:
-    drawn, left_out = usual_figures(request_)
+    drawn, left_out = default_figures(request_)
     assert left_out == []
     return report(f"Title {NASTY}", request_.runs, "test", drawn)
 
@@ -108,7 +108,7 @@ def test_a_table_shows_texts_as_typed_and_is_cut_where_it_is_long(request_):
 
     shown = table_html(pd.DataFrame({"<b>": [NASTY, None], "n": [1.0, 0.12345]}))
     assert "".join(_Read(shown).texts) == f"<b>n{NASTY}1–0.123"
-    drawn, _ = usual_figures(request_)
+    drawn, _ = default_figures(request_)
     one = drawn[0]
     mark = one.figure.panels[0].marks[-1]
     long = replace(mark, table=pd.concat([mark.table] * (MOST_ROWS + 1)))
