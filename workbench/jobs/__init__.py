@@ -1,1 +1,1 @@
-"""Commands of ours as processes in the background: which may be started, their queue, their state."""
+"""Workbench commands as background processes: permitted commands, queue, state."""

@@ -1,7 +1,7 @@
-"""The commands that a page may start as a job: which of ours, with which options, on runs of the runs folder alone.
+"""The commands that a page may start as a job: commands, options, and only runs of the runs folder.
 
-None of these writes anywhere but into that folder, or begins a program of somebody's choice. It is asked where a page
-offers a command and again where a job begins, whatever was kept of it in between.
+None of them writes outside of that folder or starts an arbitrary program. The check runs when a page offers a command,
+and again when the job starts, whatever its record says.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 from core_models.config import split_reference
 from workbench.jobs import renamed_commands
 
-Check = Callable[[str, Path], bool]  # (a word, the runs folder) -> may it stand there?
+Check = Callable[[str, Path], bool]  # (word, runs folder) -> is the word permitted
 
 LEFT_TO_THE_READER = {"DATA", "FILE", "NAME"}
 
 
 def _is_run(word: str, root: Path) -> bool:
-    """A folder strictly inside the runs folder, wherever links lead; a step of it may be named."""
+    """Return True for a run (or RUN@step) strictly inside the runs folder after resolving links."""
     inside = root.resolve()
     return os.path.isabs(word) and inside in split_reference(word)[0].resolve().parents
 
@@ -32,7 +32,7 @@ def _is_root(word: str, root: Path) -> bool:
 
 
 def _is_name(word: str, root: Path) -> bool:
-    """A name of one folder or a description of a system, never a path."""
+    """Return True for a name of one folder or a description of a system, not for a path."""
     return not {"/", os.sep, "\0"} & set(word) and word not in ("", ".", "..")
 
 
@@ -42,7 +42,7 @@ def _is_number(word: str, root: Path) -> bool:
 
 @dataclass(frozen=True)
 class Form:
-    """What may follow a command: the check of each of its arguments, and its options, None for one without a value."""
+    """Permitted arguments of a command: the check of each argument, and its options (None: without a value)."""
 
     argument: Check | None = _is_run
     options: dict[str, Check | None] = field(default_factory=dict)
@@ -64,7 +64,7 @@ FORMS = {
 
 
 def may_start(arguments: Sequence[str], root: Path) -> bool:
-    """May a page start `workbench ARGUMENTS` on the runs folder `root`? Names of the last release count as today's."""
+    """Return True if a page may start `workbench ARGUMENTS` on the runs folder `root`; old names count too."""
     arguments, _ = renamed_commands.current(arguments)
     form = FORMS.get(arguments[0]) if arguments else None
     if form is None or LEFT_TO_THE_READER & {Path(word).name for word in arguments[1:]}:
@@ -72,13 +72,13 @@ def may_start(arguments: Sequence[str], root: Path) -> bool:
     words = iter(arguments[1:])
     try:
         return all(_fits(word, words, form, root) for word in words)
-    except (OSError, ValueError, RuntimeError):  # no path: a NUL in it, links in a circle
+    except (OSError, ValueError, RuntimeError):  # an invalid path: a NUL character, a cycle of links
         return False
 
 
-def _fits(word: str, others: Iterator[str], form: Form, root: Path) -> bool:
-    """Does a word fit, with the value after it that an option takes?"""
-    word.encode()  # a name that is no text cannot be kept: UnicodeEncodeError is a ValueError
+def _fits(word: str, rest: Iterator[str], form: Form, root: Path) -> bool:
+    """Return True if a word is permitted, with its value if it is an option."""
+    word.encode()  # refuse lone surrogates: UnicodeEncodeError is a ValueError
     if word == "--help":
         return True
     if not word.startswith("-"):
@@ -86,14 +86,14 @@ def _fits(word: str, others: Iterator[str], form: Form, root: Path) -> bool:
     if word not in form.options:
         return False
     check = form.options[word]
-    value = "" if check is None else next(others, "-")
+    value = "" if check is None else next(rest, "-")
     return check is None or (not value.startswith("-") and check(value, root))
 
 
 def read(line: str, root: Path) -> tuple[str, ...]:
-    """The arguments of a command line that a page may start on the runs folder `root`; else none."""
+    """Parse a command line into its arguments if a page may start it on the runs folder `root`, else ()."""
     try:
         program, *arguments = shlex.split(line)
-    except ValueError:  # a quotation mark that is not closed, or no word at all
+    except ValueError:  # an unclosed quotation mark, or an empty line
         return ()
     return tuple(arguments) if program == "workbench" and may_start(arguments, root) else ()

@@ -1,7 +1,7 @@
-"""Shells that are started for good, and whether one is still there, or something that it started.
+"""Detached shells: starting them, and testing whether they or their children are alive.
 
-The number of a process alone does not say, since numbers are given away again: a shell is known by its birth, and what
-it started by a mark in the environment. What is known by neither is never signalled. Knows processes, no job.
+The number of a process is not enough, since numbers are reused: a shell is identified by its birth, its children by a
+mark in the environment. Other processes are never signalled. Knows processes, no job.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import psutil
 
 from workbench.store import read_only
 
-MARK = "WORKBENCH_JOB"  # in the environment of a shell and of all that it starts
-_TABLE = Path("/proc")  # of Linux, where births count from the start of the machine and no clock can move them
-_FIRST = 2  # 0 and 1 are the system's own; as groups they mean our own one and, negated, everybody
+MARK = "WORKBENCH_JOB"  # environment variable of a shell and its children
+_TABLE = Path("/proc")  # on Linux, where births count from the boot and no clock can move them
+_FIRST = 2  # 0 and 1 belong to the system; as groups they mean our own group and, negated, all processes
 
 
 @dataclass(frozen=True)
 class Shell:
-    """A shell that leads a session of its own: its number, its birth ("" where the system did not say), its mark."""
+    """A shell that leads its own session: process number, birth ("" if unknown), mark."""
 
     number: int
     birth: str
@@ -35,23 +35,23 @@ class Shell:
 
     @property
     def alive(self) -> bool:
-        """Does it live, or a process of its group that bears its mark? Another one with its number is not meant."""
+        """Return True if it, or a process of its group with its mark, is alive; not another process of its number."""
         if self.number < _FIRST:
             return False
         leads = bool(self.birth) and birth_of(self.number) == self.birth and _group_of(self.number) == self.number
         if leads:
             with suppress(ChildProcessError):
-                os.waitpid(self.number, os.WNOHANG)  # our own child that has ended would stay in the table
+                os.waitpid(self.number, os.WNOHANG)  # remove an ended child from the process table
         return (leads and _lives(self.number)) or any(self._started(number) for number in psutil.pids())
 
     def signal(self, number: signal.Signals) -> None:
-        """Signal the shell and all of its group; nobody where it is not `alive`."""
+        """Signal the shell and its group; no process if it is not `alive`."""
         if self.alive:
             with suppress(ProcessLookupError):
                 os.killpg(self.number, number)
 
     def _started(self, number: int) -> bool:
-        """A group keeps its number for as long as it has members: one member that is ours says that the group is."""
+        """Return True if a member of the group is ours: a group keeps its number while it has members."""
         if not self.mark or _group_of(number) != self.number:
             return False
         with suppress(psutil.Error, OSError):
@@ -61,14 +61,16 @@ class Shell:
 
 @contextmanager
 def begun(script: str, log: Path, environment: Mapping[str, str], mark: str) -> Iterator[Shell]:
-    """A shell with a session of its own, which runs `script` when the block is left and not where it failed: what could
-    not be kept in mind is not begun either. Raises ReadOnlyError."""
+    """Yield a shell with its own session, which runs `script` after the block, unless the block failed.
+
+    So a script whose record could not be written is never started. Raises ReadOnlyError.
+    """
     read_only.check()
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         shell = subprocess.Popen(
             ["/bin/sh", "-c", f"read go || exit; {script}"],
             stdin=subprocess.PIPE,
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             env={**environment, MARK: mark},
@@ -79,7 +81,7 @@ def begun(script: str, log: Path, environment: Mapping[str, str], mark: str) -> 
 
 
 def birth_of(number: int) -> str:
-    """What tells a process from a later one of the same number; "" where there is none, or nobody says."""
+    """An identification of a process's start, different for a later process of this number; "" if unknown."""
     if (_TABLE / "self" / "stat").is_file():
         return _ticks(number)
     with suppress(psutil.Error):
@@ -100,16 +102,16 @@ def _group_of(number: int) -> int:
 
 
 def _ticks(number: int) -> str:
-    """The start of the machine and the tick since then at which a process began (proc(5), field 22)."""
+    """The boot id and the start of a process in ticks since boot (proc(5), field 22)."""
     with suppress(OSError, IndexError):
         text = (_TABLE / str(number) / "stat").read_text(encoding="utf-8", errors="replace")
-        return f"{_boot()} {text.rpartition(')')[2].split()[19]}"  # its name stands before, with whatever it holds
+        return f"{_boot()} {text.rpartition(')')[2].split()[19]}"  # after the process name, which may contain anything
     return ""
 
 
 @cache
 def _boot() -> str:
-    """Which start of the machine this is."""
+    """The boot id of the machine."""
     with suppress(OSError):
         return (_TABLE / "sys" / "kernel" / "random" / "boot_id").read_text().strip()
     return ""

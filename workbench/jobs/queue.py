@@ -1,11 +1,12 @@
-"""Long work as a process of its own: the same CLI command, its status and log in a folder, so that a page can be
-reloaded or the app restarted without losing it. Jobs wait for their turn: a job that has ended begins the next one, and
-so does whoever looks at them. Knows folders and a shell; what the command does is the CLI's business.
+"""Queue of jobs: CLI commands as separate processes, with status and log in a folder.
+
+A job survives a reload of the page and a restart of the app. Jobs wait for their turn: a job that ends starts the next
+one, and so does the app when it lists them. Knows folders and a shell, not what the commands do.
 
     STATE/jobs/QUEUE/ID/{job.json, log.txt, exit, cancelled}
 
-Each runs folder has a queue, which lies in this user's own folder of state (`state_folder`) and never in the runs
-folder: that may be anybody's, and a job in it would start whatever somebody wrote there.
+Each runs folder has a queue in this user's own state folder (`state_folder`), never in the runs folder: others may
+write there, and a job file in it would start a command of theirs.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from workbench.jobs import allowed_commands, processes, renamed_commands, safe_p
 from workbench.jobs.processes import Shell
 from workbench.store import read_only
 
-AT_ONCE = "WORKBENCH_JOBS"  # in the environment: how many run at the same time
+AT_ONCE = "WORKBENCH_JOBS"  # environment variable: number of jobs that run at the same time
 WAITING, RUNNING, ENDING, DONE = "waiting", "running", "ending", "done"
 FAILED, CANCELLED, LOST = "failed", "cancelled", "lost"
 AT_WORK = (RUNNING, ENDING)
@@ -41,18 +42,18 @@ UNFINISHED = (FAILED, CANCELLED, LOST)
 
 _TAIL_BYTES = 1 << 14
 _BAR = re.compile(r" (\d+)/(\d+)(?= |$)", re.MULTILINE)  # what `workbench.cli.shared.bar` prints
-_TOLD_TO_END = (128 + signal.SIGINT, 128 + signal.SIGTERM)
-_REFUSED = 2  # the exit code of a command that cannot be used
-_LAST_SECOND = 253402300799.0  # of the year 9999, the last that a calendar of the system knows
-_LARGEST_NUMBER = 2**31 - 1  # of a process
+_INTERRUPTED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+_REFUSED = 2  # the exit code of a refused command
+_LAST_SECOND = 253402300799.0  # of the year 9999, the last that system calendars support
+_LARGEST_NUMBER = 2**31 - 1  # of a process id
 
 
 class JobError(ValueError):
     """A job that cannot be started; the message says why and what to do."""
 
 
-class _Kept(BaseModel):
-    """What job.json holds."""
+class _Record(BaseModel):
+    """The content of job.json."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
@@ -67,10 +68,10 @@ class _Kept(BaseModel):
 
 @dataclass(frozen=True)
 class Job:
-    """One command that was asked for: `workbench ARGUMENTS`, on the runs folder `root`.
+    """One requested command: `workbench ARGUMENTS` on the runs folder `root`.
 
-    While it waits its `process` is 0 and `started` is when it was asked for. `birth` tells its process from a later one
-    of the same number.
+    While it waits, its `process` is 0 and `started` is the time of the request. `birth` distinguishes its process from
+    a later one of the same number.
     """
 
     folder: Path
@@ -84,12 +85,12 @@ class Job:
 
     @property
     def command(self) -> str:
-        """As it is typed."""
+        """The command line."""
         return shlex.join(["workbench", *self.arguments])
 
     @property
     def log(self) -> str:
-        """The end of what it said, as much as a page shows; a progress bar's rewritten lines are lines."""
+        """The end of the log, as much as a page shows; rewritten lines of a progress bar are separate lines."""
         try:
             with (self.folder / "log.txt").open("rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
@@ -105,14 +106,14 @@ class Job:
 
     @property
     def progress(self) -> float | None:
-        """How much of what its newest progress bar counts is done, 0 to 1; None where no bar has said."""
+        """The progress of its newest progress bar from 0 to 1; None without a bar."""
         counted = [(int(done), int(total)) for done, total in _BAR.findall(self.log)]
         shares = [done / total for done, total in counted if 0 < total >= done]
         return shares[-1] if shares else None
 
     @property
     def exit_code(self) -> int | None:
-        """What the command ended with; None while it has not, or where it could not say."""
+        """The exit code of the command; None while it runs, or if it was not written."""
         try:
             return int((self.folder / "exit").read_text())
         except (OSError, ValueError):
@@ -120,13 +121,13 @@ class Job:
 
     @property
     def state(self) -> str:
-        """waiting, running, ending (cancelled, not gone yet), done, failed, cancelled, or lost: gone, no result."""
+        """One of waiting, running, ending (cancelled, still alive), done, failed, cancelled, lost (gone, no result)."""
         code, cancelled = self.exit_code, (self.folder / "cancelled").is_file()
         if code is None and not self.process:
             now = self.now
             return now.state if now.process else CANCELLED if cancelled else WAITING
         if code is None:
-            alive = self._shell.alive  # asked before: what ends has written its result
+            alive = self._shell.alive  # before the result is read: a process that ends has written it
             code = self.exit_code
             if code is None:
                 return (ENDING if cancelled else RUNNING) if alive else (CANCELLED if cancelled else LOST)
@@ -134,7 +135,7 @@ class Job:
 
     @property
     def now(self) -> Job:
-        """The job as its folder has it: one that waited may have begun since."""
+        """The job read again from its folder: a waiting job may have started since."""
         return _read(self.folder, self.root) or self
 
     @property
@@ -143,13 +144,13 @@ class Job:
 
     @property
     def place(self) -> int:
-        """Its place in the queue, from 1; 0 where it does not wait."""
+        """Its position in the queue, from 1; 0 if it does not wait."""
         queue = [other.folder for other in waiting(self.root)]
         return queue.index(self.folder) + 1 if self.folder in queue else 0
 
     @property
     def ended(self) -> float:
-        """When its result was written; of one without, when it last said something or was cancelled."""
+        """The time of its result; without a result the time of its last output or cancellation."""
         times = {}
         for name in ("exit", "cancelled", "log.txt"):
             with contextlib.suppress(OSError):
@@ -157,15 +158,17 @@ class Job:
         return times.get("exit", max([self.started, *times.values()]))
 
     def cancel(self) -> None:
-        """Take it out of the queue. Of one that runs, ask the command and everything it started to end, as Ctrl-C does;
-        a second time: end them at once."""
+        """Remove a waiting job from the queue; interrupt a running one and its children, as Ctrl-C does.
+
+        A second call ends them at once.
+        """
         read_only.check()
         with contextlib.ExitStack() as held:
             with contextlib.suppress(OSError):  # a full disk must not keep a process alive
-                held.enter_context(_alone(self.root))
+                held.enter_context(_lock_of(self.root))
             job = self.now
             state = job.state
-            if state not in ACTIVE:  # the number may be another process's by now
+            if state not in ACTIVE:  # another process may have the number by now
                 return
             with contextlib.suppress(OSError):
                 (job.folder / "cancelled").touch()
@@ -174,19 +177,20 @@ class Job:
 
 
 def title_of(arguments: Sequence[str]) -> str:
-    """A command in short: folders by their last name."""
+    """A short title of a command, with folders by their last name."""
     return " ".join(Path(word).name if os.sep in word else word for word in arguments)
 
 
 def at_once() -> int:
-    """How many jobs run at the same time: one, unless the environment says another number."""
-    said = os.environ.get(AT_ONCE, "")
-    return max(1, int(said)) if said.isdecimal() else 1
+    """The number of jobs that run at the same time, from the environment; default 1."""
+    setting = os.environ.get(AT_ONCE, "")
+    return max(1, int(setting)) if setting.isdecimal() else 1
 
 
 def start(root: Path, arguments: Sequence[str], title: str = "") -> Job:
-    """Run `workbench ARGUMENTS` in the background when its turn comes; the job that has this command already, if there
-    is one. Raises JobError for a command that is not in `allowed_commands`, and where nothing can be kept;
+    """Add `workbench ARGUMENTS` to the queue, or return the active job of this command.
+
+    Raises JobError for a command that is not in `allowed_commands` and if the state folder cannot be written, and
     ReadOnlyError.
     """
     read_only.check()
@@ -198,18 +202,18 @@ def start(root: Path, arguments: Sequence[str], title: str = "") -> Job:
         )
     try:
         queue = state_folder.make(queue_of(root))
-        with _alone(root):
+        with _lock_of(root):
             newest = latest(root, arguments)
             if newest is not None and newest.state in ACTIVE:
                 return newest
-            asked = _ask(queue, root, arguments, title or title_of(arguments))
+            job = _enqueue(queue, root, arguments, title or title_of(arguments))
             _begin_next(root)
-            return asked.now
+            return job.now
     except OSError as error:
-        said = f"{error.filename}: {(error.strerror or str(error)).lower()}" if error.filename else str(error)
+        problem = f"{error.filename}: {(error.strerror or str(error)).lower()}" if error.filename else str(error)
         raise JobError(
-            f"{said}; no job can be started. Jobs are kept in a folder of yours: make it writable, or name another one "
-            f"in {state_folder.HOME}"
+            f"{problem}; no job can be started. Jobs are kept in a folder of yours: make it writable, or name another "
+            f"one in {state_folder.HOME}"
         ) from error
 
 
@@ -220,30 +224,30 @@ def again(job: Job) -> Job:
 
 
 def waiting(root: Path) -> list[Job]:
-    """The queue: the jobs that wait, the next one first."""
+    """The waiting jobs, the next one first."""
     return [job for job in reversed(list_jobs(root)) if not job.process and job.state == WAITING]
 
 
 def go_on(root: Path) -> None:
-    """Begin the jobs whose turn has come: where one was killed, or the machine went down, nobody else does."""
+    """Start the jobs whose turn has come, which a killed job or a shutdown left waiting."""
     if not read_only.active() and waiting(root):
-        with contextlib.suppress(OSError), _alone(root):
+        with contextlib.suppress(OSError), _lock_of(root):
             _begin_next(root)
 
 
 def queue_of(root: Path) -> Path:
-    """Where the jobs of a runs folder are kept, whatever name it is opened by. Raises OSError without a home."""
+    """The folder of the jobs of a runs folder, independent of links to it. Raises OSError without a home folder."""
     return state_folder.state_folder() / "jobs" / hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:24]
 
 
-def _alone(root: Path) -> FileLock:
-    """Held by whoever changes the queue: two tabs, two apps on one folder, a job that has ended."""
+def _lock_of(root: Path) -> FileLock:
+    """The lock for changes of the queue by several tabs, apps and ending jobs."""
     return FileLock(queue_of(root) / ".lock")
 
 
-def _ask(queue: Path, root: Path, arguments: tuple[str, ...], title: str) -> Job:
+def _enqueue(queue: Path, root: Path, arguments: tuple[str, ...], title: str) -> Job:
     now = time.time()
-    job = Job(_own_folder(queue, arguments[0]), root.resolve(), title, arguments, 0, now, asked=now)
+    job = Job(_new_folder(queue, arguments[0]), root.resolve(), title, arguments, 0, now, asked=now)
     _write(job)
     return job
 
@@ -262,71 +266,76 @@ def _begin(job: Job) -> None:
     part, result = (shlex.quote(str(job.folder / name)) for name in ("exit.part", "exit"))
     command = shlex.join(safe_path.module("workbench.cli", *job.arguments))
     hand_on = shlex.join(safe_path.module("workbench.jobs.queue", str(job.root), job.folder.name))
-    # The trap lets the shell outlive a command that is cancelled, to write its result and to hand its turn on.
+    # The trap lets the shell outlive a cancelled command, to write its result and to start the next job.
     script = f"trap : TERM; {command} < /dev/null; echo $? > {part}; mv {part} {result}; {hand_on} &"
     environment = safe_path.environment(**allocator_settings(), PYTHONUNBUFFERED="1")
     with processes.begun(script, job.folder / "log.txt", environment, str(job.folder)) as shell:
         _write(replace(job, process=shell.number, started=time.time(), birth=shell.birth))
 
 
-def _hand_on(root: Path, name: str) -> None:
-    """What a job does last: the turn goes to the next one. Not where it was told to end and nobody cancelled it: that
-    is a machine going down, and what waits is begun by the app when it is opened again."""
+def _pass_turn(root: Path, name: str) -> None:
+    """Start the next job, as the last action of a job.
+
+    Not if the job was interrupted without being cancelled: then the machine shuts down, and the app starts the waiting
+    jobs when it is opened again.
+    """
     job = _read(queue_of(root) / name, root)
-    if job is None or job.exit_code not in _TOLD_TO_END or job.state == CANCELLED:
+    if job is None or job.exit_code not in _INTERRUPTED or job.state == CANCELLED:
         go_on(root)
 
 
-def _own_folder(queue: Path, name: str) -> Path:
+def _new_folder(queue: Path, name: str) -> Path:
     began, number = time.strftime("%Y%m%d-%H%M%S"), 1
-    own = queue / f"{began}-{name}"
-    while own.exists():
+    folder = queue / f"{began}-{name}"
+    while folder.exists():
         number += 1
-        own = queue / f"{began}-{name}-{number}"
-    own.mkdir()
-    return own
+        folder = queue / f"{began}-{name}-{number}"
+    folder.mkdir()
+    return folder
 
 
 def _write(job: Job) -> None:
-    """Whole or not at all: others read it without the lock."""
-    kept = {name: value for name, value in asdict(job).items() if name != "folder"} | {"root": str(job.root)}
+    """Write job.json atomically, since it is read without the lock."""
+    record = {name: value for name, value in asdict(job).items() if name != "folder"} | {"root": str(job.root)}
     part = job.folder / "job.json.part"
-    part.write_text(_Kept(**kept).model_dump_json(), encoding="utf-8")
+    part.write_text(_Record(**record).model_dump_json(), encoding="utf-8")
     os.replace(part, job.folder / "job.json")
 
 
 def _read(folder: Path, root: Path) -> Job | None:
-    """The job of a folder; None where it holds none, or that of another runs folder."""
+    """The job of a folder; None if it has none, or one of another runs folder."""
     with contextlib.suppress(OSError, ValidationError):
-        kept = _Kept.model_validate_json((folder / "job.json").read_bytes())
-        if Path(kept.root) == root.resolve():
-            return Job(folder, **{**kept.model_dump(), "root": Path(kept.root)})
+        record = _Record.model_validate_json((folder / "job.json").read_bytes())
+        if Path(record.root) == root.resolve():
+            return Job(folder, **{**record.model_dump(), "root": Path(record.root)})
     return None
 
 
 def list_jobs(root: Path) -> list[Job]:
-    """All jobs of a runs folder, the one asked for last first; folders that hold no job are passed over. An app that is
-    for reading only has none."""
+    """All jobs of a runs folder, the newest request first; empty in read-only mode.
+
+    Folders without a job are skipped.
+    """
     if read_only.active() or not state_folder.is_own():
         return []
-    found = [job for path in queue_of(root).glob("*/job.json") if (job := _read(path.parent, root)) is not None]
-    return sorted(found, key=lambda job: (job.asked, job.folder.name), reverse=True)
+    jobs = [job for path in queue_of(root).glob("*/job.json") if (job := _read(path.parent, root)) is not None]
+    return sorted(jobs, key=lambda job: (job.asked, job.folder.name), reverse=True)
 
 
 def latest(root: Path, arguments: Sequence[str]) -> Job | None:
-    """The newest job of this very command."""
+    """The newest job of exactly this command, or None."""
     return next((job for job in list_jobs(root) if job.arguments == tuple(arguments)), None)
 
 
 def clear(root: Path) -> None:
-    """Forget the jobs that have ended; what they made stays."""
+    """Remove the records of ended jobs; their results stay."""
     for job in list_jobs(root):
         if job.state not in ACTIVE:
             shutil.rmtree(job.folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    # A shell makes what it puts into the background deaf to interrupts, and what that begins would inherit it.
+    # A shell makes its background processes ignore interrupts, which their children would inherit.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
-    _hand_on(Path(sys.argv[1]), sys.argv[2])
+    _pass_turn(Path(sys.argv[1]), sys.argv[2])

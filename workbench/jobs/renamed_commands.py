@@ -1,13 +1,13 @@
-"""Names that commands and options had in the last release, and their names now: the old ones work for one more.
+"""Old names of commands and options from the last release, which work for one more release.
 
-Command lines of old pages, scripts and stored jobs are read with it. To end that, remove this module and its callers.
+Command lines of old pages, scripts and stored jobs are translated. To stop that, remove this module and its callers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-# The first words of a command line, in the last release and now.
+# The first words of a command line: old and new.
 COMMANDS = {
     ("aligner",): ("data", "train-aligner"),
     ("analyse",): ("analyze",),
@@ -36,7 +36,7 @@ COMMANDS = {
 }
 REDRAW = "--rerun"  # `figure FILE --rerun` is `figure redraw FILE`
 
-# Options by the command of today that has them.
+# Renamed options by the new name of the command.
 _RESAMPLES = {"--samples": "--n-resamples"}
 _FIGURE = {"--set": "--option", "-s": "--option"}
 _FILES = {"--set": "--file", "-s": "--file"}
@@ -73,7 +73,7 @@ OPTIONS = {
         "--trees": "--save-beams",
     },
 }
-# Values of an option that were renamed, by the option.
+# Renamed values by option.
 VALUES = {
     "--contexts": {"another": "other-item", "words-backwards": "reversed"},
     "--launcher": {"here": "local"},
@@ -81,16 +81,16 @@ VALUES = {
 
 
 def current(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The words after `workbench` with the names of now, and a sentence for each old name among them."""
+    """The words after `workbench` with new names, and a message for each old name."""
     words, remarks = _with_command(list(words))
     options = OPTIONS.get(tuple(words[:2])) or OPTIONS.get(tuple(words[:1]), {})
     renamed = []
-    for place, word in enumerate(words):
-        if "--" in words[:place]:  # what follows is no option
+    for position, word in enumerate(words):
+        if "--" in words[:position]:  # the rest are no options
             renamed.append(word)
             continue
         option, sign, value = word.partition("=")
-        before = words[place - 1] if place else ""
+        before = words[position - 1] if position else ""
         if option in options:
             remarks.append(_is_now(option, options[option]))
             word = f"{options[option]}{sign}{value}"

@@ -1,4 +1,4 @@
-"""Where this user's own state lies, outside every folder of runs: what somebody else wrote is never read from there."""
+"""The folder of this user's own state, outside of all runs folders, where no other user can write."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import stat
 from pathlib import Path
 
 NAME = "nmt-workbench"
-HOME = "XDG_STATE_HOME"  # in the environment: another place for it
+HOME = "XDG_STATE_HOME"  # environment variable: another parent folder
 
 
 class StateFolderError(OSError):
-    """No folder of state, or one that others may write; the message says which and what to do."""
+    """A missing state folder, or one that others may write; the message says which and what to do."""
 
 
 def state_folder() -> Path:
-    """The folder; it need not exist yet. A relative XDG_STATE_HOME is passed over, as its specification says.
+    """The state folder, which need not exist. A relative XDG_STATE_HOME is ignored, as its specification says.
 
-    Raises StateFolderError where this user has no home.
+    Raises StateFolderError for a user without a home folder.
     """
-    said = Path(os.environ.get(HOME, ""))
+    configured = Path(os.environ.get(HOME, ""))
     try:
-        return (said if said.is_absolute() else Path.home() / ".local" / "state") / NAME
+        return (configured if configured.is_absolute() else Path.home() / ".local" / "state") / NAME
     except RuntimeError:
         raise StateFolderError(f"this user has no home folder; name a place for its state in {HOME}") from None
 
 
 def make(folder: Path) -> Path:
-    """Make a folder below `state_folder()`, for this user alone. Raises OSError where that cannot be."""
+    """Create a folder below `state_folder()` for this user alone. Raises OSError."""
     state_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not is_own():
@@ -39,11 +39,11 @@ def make(folder: Path) -> Path:
 
 
 def is_own() -> bool:
-    """Is the folder there, no link, this user's, and nobody else's to write?"""
+    """Return True if the state folder exists, is no link, and only this user can write it."""
     try:
-        found = state_folder().lstat()
+        status = state_folder().lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and (
-        not hasattr(os, "geteuid") or (found.st_uid == os.geteuid() and not found.st_mode & 0o022)
+    return stat.S_ISDIR(status.st_mode) and (
+        not hasattr(os, "geteuid") or (status.st_uid == os.geteuid() and not status.st_mode & 0o022)
     )
