@@ -1,7 +1,7 @@
-"""Analyses of runs by name, each a function from a request to a tidy table: what pages list beside their figures.
+"""Analyses of runs by name, each a function from a request to a tidy table.
 
-`workbench analyze NAME` and notebooks ask for them; what a figure draws is the figure's own `table`. Analyses of other
-packages join in `figures.table_registry`. Knows no page.
+Used by `workbench analyze NAME`, notebooks and pages; the table of a figure's data is the figure's `table`. Other
+packages register analyses in `figures.table_registry`.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def _comparison(request: Request, options: ComparisonOptions) -> pd.DataFrame:
     """Every run against the baseline: difference, interval, p, p after Holm."""
     from workbench.evaluation.scoring import comparison_table
 
-    asked = options.method, options.metrics, options.counting
-    return comparison_table(request.runs, request.test, request.base, *asked)
+    settings = options.method, options.metrics, options.counting
+    return comparison_table(request.runs, request.test, request.base, *settings)
 
 
 @analysis("sentences", SentencesOptions)
@@ -77,10 +77,14 @@ def _sentences(request: Request, options: SentencesOptions) -> pd.DataFrame:
     from workbench.views.segments import measure as segments
 
     root = segment_annotations.root_of(request.runs[0].folder, request.test)
-    found, problems = segments.of_request(request, options.metrics, root)
+    gathered, problems = segments.of_request(request, options.metrics, root)
     if problems:
         raise RunError(f"{'; '.join(problems)}; mend or remove {'it' if len(problems) == 1 else 'them'}")
-    return pd.concat([found.texts, found.labels, found.values], axis="columns").rename_axis("sentence").reset_index()
+    return (
+        pd.concat([gathered.texts, gathered.labels, gathered.values], axis="columns")
+        .rename_axis("sentence")
+        .reset_index()
+    )
 
 
 @analysis("test-sets")
@@ -126,8 +130,7 @@ def _adequacy_sentences(request: Request, options: AdequacyOptions) -> pd.DataFr
 
 @analysis("alignment-error", ComparedOptions)
 def _alignment_error(request: Request, options: ComparedOptions) -> pd.DataFrame:
-    """Alignment error of attention in percent with 95% intervals, and against the baseline: difference, interval, p, p
-    after Holm."""
+    """Alignment error of attention (percent, 95% intervals), and against the baseline: difference, p, p after Holm."""
     return compared_table(request, options)
 
 
@@ -139,8 +142,8 @@ def _beam_tree(request: Request, options: FigureOptions) -> pd.DataFrame:
     from analyses import beam
 
     trees = {run.name: beam.tree(run.translations(request.test).tree(request.sentence)) for run in request.runs}
-    whole = pd.concat(trees, names=["system", "node"]).reset_index().drop(columns=["id", "y"])
-    return whole.assign(prefix=whole["prefix"].map(" ".join))
+    nodes = pd.concat(trees, names=["system", "node"]).reset_index().drop(columns=["id", "y"])
+    return nodes.assign(prefix=nodes["prefix"].map(" ".join))
 
 
 @analysis("attribution", AttributionOptions)

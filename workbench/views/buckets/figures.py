@@ -1,4 +1,4 @@
-"""Figures of scores by bucket: sentence length and others."""
+"""Figures of scores and output lengths by bucket, e.g. of sentence length."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ def _lengths(request: Request, options: BucketOptions) -> tuple[pd.DataFrame, pd
 
     metric = options.metric
     grouping = bucketed_scores.Grouping(**options.model_dump(exclude={"metric"}))
-    scores, differences, said = bucketed_scores.tables(request.runs, request.test, grouping, metric, request.base)
-    return scores, differences, bucketed_scores.METRIC_NAMES.get(metric, metric), said
+    scores, differences, length_label = bucketed_scores.tables(
+        request.runs, request.test, grouping, metric, request.base
+    )
+    return scores, differences, bucketed_scores.METRIC_NAMES.get(metric, metric), length_label
 
 
 @figure("length-scores", scope="test_set", options=BucketOptions)

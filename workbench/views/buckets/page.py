@@ -1,4 +1,4 @@
-"""Buckets: scores, differences to the baseline and output lengths by length, frequency of words, or label."""
+"""Page Buckets: scores, differences to the baseline and output lengths by length, word frequency, or label."""
 
 import streamlit as st
 
@@ -49,13 +49,13 @@ options = {"metric": metric, "measure": measure}
 if measure == "label":
     first = frame.tested[0].translations(frame.view.test)
     choices = segment_annotations.columns(frame.root, frame.view.test, len(first))
-    known = [*choices, *([bucketed_scores.DOCUMENT] if first.test_set.documents is not None else [])]
-    if not known:
+    available = [*choices, *([bucketed_scores.DOCUMENT] if first.test_set.documents is not None else [])]
+    if not available:
         empty_states.empty_state(
             "This test set has no labels and no documents yet: add a file with labels on the page Sentences."
         )
         st.stop()
-    name = columns[2].selectbox("Label", known, key="label", bind="query-params")
+    name = columns[2].selectbox("Label", available, key="label", bind="query-params")
     options |= (
         {"labels": str(choices[name]), "column": name} if name in choices else {"labels": bucketed_scores.DOCUMENT}
     )

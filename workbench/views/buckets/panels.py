@@ -1,6 +1,6 @@
-"""What figures over buckets share: systems as lines with bands, n below, and too small buckets in grey.
+"""Shared parts of figures over buckets: lines with bands for systems, n below, and small buckets in gray.
 
-A bucket with fewer than `minimum_n` members is grey as a bar, and so are the line and its band on both sides of it.
+The bar of a bucket with fewer than `minimum_n` members is gray, and so are the lines and bands next to it.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from workbench.plotting.grammar import Axis, Bars, Figure, Line, Mark, Panel, Se
 
 MINIMUM_N = 100
 _FEW = "#C4C4C4"
-_MOST_LEVEL = 48  # characters of all labels of an axis that a column of a paper holds side by side
+_MOST_LEVEL = 48  # most characters of all labels of an axis at the width of a paper's column
 
 
 def placed(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The table with the place of each bucket on the axis; buckets keep the order in which they come."""
+    """Add the axis position of each bucket (column `place`); returns the table and the buckets in their order."""
     buckets = [str(bucket) for bucket in dict.fromkeys(table["bucket"])]
-    place = {bucket: index for index, bucket in enumerate(buckets)}
-    named = table.assign(bucket=table["bucket"].astype(str))
-    return named.assign(place=named["bucket"].map(place)).sort_values("place", kind="stable"), buckets
+    positions = {bucket: index for index, bucket in enumerate(buckets)}
+    labeled = table.assign(bucket=table["bucket"].astype(str))
+    return labeled.assign(place=labeled["bucket"].map(positions)).sort_values("place", kind="stable"), buckets
 
 
 def by_system(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Each system with its rows, in the order in which they come."""
+    """Systems with their rows, in order of appearance."""
     return [(name, table[table["system"] == name]) for name in dict.fromkeys(table["system"])]
 
 
-def styles_of(table: pd.DataFrame, given: dict[str, SeriesStyle] | None) -> dict[str, SeriesStyle]:
-    """A style for each system of a table."""
-    return theme.styles(list(dict.fromkeys(table["system"])), given)
+def styles_of(table: pd.DataFrame, requested: dict[str, SeriesStyle] | None) -> dict[str, SeriesStyle]:
+    """Style for each system of a table."""
+    return theme.styles(list(dict.fromkeys(table["system"])), requested)
 
 
 def lines(
@@ -48,18 +48,20 @@ def lines(
     high: str | None = None,
     minimum_n: int = MINIMUM_N,
 ) -> list[Mark]:
-    """A system's line: in its own colour where buckets are large enough, and a grey one, dash and marker kept, through
-    those that are not and to their neighbours. `y` and the ends of the band are missing where the other is drawn."""
-    few = (rows["n"] < minimum_n).to_numpy()
-    grey = replace(style, colour=_FEW)
-    if few.all():
-        return [Line(rows, "place", y, series, grey, hover, True, low, high)]
+    """Lines of a system: in its color through large buckets, in gray through small buckets and to their neighbors.
+
+    Gray lines keep dash and marker. Each line has NaN for `y` and the band in the buckets of the other.
+    """
+    is_small = (rows["n"] < minimum_n).to_numpy()
+    gray = replace(style, colour=_FEW)
+    if is_small.all():
+        return [Line(rows, "place", y, series, gray, hover, True, low, high)]
     drawn = [column for column in (y, low, high) if column]
-    enough = rows.assign(**{column: rows[column].where(~few) for column in drawn})
-    around = [rows.iloc[max(first - 1, 0) : last + 2] for first, last in _stretches(few)]
+    large = rows.assign(**{column: rows[column].where(~is_small) for column in drawn})
+    small_stretches = [rows.iloc[max(first - 1, 0) : last + 2] for first, last in _stretches(is_small)]
     return [
-        *(Line(some, "place", y, series, grey, hover, False, low, high) for some in around),
-        Line(enough, "place", y, series, style, hover, True, low, high),
+        *(Line(stretch, "place", y, series, gray, hover, False, low, high) for stretch in small_stretches),
+        Line(large, "place", y, series, style, hover, True, low, high),
     ]
 
 
@@ -76,13 +78,13 @@ def framed(
     minimum_n: int = MINIMUM_N,
     members: str = "sentences",
 ) -> Figure:
-    """The marks above the strip of n per bucket."""
+    """Figure with the marks above a strip of n per bucket."""
     counts = table.drop_duplicates("bucket")
-    enough = SeriesStyle("#555555", "none", "none")
+    large = SeriesStyle("#555555", "none", "none")
     strip: list[Mark] = []
     for rows, style, series in (
-        (counts[counts["n"] >= minimum_n], enough, f"n ≥ {minimum_n}"),
-        (counts[counts["n"] < minimum_n], replace(enough, colour=_FEW), f"n < {minimum_n}"),
+        (counts[counts["n"] >= minimum_n], large, f"n ≥ {minimum_n}"),
+        (counts[counts["n"] < minimum_n], replace(large, colour=_FEW), f"n < {minimum_n}"),
     ):
         if len(rows):
             strip.append(Bars(rows, "place", "n", series, style, ("bucket",), legend=False))
@@ -95,18 +97,18 @@ def framed(
 
 
 def extremes(table: pd.DataFrame, column: str, what: str) -> str:
-    """From where to where each system goes, in words; buckets that are too small count as others do."""
-    said = []
+    """Summary with the lowest and highest value of each system, small buckets included."""
+    descriptions = []
     for system, rows in by_system(table.dropna(subset=[column])):
         ordered = rows.sort_values(column)
         low, high = ordered.iloc[0], ordered.iloc[-1]
-        said.append(
+        descriptions.append(
             f"{system}: from {low[column]:.2f} (at {low['bucket']}) to {high[column]:.2f} (at {high['bucket']})"
         )
-    return f"{what}. {'; '.join(said)}."
+    return f"{what}. {'; '.join(descriptions)}."
 
 
 def _stretches(flags: np.ndarray) -> list[tuple[int, int]]:
-    """The first and last place of each run of true flags."""
+    """First and last index of each run of true flags."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
     return [(int(first), int(end) - 1) for first, end in zip(edges[::2], edges[1::2], strict=True)]

@@ -1,4 +1,4 @@
-"""Translation by sentence length: scores, paired differences, output lengths of each bucket, and how many it holds."""
+"""Plots by bucket (of sentence length and others): scores, paired differences, output lengths, and bucket sizes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def length_scores(
     minimum_n: int = MINIMUM_N,
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """A line with its band for each system over the buckets; below, n per bucket; grey where n < `minimum_n`."""
+    """Line with band for each system over the buckets; below, n per bucket; gray where n < `minimum_n`."""
     require_columns(table, _SCORES, "table")
     ordered, buckets = placed(table)
-    chosen = styles_of(ordered, styles)
+    series_styles = styles_of(ordered, styles)
     marks: list[Mark] = []
     for system, rows in by_system(ordered):
-        marks += lines(rows, "score", system, chosen[system], ("bucket", "n"), "low", "high", minimum_n)
+        marks += lines(rows, "score", system, series_styles[system], ("bucket", "n"), "low", "high", minimum_n)
     caption, summary = f"{metric} by {length} with 95% intervals.", extremes(ordered, "score", metric)
     return framed("length-scores", f"{metric} by {length}", marks, Axis(metric), ordered, buckets, length, caption,
                   summary, minimum_n)  # fmt: skip
@@ -42,17 +42,17 @@ def length_differences(
     minimum_n: int = MINIMUM_N,
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """Score minus the baseline's in each bucket with its band; ∗ stands where p after Holm is below `alpha`."""
+    """Difference to the baseline's score by bucket, with bands; ∗ marks p after Holm below `alpha`."""
     require_columns(table, _DIFFERENCES, "table")
     ordered, buckets = placed(table)
-    chosen = styles_of(ordered, styles)
+    series_styles = styles_of(ordered, styles)
     marks: list[Mark] = [rule(0.0)]
     for system, rows in by_system(ordered):
-        style = chosen[system]
+        style = series_styles[system]
         marks += lines(rows, "delta", system, style, ("bucket", "n", "p_holm"), "low", "high", minimum_n)
-        found = rows[(rows["p_holm"] < alpha) & (rows["n"] >= minimum_n)].assign(text="∗")
-        if len(found):
-            marks.append(Labels(found, "place", "delta", system, style, align="above", bold=True, font_points=9))
+        significant = rows[(rows["p_holm"] < alpha) & (rows["n"] >= minimum_n)].assign(text="∗")
+        if len(significant):
+            marks.append(Labels(significant, "place", "delta", system, style, align="above", bold=True, font_points=9))
     caption = f"{metric} minus that of {baseline} by {length}, paired, 95% intervals; ∗: p < {alpha:g} after Holm."
     return framed("length-differences", f"Difference in {metric} by {length}", marks, Axis(f"Δ {metric}"), ordered,
                   buckets, length, caption, extremes(ordered, "delta", f"Δ {metric}"), minimum_n)  # fmt: skip
@@ -64,16 +64,16 @@ def output_lengths(
     minimum_n: int = MINIMUM_N,
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """Mean output length of each system in each bucket beside the mean reference length (grey)."""
+    """Mean output length of each system by bucket, with the mean reference length in gray."""
     require_columns(table, _LENGTHS, "table")
     ordered, buckets = placed(table)
-    chosen = styles_of(ordered, styles)
+    series_styles = styles_of(ordered, styles)
     reference = ordered.drop_duplicates("bucket").sort_values("place")
-    grey = SeriesStyle(theme.NEUTRAL, "solid", "none", width=1.5)
-    marks: list[Mark] = [Line(reference, "place", "mean_reference_length", "reference", grey, ("bucket",))]
+    gray = SeriesStyle(theme.NEUTRAL, "solid", "none", width=1.5)
+    marks: list[Mark] = [Line(reference, "place", "mean_reference_length", "reference", gray, ("bucket",))]
     for system, rows in by_system(ordered):
         hover = ("bucket", "n", "length_ratio")
-        marks += lines(rows, "mean_output_length", system, chosen[system], hover, minimum_n=minimum_n)
+        marks += lines(rows, "mean_output_length", system, series_styles[system], hover, minimum_n=minimum_n)
     return framed("output-lengths", f"Output length by {length}", marks, Axis("mean length"), ordered, buckets, length,
                   f"Mean length of output and reference by {length}.",
                   extremes(ordered, "length_ratio", "output/reference length"), minimum_n)  # fmt: skip

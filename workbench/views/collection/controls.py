@@ -1,6 +1,6 @@
-"""The figure collection on its page: each figure as it will look on paper, the order, and all of them in one download.
+"""Sections of the page Figure collection: previews on paper, order, and downloads.
 
-Previews and files are drawn by `export`; what is in the collection, `collection` knows.
+Previews and files are made by `workbench.export`, which also stores the collection.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SEEN = {"paper": "On paper", "grey": "Printed in grey", "deuteranopia": "Without
 
 
 def show(frame: Frame) -> None:
-    """What is in the collection, or how figures get into it."""
+    """Figures of the collection; an empty collection shows how to add figures."""
     path = collection.file_of(frame.root)
     recipes = collection.read(path)
     if not recipes:
@@ -48,9 +48,9 @@ def show(frame: Frame) -> None:
     if read_only.active():
         st.caption(read_only.WHY)
     above = st.container(horizontal=True, vertical_alignment="center", gap="small")
-    drawn = [_entry(path, recipe, place, len(recipes), venue, frame) for place, recipe in enumerate(recipes)]
+    drawn = [_entry(path, recipe, index, len(recipes), venue, frame) for index, recipe in enumerate(recipes)]
     with above:
-        _downloads([one for one in drawn if one is not None], None in drawn, venue, frame)
+        _downloads([entry for entry in drawn if entry is not None], None in drawn, venue, frame)
         with st.popover("Command"):
             command = ["workbench", "export", "bundle", "figures.zip", "--runs", str(frame.root), "--venue", venue]
             st.code(shlex.join(command), language="bash", wrap_lines=True)
@@ -58,17 +58,17 @@ def show(frame: Frame) -> None:
                   disabled=read_only.active())  # fmt: skip
 
 
-def _entry(path: Path, recipe: Recipe, place: int, count: int, venue: str, frame: Frame) -> Drawn | None:
-    """One figure of the collection; None where it cannot be drawn now."""
+def _entry(path: Path, recipe: Recipe, index: int, count: int, venue: str, frame: Frame) -> Drawn | None:
+    """Show one figure of the collection; returns None if it cannot be drawn."""
     drawn = None
     with st.container(border=True):
         heading = st.container(gap="xsmall")
         with errors_as_messages():
             drawn = _drawn(recipe, frame.root)
-        heading.markdown(f"**{place + 1}. {escape_markdown(drawn.figure.title if drawn else recipe.drawing)}**")
-        heading.caption(escape_markdown(_said(recipe)))
+        heading.markdown(f"**{index + 1}. {escape_markdown(drawn.figure.title if drawn else recipe.drawing)}**")
+        heading.caption(escape_markdown(_recipe_text(recipe)))
         with heading.container(horizontal=True, vertical_alignment="center", gap="small"):
-            _buttons(path, recipe, place, count, drawn)
+            _buttons(path, recipe, index, count, drawn)
         if drawn is not None:
             missing = missing_glyphs(drawn.figure)
             if missing:
@@ -82,7 +82,7 @@ def _drawn(recipe: Recipe, root: Path) -> Drawn:
     return Drawn(recipe, request, on_paper(recipe, figure_view.drawn(recipe.drawing, request)))
 
 
-def _said(recipe: Recipe) -> str:
+def _recipe_text(recipe: Recipe) -> str:
     parts = [recipe.drawing, ", ".join(recipe.runs), f"test set {recipe.test}"]
     parts += [f"sentence {recipe.sentence}"] if of_a_sentence(recipe.drawing) else []
     parts += [f"baseline {recipe.baseline}"] if recipe.baseline else []
@@ -91,7 +91,7 @@ def _said(recipe: Recipe) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _buttons(path: Path, recipe: Recipe, place: int, count: int, drawn: Drawn | None) -> None:
+def _buttons(path: Path, recipe: Recipe, index: int, count: int, drawn: Drawn | None) -> None:
     key = recipe.key
     if drawn is not None:
         st.segmented_control(
@@ -107,16 +107,16 @@ def _buttons(path: Path, recipe: Recipe, place: int, count: int, drawn: Drawn | 
             args=(path, recipe, f"width-{key}"),
         )
     steps: tuple[tuple[str, str, int, bool], ...] = (
-        ("Up", "arrow_upward", -1, place == 0),
-        ("Down", "arrow_downward", 1, place == count - 1),
+        ("Up", "arrow_upward", -1, index == 0),
+        ("Down", "arrow_downward", 1, index == count - 1),
     )
-    for label, icon, by, ends in steps:
+    for label, icon, step, at_end in steps:
         st.button(
             label,
             key=f"{label}-{key}",
             on_click=_changed,
-            args=(collection.move, path, recipe, by),
-            disabled=ends or read_only.active(),
+            args=(collection.move, path, recipe, step),
+            disabled=at_end or read_only.active(),
             icon=f":material/{icon}:",
         )
     st.button("Remove", key=f"remove-{key}", on_click=_changed, args=(collection.remove, path, recipe),
@@ -138,12 +138,12 @@ def _changed(change: Callable[..., None], path: Path, *arguments: object) -> Non
 
 def _previews(figure: Figure, width: str) -> None:
     drawn = json.dumps(provenance(figure), sort_keys=True, default=str)
-    seen = _pictures(hashlib.sha256(drawn.encode()).hexdigest(), width, figure)
-    # Three of a page's width beside each other would be too small to read.
-    places = st.columns(len(seen)) if figure.width == "column" else [st] * len(seen)
-    for place, (view, picture) in zip(places, seen.items(), strict=True):
+    pictures = _pictures(hashlib.sha256(drawn.encode()).hexdigest(), width, figure)
+    # Three figures of a page's width would be too small side by side.
+    columns = st.columns(len(pictures)) if figure.width == "column" else [st] * len(pictures)
+    for column, (view, picture) in zip(columns, pictures.items(), strict=True):
         size = f", {theme.PAPER_WIDTHS[width]:g} in wide" if view == "paper" else ""
-        place.image(picture, caption=SEEN[view] + size)
+        column.image(picture, caption=SEEN[view] + size)
 
 
 @st.cache_data(max_entries=64, show_spinner="Drawing the previews")
@@ -152,7 +152,7 @@ def _pictures(digest: str, width: str, _figure: Figure) -> dict[View, bytes]:
 
 
 def _downloads(drawn: list[Drawn], some_fail: bool, venue: str, frame: Frame) -> None:
-    unprintable = any(missing_glyphs(one.figure) for one in drawn)
+    unprintable = any(missing_glyphs(item.figure) for item in drawn)
     st.download_button(
         "Download bundle",
         lambda: _bundle(drawn, venue),
@@ -179,11 +179,10 @@ def _downloads(drawn: list[Drawn], some_fail: bool, venue: str, frame: Frame) ->
 
 
 def reported(drawn: Sequence[Drawn], frame: Frame) -> tuple[Sequence[Run], str]:
-    """The runs and the test set of the report: those of the sidebar, or of the figures where nothing there has
-    translated any."""
+    """Runs and test set of the report: of the sidebar or, if no chosen run has translated it, of the figures."""
     if frame.tested:
         return frame.tested, frame.view.test
-    return runs_of(drawn), next((one.request.test for one in drawn if one.request.runs), frame.view.test)
+    return runs_of(drawn), next((item.request.test for item in drawn if item.request.runs), frame.view.test)
 
 
 def _bundle(drawn: list[Drawn], venue: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Figure collection: the figures that were added, as they will look on paper, and all of them in one download."""
+"""Page Figure collection: previews of the collected figures on paper, and one download of all."""
 
 from workbench.app.components import empty_states
 from workbench.app.frame import current, errors_as_messages, heading

@@ -1,4 +1,4 @@
-"""Help: the terms, the formulas, the keys, where files lie, and how to report."""
+"""Page Help: terms, formulas, keys, files, and how to report."""
 
 import streamlit as st
 
@@ -10,8 +10,8 @@ heading("Help", "What the terms mean here, the formulas behind the numbers, keys
 frame = current()
 terms, formulas, keys, files, report = st.tabs(["Glossary", "Formulas", "Keys", "Files", "Reporting"])
 with terms:
-    wanted = st.text_input("Search", placeholder="a term, or a word of what it means", key="term", bind="query-params")
-    tables.show_terms(glossary.find(glossary.terms(), wanted))
+    query = st.text_input("Search", placeholder="a term, or a word of what it means", key="term", bind="query-params")
+    tables.show_terms(glossary.find(glossary.terms(), query))
 with formulas:
     tables.show_formulas(glossary.formulas())
 with keys:

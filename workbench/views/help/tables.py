@@ -1,4 +1,4 @@
-"""The parts of the page Help: terms with the page that shows them, formulas, keys, the runs folder, a report."""
+"""Parts of the page Help: terms with links to pages, formulas, keys, the runs folder, a report."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ _BESIDE_RUNS = {
 }
 
 
-def show_terms(found: Sequence[Term]) -> None:
-    """Each term with its other names, what it means, and a link to where it is seen."""
-    if not found:
+def show_terms(terms: Sequence[Term]) -> None:
+    """Terms with other names, explanation, and a link to the page that shows them."""
+    if not terms:
         st.text("No term and no explanation has this text.")
-    for term in found:
+    for term in terms:
         left, right = st.columns([2, 7], gap="small")
         left.markdown(f"**{escape_markdown(term.name)}**")
         if term.also:
@@ -69,8 +69,8 @@ def show_terms(found: Sequence[Term]) -> None:
             right.page_link(page_file(term.page), icon=":material/arrow_forward:")
 
 
-def show_formulas(known: Sequence[Formula]) -> None:
-    for formula in known:
+def show_formulas(formulas: Sequence[Formula]) -> None:
+    for formula in formulas:
         with st.container(border=True):
             st.markdown(f"**{escape_markdown(formula.name)}**")
             st.latex(formula.latex)
@@ -83,7 +83,7 @@ def show_keys() -> None:
 
 
 def show_files(root: Path) -> None:
-    """What lies in the runs folder and in a run."""
+    """Files of the runs folder and of a run."""
     st.text(f"The runs folder is {root}. Another one is chosen when the app is started:")
     st.code("workbench app --runs FOLDER", language="bash")
     _table("In the runs folder", _BESIDE_RUNS, "What lies in the runs folder")
@@ -92,7 +92,7 @@ def show_files(root: Path) -> None:
 
 
 def show_report(root: Path) -> None:
-    """What to send along, ready to be copied."""
+    """Versions to send with a report, ready to copy."""
     st.text(
         "A report that can be followed says what you did, what you expected and what came instead: the sentence on the "
         "page, the command that stands behind “Command”, the log of the job. Send these versions along:"
@@ -106,7 +106,7 @@ def show_report(root: Path) -> None:
     st.text("Texts, runs and logs stay on this machine: nothing is sent unless you send it.")
 
 
-def _table(heading: str, rows: dict[str, str], said: str) -> None:
+def _table(heading: str, rows: dict[str, str], description: str) -> None:
     st.dataframe(
         {"name": list(rows), "said": list(rows.values())},
         hide_index=True,
@@ -116,5 +116,5 @@ def _table(heading: str, rows: dict[str, str], said: str) -> None:
             "said": st.column_config.TextColumn("What it is" if heading != "Key" else "What it does", width="large"),
         },
         height="content",
-        alt=said,
+        alt=description,
     )

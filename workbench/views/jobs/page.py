@@ -1,4 +1,4 @@
-"""Jobs: commands that run in the background, how far they are, what they said, and what became of them."""
+"""Page Jobs: background commands with state, progress and log."""
 
 import streamlit as st
 

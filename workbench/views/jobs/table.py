@@ -1,4 +1,4 @@
-"""All jobs as a table, looked at every second, and below it the one whose row was clicked: log, cancel, start again."""
+"""Table of all jobs, refreshed every second, and the selected job with its log and buttons."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ _MOST_ROWS, _MOST_LINES = 8, 16  # of table and log, before they scroll
 
 @st.fragment(run_every=1)
 def show(root: Path, first: Sequence[str]) -> None:
-    """The table and the chosen job, the newest one where none is chosen; without any job a command to begin with."""
+    """Table of jobs and the selected job (default: the newest); without jobs a command to begin with."""
     jobs.go_on(root)
-    found = [(job, job.state) for job in jobs.list_jobs(root)]
-    if not found:
+    listed = [(job, job.state) for job in jobs.list_jobs(root)]
+    if not listed:
         _begin_with(root, first)
         return
-    queue = [job.folder for job, state in reversed(found) if state == jobs.WAITING]
-    names = [job.folder.name for job, _ in found]
-    place = names.index(st.session_state[_CHOSEN]) if st.session_state.get(_CHOSEN) in names else 0
+    queue = [job.folder for job, state in reversed(listed) if state == jobs.WAITING]
+    names = [job.folder.name for job, _ in listed]
+    selected = names.index(st.session_state[_CHOSEN]) if st.session_state.get(_CHOSEN) in names else 0
     key = "jobs-" + hashlib.sha256(repr(names).encode()).hexdigest()[:16]  # other rows are another table
     st.dataframe(
-        [_row(job, state, queue) for job, state in found],
+        [_row(job, state, queue) for job, state in listed],
         hide_index=True,
         column_config=_COLUMNS,
-        height="content" if len(found) <= _MOST_ROWS else 38 + 35 * _MOST_ROWS,
+        height="content" if len(listed) <= _MOST_ROWS else 38 + 35 * _MOST_ROWS,
         key=key,
         placeholder="",
         on_select=lambda: _pick(key, names),
         selection_mode="single-row",
-        selection_default={"selection": {"rows": [place]}},
+        selection_default={"selection": {"rows": [selected]}},
         alt="Jobs with their state; select one to read its log",
     )
-    if any(state not in jobs.ACTIVE for _, state in found):
+    if any(state not in jobs.ACTIVE for _, state in listed):
         st.button("Clear finished", on_click=jobs.clear, args=(root,), icon=":material/clear_all:")
-    _one(*found[place])
+    _show_job(*listed[selected])
 
 
 def _begin_with(root: Path, arguments: Sequence[str]) -> None:
@@ -80,12 +80,12 @@ def _row(job: Job, state: str, queue: Sequence[Path]) -> dict[str, object]:
 
 
 def lasted(seconds: float) -> str:
-    """A time as people say it: 8 s, 3 min 20 s, 2 h 5 min."""
-    minutes, rest = divmod(int(max(0.0, seconds)), 60)
+    """Duration as text: 8 s, 3 min 20 s, 2 h 5 min."""
+    minutes, seconds_left = divmod(int(max(0.0, seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
         return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes} min {seconds_left} s" if minutes else f"{seconds_left} s"
 
 
 def _pick(key: str, names: list[str]) -> None:
@@ -94,7 +94,7 @@ def _pick(key: str, names: list[str]) -> None:
         st.session_state[_CHOSEN] = names[rows[0]]
 
 
-def _one(job: Job, state: str) -> None:
+def _show_job(job: Job, state: str) -> None:
     st.subheader(escape_markdown(job.title))
     st.text(job_view.said(job, state))
     st.code(job.command, language="bash", wrap_lines=True)

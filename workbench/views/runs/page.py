@@ -1,4 +1,4 @@
-"""Runs: all that are below the runs folder, how far they are, and which of them the other pages show."""
+"""Page Runs: all runs below the runs folder with their state, and the choice of runs for all pages."""
 
 import shlex
 

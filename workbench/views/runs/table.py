@@ -1,4 +1,4 @@
-"""The table of runs on the page Runs: its rows are selected, and the selection is what the sidebar shows."""
+"""Table of the page Runs; its selected rows are the chosen runs of the sidebar."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLUMNS = {
 
 
 def show(frame: Frame) -> None:
-    """The table, the broken runs with their reasons."""
+    """Table of runs, and the broken runs with their reasons."""
     with st.spinner("Reading the runs"):
         table = run_table.runs_table(frame.runs, frame.view.test)
     usable = table[table["problem"] == ""].reset_index(drop=True)
@@ -36,7 +36,7 @@ def show(frame: Frame) -> None:
     usable.insert(0, "line", [_swatch(styles[name]) if name in styles else None for name in usable["run"]])
     names = usable["run"].tolist()
     if names:
-        chosen = [names.index(name) for name in frame.view.runs]
+        selected = [names.index(name) for name in frame.view.runs]
         key = f"runs-table-{'|'.join(sorted(frame.view.runs))}"  # a new selection in the sidebar is a new table
         st.dataframe(
             usable,
@@ -47,7 +47,7 @@ def show(frame: Frame) -> None:
             key=key,
             on_select=lambda: select(key, names),
             selection_mode="multi-row",
-            selection_default={"selection": {"rows": chosen}},
+            selection_default={"selection": {"rows": selected}},
             alt="The runs below the runs folder",
         )
         if frame.view.test:
@@ -63,7 +63,7 @@ def show(frame: Frame) -> None:
 
 
 def _offer_to_score(frame: Frame, without: set[str]) -> None:
-    """The command that counts the scores which a page should not wait for."""
+    """Command that computes missing scores, which take too long for a page."""
     runs = run_table.unscored([run for run in frame.runs if run.name in without], frame.view.test)
     if runs:
         command = ["workbench", "evaluate", *(run.reference for run in runs), "--test", frame.view.test]
@@ -82,10 +82,10 @@ def select(key: str, names: list[str]) -> None:
 
 
 def _swatch(style: theme.SeriesStyle) -> str:
-    """A line in the colour, dash and marker of a run, as a picture in a data URL."""
+    """Line in the color and dash of a run, as an image in a data URL."""
     from urllib.parse import quote
 
-    colour = theme.on_page(style.colour, st.context.theme.type == "dark")
+    color = theme.on_page(style.colour, st.context.theme.type == "dark")
     dashes = {
         "solid": "",
         "dash": "7 4",
@@ -94,8 +94,8 @@ def _swatch(style: theme.SeriesStyle) -> str:
         "longdash": "12 4",
         "longdashdot": "12 3 2 3",
     }
-    drawn = (
+    image = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="60" height="20"><path d="M2 10H58" stroke-width="3" '
-        f'stroke="{colour}" stroke-dasharray="{dashes[style.dash]}"/></svg>'
+        f'stroke="{color}" stroke-dasharray="{dashes[style.dash]}"/></svg>'
     )
-    return f"data:image/svg+xml,{quote(drawn)}"
+    return f"data:image/svg+xml,{quote(image)}"

@@ -1,6 +1,6 @@
-"""All sentences of a test set beside the runs that translated it, from their stored statistics and the annotations.
+"""Sentences of a test set with translations, scores and annotations of runs.
 
-Gathers; `analyses.sentences` does the rest.
+Collects stored statistics and annotations for `analyses.sentences`.
 """
 
 from __future__ import annotations
@@ -18,23 +18,25 @@ DOCUMENT = "document"
 
 
 def of_request(request: Request, metrics: Sequence[str], root: Path) -> tuple[Sentences, list[str]]:
-    """The sentences of the request's runs under some metrics, and what is wrong with annotations below `root`.
+    """Sentences of the request's runs with scores, and problems of the annotations below `root`.
 
-    Without references there are texts only. Raises RunError where the runs had different versions of the test set.
+    Without references there are texts only. Raises RunError if the runs had different versions of the test set.
     """
     names = short_names(request.runs)
-    opened = {run.name: run.translations(request.test) for run in request.runs}
-    scoring.check_alike(opened)
-    test = next(iter(opened.values())).test_set
+    translations_of_runs = {run.name: run.translations(request.test) for run in request.runs}
+    scoring.check_alike(translations_of_runs)
+    test = next(iter(translations_of_runs.values())).test_set
     scores = {}
     if test.references is not None:
         for metric in metrics:
-            found = scoring.statistics_of_all(request.runs, opened, metric)
+            statistics_of_runs = scoring.statistics_of_all(request.runs, translations_of_runs, metric)
             scores[scoring.METRIC_NAMES[metric]] = {
-                names[run]: segment_scores(statistics) for run, statistics in found.items()
+                names[run]: segment_scores(statistics) for run, statistics in statistics_of_runs.items()
             }
-    given, problems = segment_annotations.read_all(root, request.test, len(test.sources))
+    annotations, problems = segment_annotations.read_all(root, request.test, len(test.sources))
     if test.documents is not None:
-        given = given.assign(**{DOCUMENT: test.documents})
-    outputs = {names[run]: translations.hypotheses for run, translations in opened.items()}
-    return sentence_table(test.sources, test.references, outputs, scores, names.get(request.base), given), problems
+        annotations = annotations.assign(**{DOCUMENT: test.documents})
+    outputs = {names[run]: translations.hypotheses for run, translations in translations_of_runs.items()}
+    return sentence_table(
+        test.sources, test.references, outputs, scores, names.get(request.base), annotations
+    ), problems

@@ -1,4 +1,4 @@
-"""Sentences: all of them beside all systems, filtered and sorted; below, the chosen one with its differences."""
+"""Page Sentences: all sentences with scores, filtered and sorted, and the chosen one with its differences."""
 
 import streamlit as st
 
@@ -63,7 +63,7 @@ with errors_as_messages():
                  if f"{METRIC_NAMES[metric]} {system}" in values]
         for system in sentences.systems
     }  # fmt: skip
-    translation_case.show(texts, base, {system: " · ".join(said) for system, said in scored.items()})
+    translation_case.show(texts, base, {system: " · ".join(scores) for system, scores in scored.items()})
     with st.container(horizontal=True):
         for page, label in INSIDE.items():
             st.page_link(page_file(page), label=label, icon=":material/arrow_forward:")

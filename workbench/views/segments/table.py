@@ -1,6 +1,6 @@
-"""The table of all sentences on the page Sentences: filters above it, and a row that is clicked is the sentence.
+"""Table of all sentences on the page Sentences, with filters; a click on a row selects the sentence.
 
-The gathered sentences are kept in the server's memory and never copied; the browser gets a part of the rows at a time.
+The sentences stay in the server's memory without copies; the browser gets a part of the rows at a time.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ if TYPE_CHECKING:
 
 ANYWHERE, OUTPUTS = "anywhere", "outputs"
 _HEIGHT = 420
-MOST_ROWS = 1000  # at once in the browser; Streamlit cannot select rows of a table that it sends bit by bit
+MOST_ROWS = 1000  # in the browser; Streamlit cannot select rows of a table that it sends in pieces
 
 
 def gathered(request: Request, metrics: Sequence[str], root: Path) -> tuple[Sentences, list[str]]:
-    """The sentences of the runs, from the server's memory where runs and annotations are the same."""
-    beside = tuple((str(path), path.stat().st_mtime) for path in segment_annotations.files(root, request.test))
+    """Sentences of the runs, cached until runs or annotations change."""
+    annotation_stamps = tuple(
+        (str(path), path.stat().st_mtime) for path in segment_annotations.files(root, request.test)
+    )
     key = figure_view.stamps(request.runs, request.test)
-    return _gathered(key, beside, (request.test, request.base, *metrics), request, tuple(metrics), root)
+    return _gathered(key, annotation_stamps, (request.test, request.base, *metrics), request, tuple(metrics), root)
 
 
 @st.cache_resource(max_entries=2, show_spinner="Gathering the sentences")
 def _gathered(
     key: figure_view.Stamps,
-    beside: tuple[tuple[str, float], ...],
-    asked: tuple[str, ...],
+    annotation_stamps: tuple[tuple[str, float], ...],
+    settings: tuple[str, ...],
     _request: Request,
     _metrics: tuple[str, ...],
     _root: Path,
@@ -50,25 +52,25 @@ def _gathered(
 
 
 def add_annotations(root: Path, test: str, segments: int) -> None:
-    """A box for a file with labels or scores of the sentences."""
+    """Upload of a file with labels or scores of the sentences."""
 
-    def keep(given: UploadedFile) -> str:
-        return f"Kept as {segment_annotations.save(root, test, given.name, given.getvalue(), segments)}."
+    def keep(file: UploadedFile) -> str:
+        return f"Kept as {segment_annotations.save(root, test, file.name, file.getvalue(), segments)}."
 
     upload.take_in([ending[1:] for ending in segment_annotations.ENDINGS], f"annotations-{test}", keep)
 
 
 def chosen_rows(sentences: Sentences) -> np.ndarray:
-    """The controls for text, label, range and order; answers with the sentences that they leave, in order."""
-    wide, place, order, way = st.columns([4, 2, 3, 2], vertical_alignment="bottom")
+    """Controls for text, label, range and order; returns the selected sentences in order."""
+    wide, column, order, direction = st.columns([4, 2, 3, 2], vertical_alignment="bottom")
     contains = wide.text_input("Contains", key="contains", bind="query-params", placeholder="text, case is ignored")
     places = [ANYWHERE, *sentences.texts.columns, OUTPUTS]
-    within = place.selectbox("In", places, key="in", bind="query-params")
+    searched = column.selectbox("In", places, key="in", bind="query-params")
     orders = [SENTENCE, *sentences.values.columns, *sentences.labels.columns]
-    by = order.selectbox("Sort by", orders, key="sort", bind="query-params")
-    descending = way.toggle("Largest first", key="largest", bind="query-params")
-    texts = {ANYWHERE: (), OUTPUTS: sentences.systems}.get(within, (within,))
-    return select(sentences, contains, texts, _range(sentences), _labels(sentences), by, descending)
+    sort_column = order.selectbox("Sort by", orders, key="sort", bind="query-params")
+    descending = direction.toggle("Largest first", key="largest", bind="query-params")
+    texts = {ANYWHERE: (), OUTPUTS: sentences.systems}.get(searched, (searched,))
+    return select(sentences, contains, texts, _range(sentences), _labels(sentences), sort_column, descending)
 
 
 def _range(sentences: Sentences) -> dict[str, tuple[float, float]]:
@@ -89,9 +91,11 @@ def _labels(sentences: Sentences) -> dict[str, list[str]]:
         return {}
     column, values = st.columns([2, 6])
     name = column.selectbox("Label", list(sentences.labels.columns), key="label", bind="query-params")
-    known = sorted(sentences.labels[name].unique())
-    wanted = values.multiselect("is one of", known, key=f"labels-{name}", persist_state="session", format_func=_named)
-    return {name: wanted} if wanted else {}
+    available = sorted(sentences.labels[name].unique())
+    selected = values.multiselect(
+        "is one of", available, key=f"labels-{name}", persist_state="session", format_func=_named
+    )
+    return {name: selected} if selected else {}
 
 
 def _named(label: str) -> str:
@@ -99,21 +103,21 @@ def _named(label: str) -> str:
 
 
 def show(sentences: Sentences, rows: np.ndarray, columns: Sequence[str]) -> None:
-    """The rows of the table; a click on one makes it the sentence of the sidebar."""
+    """Table of the rows; a click on one selects the sentence."""
     if not len(rows):
         st.text("No sentence fulfils these conditions.")
         return
-    part, said = _part(rows)
-    frame = shown(sentences, part, columns)
+    part, part_text = _part(rows)
+    table = shown(sentences, part, columns)
     numbers = {
         name: st.column_config.NumberColumn(format="%.3f" if _small(sentences.values[name]) else "%.1f")
-        for name in frame.columns
-        if pd.api.types.is_float_dtype(frame[name])
+        for name in table.columns
+        if pd.api.types.is_float_dtype(table[name])
     }
     texts = {name: st.column_config.TextColumn(width=380) for name in (SOURCE, REFERENCE)}
-    key = "sentences-" + hashlib.sha256(part.tobytes() + repr(frame.columns.tolist()).encode()).hexdigest()[:16]
+    key = "sentences-" + hashlib.sha256(part.tobytes() + repr(table.columns.tolist()).encode()).hexdigest()[:16]
     st.dataframe(
-        frame,
+        table,
         hide_index=True,
         height=min(_HEIGHT, 38 + 35 * len(part)),
         column_config={**texts, **numbers, SENTENCE: st.column_config.NumberColumn(width=80, pinned=True)},
@@ -123,11 +127,11 @@ def show(sentences: Sentences, rows: np.ndarray, columns: Sequence[str]) -> None
         selection_mode="single-row",
         alt="Sentences beside their scores; select one to look at it",
     )
-    st.caption(f"{len(rows):,} of {len(sentences):,} sentences{said}; select a row to look at it below.")
+    st.caption(f"{len(rows):,} of {len(sentences):,} sentences{part_text}; select a row to look at it below.")
 
 
 def _part(rows: np.ndarray) -> tuple[np.ndarray, str]:
-    """The rows that are shown at once, a control chooses which, and what to say of them."""
+    """Rows of the part that is chosen by a control, and a note for the caption."""
     if len(rows) <= MOST_ROWS:
         return rows, ""
     parts = -(-len(rows) // MOST_ROWS)
@@ -136,18 +140,18 @@ def _part(rows: np.ndarray) -> tuple[np.ndarray, str]:
     label = f"Part (1 to {parts}, {MOST_ROWS:,} sentences each)"
     number = int(st.number_input(label, 1, parts, key="rows", bind=whole_number_bind("rows"), width=260))
     begin = (number - 1) * MOST_ROWS
-    found = rows[begin : begin + MOST_ROWS]
-    return found, f", of which {begin + 1:,} to {begin + len(found):,} are shown"
+    part = rows[begin : begin + MOST_ROWS]
+    return part, f", of which {begin + 1:,} to {begin + len(part):,} are shown"
 
 
 def shown(sentences: Sentences, rows: np.ndarray, columns: Sequence[str]) -> pd.DataFrame:
-    """The rows as a table: number, source, labels, then the wanted values."""
+    """Rows as a table: number, source, labels, then the columns of values."""
     parts = (sentences.texts[[SOURCE]], sentences.labels, sentences.values[list(columns)])
-    found = pd.concat([part.iloc[rows] for part in parts], axis="columns")
-    found.insert(0, SENTENCE, rows)
-    return found.reset_index(drop=True)
+    table = pd.concat([part.iloc[rows] for part in parts], axis="columns")
+    table.insert(0, SENTENCE, rows)
+    return table.reset_index(drop=True)
 
 
 def _small(column: pd.Series) -> bool:
-    """Is it a ratio or a probability, of which the digits behind the point matter?"""
+    """Return True for ratios and probabilities, which need more decimals."""
     return bool(column.abs().max() <= 5)

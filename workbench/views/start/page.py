@@ -1,4 +1,4 @@
-"""Start: what is loaded, the demo and a button that builds it, and the health of this machine."""
+"""Page Start: loaded runs, the demo with a button that builds it, and the health of this machine."""
 
 import shlex
 from collections.abc import Collection
@@ -11,20 +11,20 @@ from workbench.app.frame import current, errors_as_messages, escape_markdown, he
 from workbench.experiments import demo
 
 
-def add_to_demo(chosen: str, there: Collection[str]) -> None:
-    """The button that trains one more system, where it can be built and is not there; what it begins from."""
-    first = demo.first_pass(chosen)
-    demo.by_recipe(chosen)  # refuses what cannot be built
-    if (name := f"demo/{demo.run_name(chosen)}") in there:
+def add_to_demo(system: str, existing: Collection[str]) -> None:
+    """Button that trains one more demo system, unless it exists."""
+    first = demo.first_pass(system)
+    demo.by_recipe(system)  # raises for an unknown system
+    if (name := f"demo/{demo.run_name(system)}") in existing:
         st.text(f"{name} is there already.")
         return
     if first is not None:
         st.text(
-            f"PAST and FUTURE layers hardly train from scratch: {chosen} begins from the demo's {first}, which "
+            f"PAST and FUTURE layers hardly train from scratch: {system} begins from the demo's {first}, which "
             "is trained before if need be, and so sees twice its updates."
         )
-    add = ("demo", chosen, "--runs", str(frame.root))
-    job_view.offer(frame.root, add, "Train, translate and trace it", f"Demo: {chosen}")
+    add = ("demo", system, "--runs", str(frame.root))
+    job_view.offer(frame.root, add, "Train, translate and trace it", f"Demo: {system}")
     st.code(shlex.join(["workbench", *add]), language="bash")
 
 
@@ -75,8 +75,8 @@ if demo.complete(frame.root):
         from core_models.system_catalogue import catalogue  # takes PyTorch
 
         with more, errors_as_messages():
-            there = {run.name for run in frame.runs if "test" in run.tests()}
-            absent = [name for name in catalogue() if f"demo/{name}" not in there]
+            existing = {run.name for run in frame.runs if "test" in run.tests()}
+            absent = [name for name in catalogue() if f"demo/{name}" not in existing]
             left, right = st.columns(2)
             listed = left.selectbox(
                 "System",
@@ -93,7 +93,7 @@ if demo.complete(frame.root):
                 "the backbone of the first: `pfrnn-loss+future-cost-2`. `workbench experiment systems` lists them.",
             ).strip()
             if chosen := described or listed:
-                add_to_demo(chosen, there)
+                add_to_demo(chosen, existing)
 else:
     build = ("demo", "--runs", str(frame.root))
     with errors_as_messages():
@@ -102,10 +102,10 @@ else:
 
 machine = st.expander("This machine: device, fonts, versions", key="machine", on_change="rerun")
 if machine.open:
-    found = health.health()
+    parts_of_machine = health.health()
     with machine:
         st.dataframe(
-            {"part": [part.name for part in found], "found": [part.found for part in found]},
+            {"part": [part.name for part in parts_of_machine], "found": [part.found for part in parts_of_machine]},
             hide_index=True,
             placeholder="–",
             column_config={"part": "Part", "found": "Found"},
@@ -113,7 +113,7 @@ if machine.open:
             height="content",
             alt="Device, fonts and versions",
         )
-        for part in found:
+        for part in parts_of_machine:
             if part.advice:
                 st.warning(escape_markdown(part.advice))
 

@@ -1,4 +1,4 @@
-"""Test sets as the runs translated them: what they hold, what is odd about their lines, scores by document."""
+"""Tables of test sets as translated by runs: sizes, suspicious lines, outputs, scores by document."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 
 
 def testsets_table(runs: Sequence[Run]) -> pd.DataFrame:
-    """A row a version of a test set: test, sentences, documents, references, words and longest of source and reference
-    (means, most), empty, odd, repeated (lines of the source), digest, runs (those that translated this version)."""
+    """Test sets of the runs, one row for each version.
+
+    Columns: test, sentences, documents, references, source_words and reference_words (means), longest (source), empty,
+    odd, repeated (lines of the source), digest, runs (that translated this version).
+    """
     import pandas as pd
 
     from analyses import text_checks
@@ -22,16 +25,16 @@ def testsets_table(runs: Sequence[Run]) -> pd.DataFrame:
     rows: dict[tuple[str, str], dict[str, object]] = {}
     for run in runs:
         for test in run.tests():
-            found = run.translations(test).test_set
-            digest = text_checks.digest(found.sources, *found.all_references)
+            test_set = run.translations(test).test_set
+            digest = text_checks.digest(test_set.sources, *test_set.all_references)
             if (test, digest) in rows:
                 rows[test, digest]["runs"] = f"{rows[test, digest]['runs']}, {run.name}"
                 continue
-            source, reference = text_checks.summary(found.sources), text_checks.summary(found.references or [])
+            source, reference = text_checks.summary(test_set.sources), text_checks.summary(test_set.references or [])
             rows[test, digest] = {
-                "test": test, "sentences": len(found.sources),
-                "documents": len(set(found.documents)) if found.documents is not None else None,
-                "references": len(found.all_references), "source_words": source["words"],
+                "test": test, "sentences": len(test_set.sources),
+                "documents": len(set(test_set.documents)) if test_set.documents is not None else None,
+                "references": len(test_set.all_references), "source_words": source["words"],
                 "reference_words": reference["words"], "longest": source["longest"], "empty": source["empty"],
                 "odd": source["odd"], "repeated": source["repeated"], "digest": digest, "runs": run.name,
             }  # fmt: skip
@@ -41,10 +44,10 @@ def testsets_table(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def corpora_table(runs: Sequence[Run]) -> pd.DataFrame:
-    """The prepared text of the runs, a row a split, as Table 1 of Yang 2019 has it: data, split, sentences (pairs),
-    documents, length (sentences of a document on average; NaN where documents are not known), runs (trained on it).
+    """Prepared text of the runs, one row for each split, in the form of Table 1 of Yang 2019.
 
-    data is named as beside printed numbers. Runs whose data is not at hand are left out.
+    Columns: data (named as for reported numbers), split, sentences (pairs), documents, length (mean sentences per
+    document; NaN without documents), runs (trained on it). Runs without their data are left out.
     """
     import numpy as np
     import pandas as pd
@@ -63,8 +66,8 @@ def corpora_table(runs: Sequence[Run]) -> pd.DataFrame:
                 rows[prepared.digest, split]["runs"] = f"{rows[prepared.digest, split]['runs']}, {run.name}"
                 continue
             text = prepared.split(split) if split in prepared.manifest["splits"] else prepared.test(split)
-            known = text.documents
-            documents = None if known is None else len(np.unique(np.asarray(known)))
+            document_ids = text.documents
+            documents = None if document_ids is None else len(np.unique(np.asarray(document_ids)))
             length = np.nan if not documents else len(text) / documents
             rows[prepared.digest, split] = {
                 "data": place(run, split)["data"], "split": split, "sentences": len(text), "documents": documents,
@@ -75,60 +78,67 @@ def corpora_table(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def outputs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
-    """What the runs wrote: system, words, characters (means), ratio (characters to those of the reference), empty, odd,
-    repeated, copies (of the source)."""
+    """Properties of the runs' outputs.
+
+    Columns: system, words, characters (means), ratio (of characters to the reference's), empty, odd, repeated, copies
+    (of the source).
+    """
     import pandas as pd
 
     from analyses import text_checks
 
     rows = []
     for run in runs:
-        found = run.translations(test)
-        summary, wanted = text_checks.summary(found.hypotheses), found.test_set.references
-        expected = text_checks.summary(wanted)["characters"] if wanted else float("nan")
+        translations = run.translations(test)
+        summary, references_of_test = text_checks.summary(translations.hypotheses), translations.test_set.references
+        reference_characters = (
+            text_checks.summary(references_of_test)["characters"] if references_of_test else float("nan")
+        )
         copies = sum(
-            source == output != "" for source, output in zip(found.test_set.sources, found.hypotheses, strict=True)
+            source == output != ""
+            for source, output in zip(translations.test_set.sources, translations.hypotheses, strict=True)
         )
         rows.append({
             "system": run.name, "words": summary["words"], "characters": summary["characters"],
-            "ratio": summary["characters"] / expected if expected else float("nan"), "empty": summary["empty"],
+            "ratio": summary["characters"] / reference_characters if reference_characters else float("nan"),
+            "empty": summary["empty"],
             "odd": summary["odd"], "repeated": summary["repeated"], "copies": copies,
         })  # fmt: skip
     return pd.DataFrame(rows)
 
 
 def findings_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
-    """Every odd line of source, references and outputs, in their order: sentence, side, finding, detail, text."""
+    """Suspicious lines of source, references and outputs; columns sentence, side, finding, detail, text."""
     import pandas as pd
 
     from analyses.text_checks import line_checks, pair_checks
 
-    opened = {run.name: run.translations(test) for run in runs}
-    first = next(iter(opened.values())).test_set
-    outputs = [(name, found.hypotheses) for name, found in opened.items()]
+    translations = {run.name: run.translations(test) for run in runs}
+    first = next(iter(translations.values())).test_set
+    outputs = [(name, run_translations.hypotheses) for name, run_translations in translations.items()]
     sides = [("source", first.sources)]
     for number, lines in enumerate(first.all_references, start=1):
         sides.append(("reference" if number == 1 else f"reference {number}", lines))
-    checked = [(side, lines, pair_checks(opened[side].test_set.sources, lines)) for side, lines in outputs]
+    checked = [(side, lines, pair_checks(translations[side].test_set.sources, lines)) for side, lines in outputs]
     checked += [(side, lines, line_checks(lines)) for side, lines in (*sides, *outputs)]
     tables = [
         table.assign(side=side, text=[lines[sentence] for sentence in table["sentence"]])
         for side, lines, table in checked
     ]
-    whole = pd.concat(tables, ignore_index=True).sort_values("sentence", kind="stable", ignore_index=True)
-    return whole[["sentence", "side", "finding", "detail", "text"]]
+    findings = pd.concat(tables, ignore_index=True).sort_values("sentence", kind="stable", ignore_index=True)
+    return findings[["sentence", "side", "finding", "detail", "text"]]
 
 
 def documents_table(runs: Sequence[Run], test: str, metric: str, counting: Counting) -> pd.DataFrame:
-    """A row a document: document, n (segments), then the score of each run, the first run's first."""
+    """Scores by document, one row for each: document, n (segments), then the score of each run in their order."""
     from analyses.documents import by_document
 
-    opened = {run.name: run.translations(test) for run in runs}
-    references(opened)
-    documents = next(iter(opened.values())).test_set.documents
+    translations = {run.name: run.translations(test) for run in runs}
+    references(translations)
+    documents = next(iter(translations.values())).test_set.documents
     if documents is None:
         raise RunError(f"{test} says of no sentence which document it belongs to; translate it with document ids")
-    scored = by_document(statistics_of_all(runs, opened, metric, counting=counting), documents)
+    scored = by_document(statistics_of_all(runs, translations, metric, counting=counting), documents)
     wide = scored.pivot(index=["document", "n"], columns="system", values="score")
     order = list(dict.fromkeys(documents))
     return wide[[run.name for run in runs]].reset_index().set_index("document").loc[order].reset_index()

@@ -1,4 +1,4 @@
-"""Test sets: what the runs were tested on, issues of its lines, and scores by document."""
+"""Page Test sets: the runs' test sets, issues of their lines, and scores by document."""
 
 import streamlit as st
 

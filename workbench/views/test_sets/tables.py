@@ -1,4 +1,4 @@
-"""The tables of the page Test sets; a row selected among lines or documents is the sentence the other pages show."""
+"""Tables of the page Test sets; selecting a line or document selects its sentence on all pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.store.runs import Run, short_names
 from workbench.views.test_sets import measure
 
 Number = st.column_config.NumberColumn
-MOST_LINES = 500  # shown; a test set with more of them is not a matter of single lines
+MOST_LINES = 500  # shown
 
 _SETS = {
     "test": "Test set",
@@ -77,7 +77,7 @@ def _documents(key: Stamps, test: str, metric: str, counting: Counting, _runs: t
 
 
 def show_sets(frame: Frame) -> None:
-    """All test sets of the chosen runs; two versions under one name are two rows."""
+    """Table of all test sets of the chosen runs; versions of the same name have a row each."""
     tests = sorted({test for run in frame.chosen for test in run.tests()})
     table = _sets(stamps(frame.chosen, *tests), frame.chosen)
     st.dataframe(
@@ -94,9 +94,9 @@ def _corpora(key: Stamps, _runs: tuple[Run, ...]) -> pd.DataFrame:
 
 
 def show_corpora(frame: Frame) -> None:
-    """What the runs were trained, validated and tested on, as Table 1 of Yang 2019 tells it."""
-    able = tuple(run for run in frame.chosen if not run.outside)
-    table = _corpora(stamps(able, frame.view.test), able)
+    """Table of the runs' training, validation and test text, in the form of Table 1 of Yang 2019."""
+    with_data = tuple(run for run in frame.chosen if not run.outside)
+    table = _corpora(stamps(with_data, frame.view.test), with_data)
     if table.empty:
         return
     st.subheader("Corpora")
@@ -120,7 +120,7 @@ def show_outputs(frame: Frame) -> None:
 
 
 def show_findings(frame: Frame) -> None:
-    """The odd lines of the test set, by kind; a click on a row looks at its sentence."""
+    """Table of the test set's suspicious lines, by kind; a click on a row selects its sentence."""
     table = _findings(stamps(frame.tested, frame.view.test), frame.view.test, frame.tested)
     if table.empty:
         st.text("Nothing is odd about any line of source, references and translations.")
@@ -148,16 +148,18 @@ def show_findings(frame: Frame) -> None:
         selection_mode="single-row",
         alt="Data issues",
     )
-    found = int(table["finding"].isin(kinds).sum())
-    more = f", the first {MOST_LINES} shown" if found > MOST_LINES else ""
-    st.caption(f"{found} findings{more}; select a row to look at its sentence.")
+    count = int(table["finding"].isin(kinds).sum())
+    limit_text = f", the first {MOST_LINES} shown" if count > MOST_LINES else ""
+    st.caption(f"{count} findings{limit_text}; select a row to look at its sentence.")
 
 
 def show_documents(frame: Frame, metric: str, counting: Counting) -> None:
-    """The score of each document, a column a run; a click on a row looks at its first sentence."""
+    """Table of scores by document, one column for each run; a click on a row selects its first sentence."""
     test = frame.view.test
     short = short_names(frame.tested)
-    names = {name: name if own in ("document", "n") else own for name, own in short.items()}  # columns of the table
+    names = {
+        name: name if short_name in ("document", "n") else short_name for name, short_name in short.items()
+    }  # columns of the table
     table = _documents(stamps(frame.tested, test), test, metric, counting, frame.tested).rename(columns=names)
     documents = frame.tested[0].translations(test).test_set.documents or []
     firsts = [documents.index(document) for document in table["document"]]

@@ -1,4 +1,4 @@
-"""Figures of what was logged in training."""
+"""Figure of training curves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs logged."""
+"""Names of the quantities that runs logged."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from workbench.store.runs import Run, training_table
 
 
 def logged_names(runs: Sequence[Run]) -> list[str]:
-    """The quantities that any of the runs logged, losses on the dev set first."""
+    """Quantities that any of the runs logged, losses on the dev set first."""
     names = list(dict.fromkeys(training_table(runs)["name"]))
     return sorted(names, key=lambda name: (not name.startswith("dev_"), not name.startswith("train_")))

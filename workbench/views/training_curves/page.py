@@ -1,4 +1,4 @@
-"""Curves: what training logged, against updates, epochs, tokens or seconds."""
+"""Page Curves: logged quantities of training over updates, epochs, tokens or seconds."""
 
 import streamlit as st
 
@@ -26,7 +26,7 @@ names = st.multiselect(
     bind="query-params",
 )
 columns = st.columns([2, 2, 3])
-place = columns[0].selectbox(
+x_axis = columns[0].selectbox(
     "Against", list(PLACES), format_func=PLACES.__getitem__, key="against", bind="query-params"
 )
 smoothing = columns[1].slider(
@@ -44,7 +44,7 @@ logarithmic = columns[2].multiselect(
 )
 if names:
     figure_view.show(
-        "training-curves", frame.request(frame.chosen, names=names, x=place, smoothing=smoothing, log_y=logarithmic)
+        "training-curves", frame.request(frame.chosen, names=names, x=x_axis, smoothing=smoothing, log_y=logarithmic)
     )
 else:
     empty_states.empty_state("Choose a quantity above.")

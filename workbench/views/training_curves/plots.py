@@ -1,4 +1,4 @@
-"""Training curves: what the log of each run says, against steps, epochs, tokens or seconds."""
+"""Plots of training curves over steps, epochs, tokens or seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Figure, Line, Mark, Panel, SeriesStyle
 
 _COLUMNS = ("run", "step", "name", "value")
-FEWEST_SMOOTHED = 30  # an exponential mean over a few points only lags behind them
+FEWEST_SMOOTHED = 30  # fewest values to smooth: an exponential mean of fewer only lags behind
 _PLACES = {"step": "update", "epoch": "epoch", "tokens": "target tokens", "seconds": "seconds"}
 
 
@@ -26,8 +26,8 @@ def training_curves(
 ) -> Figure:
     """One panel for each logged quantity, one line for each run.
 
-    `smoothing` in [0, 1) lays an exponential mean over lines of 30 values or more, which turn pale; 0 (the default)
-    draws what was logged. Raises ValueError for a quantity that no run logged.
+    With `smoothing` in (0, 1) lines of at least 30 values are drawn pale below their exponential mean; 0 (the default)
+    draws the logged values. Raises ValueError for a quantity that no run logged.
     """
     require_columns(table, (*_COLUMNS, x), "table")
     if not 0.0 <= smoothing < 1.0:
@@ -38,20 +38,20 @@ def training_curves(
         if name not in logged:
             raise ValueError(f"no run logged {name!r}; logged are {', '.join(logged)}")
     runs = list(dict.fromkeys(table["run"]))
-    chosen = theme.styles(runs, styles)
+    series_styles = theme.styles(runs, styles)
     panels = []
     for name in names:
         marks: list[Mark] = []
         for run in runs:
             rows = table[(table["name"] == name) & (table["run"] == run)].dropna(subset=[x]).sort_values(x)
             if len(rows):
-                marks += _curve(rows, run, x, smoothing, chosen[run])
+                marks += _curve(rows, run, x, smoothing, series_styles[run])
         axis = Axis(name.replace("_", " "), log=name in log_y)
         panels.append(Panel(tuple(marks), Axis(_PLACES.get(x, x)), axis, height=1.2))
     smoothed = any(mark.y == "smoothed" for panel in panels for mark in panel.marks)
-    mean = f" Dark: exponential mean, weight {smoothing:g} on the past; pale: as logged."
-    few = f" Lines of fewer than {FEWEST_SMOOTHED} values are as logged." if smoothing else ""
-    note = f"{mean if smoothed else ''}{few}"
+    mean_note = f" Dark: exponential mean, weight {smoothing:g} on the past; pale: as logged."
+    few_note = f" Lines of fewer than {FEWEST_SMOOTHED} values are as logged." if smoothing else ""
+    note = f"{mean_note if smoothed else ''}{few_note}"
     return Figure(
         "training-curves",
         "Training curves",
@@ -72,10 +72,10 @@ def _curve(rows: pd.DataFrame, run: str, x: str, smoothing: float, style: Series
 
 def _last_values(table: pd.DataFrame, names: Sequence[str], runs: Sequence[str]) -> str:
     last = table.dropna(subset=["value"]).sort_values("step").groupby(["run", "name"])["value"].last()
-    said = [
+    values = [
         f"{run} {name.replace('_', ' ')} {last[run, name]:.4g}"
         for run in runs
         for name in names
         if (run, name) in last.index
     ]
-    return f"Last logged values: {', '.join(said)}."
+    return f"Last logged values: {', '.join(values)}."

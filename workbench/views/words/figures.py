@@ -1,6 +1,6 @@
-"""Drawings of words: how well those of each frequency are translated, and the n-grams by which two systems differ.
+"""Figures of words: F-measure by word frequency, and the n-grams by which two systems differ.
 
-The first reference is the one that counts.
+Only the first reference is used.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
     from workbench.plotting.grammar import Figure
 
-MOST_NGRAMS = 12  # of either system in the figure
+MOST_NGRAMS = 12  # of each system in the figure
 
 
 class WordOptions(FigureOptions):
-    """How lines become words."""
+    """Options of tokenization."""
 
     tokenize: str = Field("13a", description="One of sacreBLEU's tokenizers: 13a, intl, zh, char, none, …")
     lowercase: bool = Field(False, description="Ignore case")
 
     @property
-    def way(self) -> tuple[str, bool]:
-        """Tokenizer and case, as `analyses.tokenization` takes them."""
+    def tokenization(self) -> tuple[str, bool]:
+        """Tokenizer and lowercase, arguments of `analyses.tokenization`."""
         return self.tokenize, self.lowercase
 
 
@@ -55,14 +55,17 @@ class NgramOptions(WordOptions):
 
 
 def _lines(request: Request, options: WordOptions) -> tuple[dict[str, list[str]], list[str]]:
-    """What each run wrote, by its short name, and the reference; words apart."""
+    """Tokenized outputs by short run name, and the tokenized reference."""
     from analyses.tokenization import tokenised
 
-    opened = {run.name: run.translations(request.test) for run in request.runs}
-    reference = scoring.references(opened)[0]
-    names, way = short_names(request.runs), options.way
-    outputs = {names[run]: tokenised(found.hypotheses, *way) for run, found in opened.items()}
-    return outputs, tokenised(reference, *way)
+    translations = {run.name: run.translations(request.test) for run in request.runs}
+    reference = scoring.references(translations)[0]
+    names, tokenization = short_names(request.runs), options.tokenization
+    outputs = {
+        names[run]: tokenised(run_translations.hypotheses, *tokenization)
+        for run, run_translations in translations.items()
+    }
+    return outputs, tokenised(reference, *tokenization)
 
 
 def f_measure_table(request: Request, options: WordFMeasureOptions, samples: int = 1000) -> pd.DataFrame:
@@ -71,7 +74,7 @@ def f_measure_table(request: Request, options: WordFMeasureOptions, samples: int
 
     outputs, reference = _lines(request, options)
     base = next((run for run in request.runs if run.name == request.base), request.runs[0])
-    counted = frequencies(reference) if options.counts == "test" else of_training(base, "target", *options.way)
+    counted = frequencies(reference) if options.counts == "test" else of_training(base, "target", *options.tokenization)
     return by_frequency(outputs, reference, counted, samples=samples)
 
 
@@ -85,7 +88,7 @@ def ngram_table(request: Request, options: NgramOptions) -> pd.DataFrame:
 
 
 def pair(request: Request, options: NgramOptions) -> tuple[str, str]:
-    """The short names of the baseline and of the run beside it."""
+    """Short names of the baseline and of the run it is compared with."""
     names = short_names(request.runs)
     others = {name: short for name, short in names.items() if name != request.base}
     if not others:
@@ -113,13 +116,13 @@ def _ngram_differences(request: Request, options: NgramOptions) -> Figure:
     from workbench.views.words.plots import ngram_differences
 
     table, most = ngram_table(request, options), options.most
-    chosen = pd.concat([ahead(table, sign).head(most) for sign in (1, -1)]).drop(columns="examples")
-    if chosen.empty:
+    rows = pd.concat([ahead(table, sign).head(most) for sign in (1, -1)]).drop(columns="examples")
+    if rows.empty:
         raise RunError("the two runs match the same n-grams equally often; there is nothing to draw")
-    return ngram_differences(chosen, pair(request, options), styles=styles(request))
+    return ngram_differences(rows, pair(request, options), styles=styles(request))
 
 
 def ahead(table: pd.DataFrame, sign: int) -> pd.DataFrame:
-    """The n-grams by which the first system (1) or the second (-1) is ahead, those that say most first."""
+    """N-grams that the first system (sign 1) or the second (-1) matches more often, the most telling first."""
     rows = table[table["difference"] * sign > 0]
     return rows.sort_values(["ratio", "order"], ascending=[sign < 0, False], kind="stable", ignore_index=True)

@@ -1,4 +1,4 @@
-"""The n-grams by which two systems differ, as two tables; a click on one looks at the first sentence that shows it."""
+"""Tables of the n-grams by which two systems differ; a click on one selects its first sentence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = {
 
 
 def show(request: Request, options: figures.NgramOptions) -> None:
-    """Both tables beside each other, the baseline's n-grams on the left."""
+    """Both tables side by side, the baseline's n-grams on the left."""
     first, second = figures.pair(request, options)
     key = figure_view.stamps(request.runs, request.test)
     table = _table(key, request.test, request.base, options, request)
@@ -30,7 +30,7 @@ def show(request: Request, options: figures.NgramOptions) -> None:
         rows = figures.ahead(table, sign)
         with side:
             st.subheader(escape_markdown(f"{ahead} rather than {behind}"))
-            _one(rows.head(_MOST).reset_index(drop=True), {"first": first, "second": second}, f"ngrams-{sign}")
+            _show_table(rows.head(_MOST).reset_index(drop=True), {"first": first, "second": second}, f"ngrams-{sign}")
             st.caption(f"{len(rows):,} n-grams" + (f", the first {_MOST} shown" if len(rows) > _MOST else "") + ".")
 
 
@@ -41,7 +41,7 @@ def _table(
     return figures.ngram_table(_request, options)
 
 
-def _one(rows: pd.DataFrame, names: dict[str, str], key: str) -> None:
+def _show_table(rows: pd.DataFrame, names: dict[str, str], key: str) -> None:
     if rows.empty:
         st.text("None.")
         return
@@ -60,6 +60,6 @@ def _one(rows: pd.DataFrame, names: dict[str, str], key: str) -> None:
 
 
 def _pick(key: str, rows: pd.DataFrame) -> None:
-    chosen = st.session_state[key]["selection"]["rows"]
-    if chosen and len(rows["examples"][chosen[0]]):
-        put("sentence", int(rows["examples"][chosen[0]][0]))
+    selected_rows = st.session_state[key]["selection"]["rows"]
+    if selected_rows and len(rows["examples"][selected_rows[0]]):
+        put("sentence", int(rows["examples"][selected_rows[0]][0]))

@@ -1,4 +1,4 @@
-"""Words: F-measure by how frequent a word is, and the n-grams that one system has and another lacks, with examples."""
+"""Page Words: F-measure by word frequency, and the n-grams that one system has and another lacks, with examples."""
 
 import streamlit as st
 
@@ -49,9 +49,9 @@ orders = right.pills(
 if not orders:
     empty_states.empty_state("Choose how many words above.")
     st.stop()
-chosen = NgramOptions(**options, beside=beside, orders=tuple(sorted(orders)))
-request = frame.request(**chosen.model_dump())
+ngram_options = NgramOptions(**options, beside=beside, orders=tuple(sorted(orders)))
+request = frame.request(**ngram_options.model_dump())
 figure_view.show("ngram-differences", request)
 with errors_as_messages():
-    ngram_table.show(request, chosen)
+    ngram_table.show(request, ngram_options)
     sentence_texts.show(frame)

@@ -1,4 +1,4 @@
-"""Words: F-measure by the frequency of the word, and the n-grams by which two systems differ."""
+"""Plots of F-measure by word frequency, and of the n-grams by which two systems differ."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def word_f_measure(
     minimum_n: int = panels.MINIMUM_N,
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """A line with its band for each system over frequency buckets; below, the reference words of each bucket."""
+    """Line with band for each system over frequency buckets; below, the reference words of each bucket."""
     require_columns(table, _F_MEASURES, "table")
     placed, names = panels.placed(table)
-    chosen = panels.styles_of(placed, styles)
+    series_styles = panels.styles_of(placed, styles)
     marks: list[Mark] = []
     for system, rows in panels.by_system(placed):
         hover = ("bucket", "n", "precision", "recall")
-        marks += panels.lines(rows, "score", system, chosen[system], hover, "low", "high", minimum_n)
+        marks += panels.lines(rows, "score", system, series_styles[system], hover, "low", "high", minimum_n)
     return panels.framed(
         "word-f-measure", "F-measure of words by frequency", marks, Axis("F-measure"), placed, names,
         "frequency of the word",
@@ -40,14 +40,14 @@ def ngram_differences(
     systems: tuple[str, str] = ("first", "second"),
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """For each n-gram how often either system matches the reference, the two joined; rows as in the table."""
+    """Matches of each n-gram with the reference by both systems, joined by a line; rows as in the table."""
     require_columns(table, _NGRAMS, "table")
     rows = table.assign(place=range(len(table)), end=range(len(table)))
-    chosen = panels.theme.styles(list(systems), styles)
-    between = SeriesStyle("#BBBBBB", "solid", "none", width=0.75)
-    marks: list[Mark] = [Segments(rows, "first", "place", "", between, legend=False, x_end="second", y_end="end")]
+    series_styles = panels.theme.styles(list(systems), styles)
+    line_style = SeriesStyle("#BBBBBB", "solid", "none", width=0.75)
+    marks: list[Mark] = [Segments(rows, "first", "place", "", line_style, legend=False, x_end="second", y_end="end")]
     for column, system in zip(("first", "second"), systems, strict=True):
-        marks.append(Points(rows, column, "place", system, chosen[system], ("ngram", "reference")))
+        marks.append(Points(rows, column, "place", system, series_styles[system], ("ngram", "reference")))
     ahead = [int((table["difference"] * sign > 0).sum()) for sign in (1, -1)]
     return Figure(
         "ngram-differences",
