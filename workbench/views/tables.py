@@ -61,7 +61,7 @@ def _scores(request: Request, options: AllScoresOptions) -> pd.DataFrame:
 
 @analysis("comparison", ComparisonOptions)
 def _comparison(request: Request, options: ComparisonOptions) -> pd.DataFrame:
-    """Every run against the baseline: difference, interval, p, p after Holm."""
+    """Differences of every run to the baseline: interval, p, p after Holm."""
     from workbench.evaluation.scoring import comparison_table
 
     settings = options.method, options.metrics, options.counting
@@ -70,7 +70,7 @@ def _comparison(request: Request, options: ComparisonOptions) -> pd.DataFrame:
 
 @analysis("sentences", SentencesOptions)
 def _sentences(request: Request, options: SentencesOptions) -> pd.DataFrame:
-    """Every sentence: its texts, its labels, and its scores."""
+    """Sentences with texts, labels and scores."""
     import pandas as pd
 
     from workbench.store import segment_annotations
@@ -89,7 +89,7 @@ def _sentences(request: Request, options: SentencesOptions) -> pd.DataFrame:
 
 @analysis("test-sets")
 def _test_sets(request: Request, options: FigureOptions) -> pd.DataFrame:
-    """Every version of a test set that the runs have translated: sentences, documents, lengths, odd lines, digest."""
+    """Versions of the test sets that runs have translated: sentences, documents, lengths, suspicious lines, digest."""
     from workbench.views.test_sets.measure import testsets_table
 
     return testsets_table(request.runs)
@@ -97,7 +97,7 @@ def _test_sets(request: Request, options: FigureOptions) -> pd.DataFrame:
 
 @analysis("outputs")
 def _outputs(request: Request, options: FigureOptions) -> pd.DataFrame:
-    """What each run wrote: mean lengths, length ratio, empty, odd and repeated outputs, copies of the source."""
+    """Outputs of each run: mean lengths, length ratio, empty, odd and repeated outputs, copies of the source."""
     from workbench.views.test_sets.measure import outputs_table
 
     return outputs_table(request.runs, request.test)
@@ -105,7 +105,7 @@ def _outputs(request: Request, options: FigureOptions) -> pd.DataFrame:
 
 @analysis("lines")
 def _lines(request: Request, options: FigureOptions) -> pd.DataFrame:
-    """Every odd line of source, references and outputs, and what is odd about it."""
+    """Suspicious lines of source, references and outputs, with the reason."""
     from workbench.views.test_sets.measure import findings_table
 
     return findings_table(request.runs, request.test)
@@ -113,7 +113,7 @@ def _lines(request: Request, options: FigureOptions) -> pd.DataFrame:
 
 @analysis("documents", DocumentsOptions)
 def _documents(request: Request, options: DocumentsOptions) -> pd.DataFrame:
-    """The score of each document, a column a run."""
+    """Score of each document, one column for each run."""
     from workbench.views.test_sets.measure import documents_table
 
     return documents_table(request.runs, request.test, options.metric, options.counting)
@@ -136,7 +136,7 @@ def _alignment_error(request: Request, options: ComparedOptions) -> pd.DataFrame
 
 @analysis("beam-tree")
 def _beam_tree(request: Request, options: FigureOptions) -> pd.DataFrame:
-    """Every node of the recorded search of a sentence: step, word, prefix, scores, rank, fate, place; by run."""
+    """Nodes of the recorded search of a sentence by run: step, word, prefix, scores, rank, fate, position."""
     import pandas as pd
 
     from analyses import beam
@@ -148,13 +148,13 @@ def _beam_tree(request: Request, options: FigureOptions) -> pd.DataFrame:
 
 @analysis("attribution", AttributionOptions)
 def _attribution(request: Request, options: AttributionOptions) -> pd.DataFrame:
-    """What the attributions of every word of a translation sum to beside what they should, with error and steps."""
+    """Sums of the attributions of every word of a translation and their expected values, with error and steps."""
     return sums_table(request, options)
 
 
 @analysis("training")
 def _training(request: Request, options: FigureOptions) -> pd.DataFrame:
-    """What training logged, a row a value."""
+    """Logged values of training, one row for each."""
     from workbench.store.runs import training_table
 
     return training_table(request.runs)

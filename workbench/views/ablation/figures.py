@@ -65,7 +65,7 @@ def result_files(request: Request, options: FigureOptions) -> list[Path]:
     return ablation.result_tables()
 
 
-def _scored(request: Request, experiment: str, metric: str) -> ablation.Scored:
+def _systems_with_scores(request: Request, experiment: str, metric: str) -> ablation.Scored:
     """Systems of a request with their scores."""
     if request.runs:
         return ablation.of_runs(request.runs, request.test, metric)
@@ -74,7 +74,7 @@ def _scored(request: Request, experiment: str, metric: str) -> ablation.Scored:
 
 @figure("ablation", scope="test_set", options=AblationOptions, needs_runs=False, depends_on=result_files)
 def ablation_figure(request: Request, options: AblationOptions) -> Figure:
-    """A score over the values of one option, beside what papers print for it."""
+    """Score over the values of one option, with the values reported in papers."""
     from workbench.evaluation.scoring import METRIC_NAMES
     from workbench.papers.reported_ablations import reported_notes, reported_scores
     from workbench.views.ablation.plots import ablation as drawn
@@ -82,11 +82,11 @@ def ablation_figure(request: Request, options: AblationOptions) -> Figure:
     option, metric = options.varied, options.metric
     if metric not in METRIC_NAMES:
         raise RunError(f"metric {metric!r}: choose {', '.join(METRIC_NAMES)}")
-    scored = _scored(request, options.experiment, metric)
+    scored = _systems_with_scores(request, options.experiment, metric)
     points, seeds = ablation.score_points(scored, option)
     base = ablation.base_of(scored.settings, option, short_names(request.runs).get(request.baseline or ""))
     scores = dict(zip(scored.scores["system"], scored.scores["score"], strict=True))
-    varied = _varied(scored.settings, option)
+    varied = _drawn_settings(scored.settings, option)
     printed, notes = reported_scores(option, metric, varied), reported_notes(option, metric, varied)
     sentences = [
         f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {scored.said}: means over seeds with 95% intervals"
@@ -107,7 +107,7 @@ def ablation_figure(request: Request, options: AblationOptions) -> Figure:
     )
 
 
-def _varied(settings: Mapping[str, ablation.Settings], option: str) -> dict[str, ablation.Settings]:
+def _drawn_settings(settings: Mapping[str, ablation.Settings], option: str) -> dict[str, ablation.Settings]:
     """Settings of the systems that are drawn."""
     return {name: settings[name] for name in ablation.option_grid(settings, option)}
 
@@ -131,7 +131,7 @@ def _ablation_cost(request: Request, options: AblationCostOptions) -> Figure:
     option, bench = options.varied, options.bench
     points, base, settings = ablation.cost_points(bench, option)
     baseline = without_preset(base)
-    printed = reported_costs(option, _varied(settings, option))
+    printed = reported_costs(option, _drawn_settings(settings, option))
     where = "; ".join(dict.fromkeys(printed["where"]))
     caption = (
         "Speed in training (target tokens a second) and in decoding (sentences a second) and peak memory in training, "

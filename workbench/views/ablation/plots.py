@@ -51,11 +51,13 @@ def ablation(
         marks.append(rule(baseline[1], series=baseline[0], style=replace(theme.BASELINE, marker="none")))
     for number, name in enumerate(names):
         aside = 0.0 if x.kind == "number" else (number - (len(names) - 1) / 2) * _ASIDE
-        marks += _scores(_placed(table, name, positions, aside), name, series_styles[name], x.kind == "number")
+        marks += _score_marks(
+            _series_rows(table, name, positions, aside), name, series_styles[name], x.kind == "number"
+        )
         if seeds is not None:
             require_columns(seeds, _SEEDS, "seeds")
             dots = replace(series_styles[name], dash="none", marker="circle", size=2.5, opacity=0.45)
-            seed_rows = _placed(seeds, name, positions, aside)
+            seed_rows = _series_rows(seeds, name, positions, aside)
             marks.append(Points(seed_rows, "place", "score", name, dots, ("setting", "seed"), False))
     best = table.iloc[int(table["score"].to_numpy().argmax())]
     top = best["score"] if pd.isna(best["high"]) else best["high"]  # clear of its interval
@@ -63,7 +65,7 @@ def ablation(
     marks.append(Labels(best_label, "place", "score", align="above", offset_points=5.0))
     panels = [Panel(tuple(marks), x, Axis(metric), 1.4, "ours" if printed is not None else "")]
     if printed is not None:
-        panels.append(_of_paper(printed, positions, x, metric, printed_baseline))
+        panels.append(_reported_panel(printed, positions, x, metric, printed_baseline))
     return Figure(
         "ablation",
         "One option at several values",
@@ -75,7 +77,7 @@ def ablation(
     )
 
 
-def _scores(rows: pd.DataFrame, name: str, style: SeriesStyle, joined: bool) -> list[Mark]:
+def _score_marks(rows: pd.DataFrame, name: str, style: SeriesStyle, joined: bool) -> list[Mark]:
     """Means with intervals, joined by a line if values are numbers."""
     hover = ("setting", "seeds")
     bars = replace(style, dash="none")
@@ -83,10 +85,10 @@ def _scores(rows: pd.DataFrame, name: str, style: SeriesStyle, joined: bool) -> 
     return [Line(rows, "place", "score", name, style, hover), points] if joined else [points]
 
 
-def _of_paper(
+def _reported_panel(
     printed: pd.DataFrame, positions: dict[Any, float], x: Axis, metric: str, baseline: float | None
 ) -> Panel:
-    rows = _printed(printed, positions)
+    rows = _reported_rows(printed, positions)
     marks: list[Mark] = [Points(rows, "place", "score", "printed", theme.PRINTED, ("setting",))]
     if baseline is not None:
         marks.append(rule(baseline, series="printed baseline", style=SeriesStyle(theme.NEUTRAL, "dot", "none")))
@@ -112,13 +114,13 @@ def ablation_cost(
     for work in dict.fromkeys(table["work"]):
         marks: list[Mark] = [rule(1.0, series=baseline, style=replace(theme.BASELINE, marker="none"))]
         for name in names:
-            rows = _placed(table[table["work"] == work], name, positions)
+            rows = _series_rows(table[table["work"] == work], name, positions)
             joined = x.kind == "number"
             drawn = Line if joined else Points
             marks.append(drawn(rows, "place", "ratio", name, series_styles[name], ("setting",)))
         reported = printed[printed["work"] == work]
         if len(reported):
-            rows = _printed(reported, positions)
+            rows = _reported_rows(reported, positions)
             marks.append(Points(rows, "place", "ratio", "printed", theme.PRINTED, ("setting",)))
         label = f"training {work}" if work == MEMORY else f"{work} speed"
         top = 1.06 * max(1.0, *(memory["ratio"] if work == MEMORY else [*speeds["ratio"], *printed["ratio"]]))
@@ -160,12 +162,12 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _printed(table: pd.DataFrame, positions: dict[Any, float]) -> pd.DataFrame:
+def _reported_rows(table: pd.DataFrame, positions: dict[Any, float]) -> pd.DataFrame:
     placed = table.assign(place=[positions[value] for value in table["value"]], setting=table["value"].map(_text))
     return placed.sort_values("place")
 
 
-def _placed(table: pd.DataFrame, name: str, positions: dict[Any, float], aside: float = 0.0) -> pd.DataFrame:
+def _series_rows(table: pd.DataFrame, name: str, positions: dict[Any, float], aside: float = 0.0) -> pd.DataFrame:
     rows = table[table["series"] == name]
     placed = rows.assign(place=[positions[value] + aside for value in rows["value"]])
     return placed.assign(setting=placed["value"].map(_text)).sort_values("place")

@@ -30,7 +30,7 @@ def choices_table(runs: Sequence[Run], test: str, by: str | None = None) -> pd.D
     from analyses.proportion_correct import share_table
 
     tables = []
-    for choice, outcomes in _judged(runs, test).items():
+    for choice, outcomes in _outcomes(runs, test).items():
         for system, judgments in outcomes.items():
             if by is not None and by not in judgments:
                 columns = ", ".join(sorted(map(str, judgments.columns)))
@@ -45,7 +45,7 @@ def choices_table(runs: Sequence[Run], test: str, by: str | None = None) -> pd.D
     return combined[[*first, *(name for name in combined.columns if name not in first)]]
 
 
-def _judged(runs: Sequence[Run], test: str) -> dict[str, dict[str, pd.DataFrame]]:
+def _outcomes(runs: Sequence[Run], test: str) -> dict[str, dict[str, pd.DataFrame]]:
     """Outcomes ("right", "wrong", "undecidable") by choice and system, and of the majority form."""
     from analyses import lexical_commitment, pronouns
     from workbench.evaluation.scoring import references
@@ -67,7 +67,7 @@ def _judged(runs: Sequence[Run], test: str) -> dict[str, dict[str, pd.DataFrame]
             raise RunError(f"{run.name}, {test}: {error}") from None
         judged["reach"] = judged["distance"].map(str)
         outcomes["pronoun"][run.name] = judged
-        commitments["reach"] = commitments["distance"].map(_reach)
+        commitments["reach"] = commitments["distance"].map(_reach_bucket)
         commitments["outcome"] = commitments["outcome"].map(
             {"kept": "right", "broken": "wrong", "undecidable": "undecidable"}
         )
@@ -80,5 +80,5 @@ def _judged(runs: Sequence[Run], test: str) -> dict[str, dict[str, pd.DataFrame]
     return outcomes
 
 
-def _reach(words: int) -> str:
+def _reach_bucket(words: int) -> str:
     return next((name for first, name in reversed(_FAR) if words >= first), str(words))

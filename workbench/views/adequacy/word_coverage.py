@@ -48,10 +48,10 @@ def forms_of(sources: Sequence[str], targets: Sequence[str], gold: Sequence[Trut
 
 def by_sentence(run: Run, test: str) -> list[Counted]:
     """Counts for every sentence of a run's translation; raises RunError if the test set has no truth."""
-    return COUNTERPARTS.cached(run, of_translations(run, test), lambda: _counted(run, test), test)
+    return COUNTERPARTS.cached(run, of_translations(run, test), lambda: _count_sentences(run, test), test)
 
 
-def _counted(run: Run, test: str) -> list[Counted]:
+def _count_sentences(run: Run, test: str) -> list[Counted]:
     from analyses.word_coverage import counted
 
     translations, gold = run.translations(test), truths(run, test)

@@ -286,7 +286,7 @@ def _token_probabilities(request: Request, options: ForcedOptions) -> Figure:
 
 @figure("layer-lens", scope="sentence", options=ForcedOptions)
 def _layer_lens(request: Request, options: ForcedOptions) -> Figure:
-    """What the decoder would say after each layer, at each word of a forced translation."""
+    """Predictions of each decoder layer at each word of a forced translation."""
     import pandas as pd
 
     from analyses import tokens

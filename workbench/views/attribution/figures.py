@@ -99,7 +99,7 @@ def _completeness_text(explained: list[Explained], request: Request) -> str:
 
 @figure("attribution", scope="sentence", options=WordAttributionOptions)
 def _attribution(request: Request, options: WordAttributionOptions) -> Figure:
-    """What each word read adds to log P of one output word or of the whole output."""
+    """Contribution of each input word to log P of one output word or of the whole output."""
     from workbench.views.attribution.plots import attribution
 
     attributed = explained(request, options, options.word)
@@ -114,7 +114,7 @@ def _attribution(request: Request, options: WordAttributionOptions) -> Figure:
 
 @figure("attribution-matrix", scope="sentence", options=AttributionOptions)
 def _matrix(request: Request, options: AttributionOptions) -> Figure:
-    """What each word read adds to log P of every output word."""
+    """Contribution of each input word to log P of every output word."""
     from workbench.views.attribution.plots import attribution_matrix
 
     attributed = explained(request, options)

@@ -78,7 +78,7 @@ def explain(
     trace = trace_sentence(run, test, sentence, *forced)
     positions = (*range(len(trace.target)), -1) if word is None else (_word_index(run, trace.target, word),)
     words = run.translations(test).test_set.sources[sentence], trace.before, trace.target
-    attribution = _attributed(run.reference, stamp(run), *words, positions, method, baseline)
+    attribution = _attribute(run.reference, stamp(run), *words, positions, method, baseline)
     prefix = ("<s>", *trace.target[:-1])
     return Explained(run, trace.source, prefix, trace.target, attribution, trace.before is not None)
 
@@ -92,7 +92,7 @@ def _word_index(run: Run, target: Sequence[str], word: int | str) -> int:
 
 
 @lru_cache(maxsize=64)
-def _attributed(
+def _attribute(
     reference: str,
     weights: tuple[float, int],
     source: str,
@@ -109,7 +109,7 @@ def _attributed(
     vocabularies = translator.source_vocabulary, translator.target_vocabulary
     inputs = EncodedInputs(translator.context, vocabularies, [source], **as_arguments(before))
     finished = target[-1] == "</s>"
-    words = _numbers(translator.target_vocabulary, target[: len(target) - finished])
+    words = _piece_ids(translator.target_vocabulary, target[: len(target) - finished])
     with lock:
         return attribute(
             translator.systems[0],
@@ -123,7 +123,7 @@ def _attributed(
         )
 
 
-def _numbers(vocabulary: Vocabulary, pieces: Sequence[str]) -> list[int]:
+def _piece_ids(vocabulary: Vocabulary, pieces: Sequence[str]) -> list[int]:
     piece_numbers = {piece: number for number, piece in enumerate(vocabulary.pieces(range(len(vocabulary))))}
     return [piece_numbers[piece] for piece in pieces]
 

@@ -68,7 +68,7 @@ def _pair(request: Request) -> tuple[Run, Run]:
 
 @figure("beam-trees", scope="sentence", options=BeamOptions)
 def _beam_trees(request: Request, options: BeamOptions) -> Figure:
-    """The searches of two runs beside each other."""
+    """Recorded searches of two runs, one above the other."""
     from analyses import beam
     from workbench.views.beam_search.plots import beam_trees_side_by_side
 

@@ -76,7 +76,7 @@ def _length_differences(request: Request, options: BucketOptions) -> Figure:
 
 @figure("output-lengths", scope="test_set", options=BucketOptions)
 def _output_lengths(request: Request, options: BucketOptions) -> Figure:
-    """Mean output length of each run by bucket, beside that of the reference."""
+    """Mean output length of each run by bucket, compared with the reference."""
     from workbench.views.buckets.plots import output_lengths
 
     table, _, _, length = _lengths(request, options)

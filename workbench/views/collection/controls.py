@@ -54,7 +54,7 @@ def show(frame: Frame) -> None:
         with st.popover("Command"):
             command = ["workbench", "export", "bundle", "figures.zip", "--runs", str(frame.root), "--venue", venue]
             st.code(shlex.join(command), language="bash", wrap_lines=True)
-        st.button("Clear collection", on_click=_changed, args=(collection.clear, path), icon=":material/delete:",
+        st.button("Clear collection", on_click=_apply_change, args=(collection.clear, path), icon=":material/delete:",
                   disabled=read_only.active())  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def _entry(path: Path, recipe: Recipe, index: int, count: int, venue: str, frame
     with st.container(border=True):
         heading = st.container(gap="xsmall")
         with errors_as_messages():
-            drawn = _drawn(recipe, frame.root)
+            drawn = _draw(recipe, frame.root)
         heading.markdown(f"**{index + 1}. {escape_markdown(drawn.figure.title if drawn else recipe.drawing)}**")
         heading.caption(escape_markdown(_recipe_text(recipe)))
         with heading.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -77,7 +77,7 @@ def _entry(path: Path, recipe: Recipe, index: int, count: int, venue: str, frame
     return drawn
 
 
-def _drawn(recipe: Recipe, root: Path) -> Drawn:
+def _draw(recipe: Recipe, root: Path) -> Drawn:
     request = request_of(recipe, root)
     return Drawn(recipe, request, on_paper(recipe, figure_view.drawn(recipe.drawing, request)))
 
@@ -114,12 +114,12 @@ def _buttons(path: Path, recipe: Recipe, index: int, count: int, drawn: Drawn | 
         st.button(
             label,
             key=f"{label}-{key}",
-            on_click=_changed,
+            on_click=_apply_change,
             args=(collection.move, path, recipe, step),
             disabled=at_end or read_only.active(),
             icon=f":material/{icon}:",
         )
-    st.button("Remove", key=f"remove-{key}", on_click=_changed, args=(collection.remove, path, recipe),
+    st.button("Remove", key=f"remove-{key}", on_click=_apply_change, args=(collection.remove, path, recipe),
               icon=":material/close:", disabled=read_only.active())  # fmt: skip
     if drawn is not None:
         with st.popover("Command"):
@@ -128,10 +128,10 @@ def _buttons(path: Path, recipe: Recipe, index: int, count: int, drawn: Drawn | 
 
 def _set_width(path: Path, recipe: Recipe, key: str) -> None:
     width: Literal["column", "page"] = st.session_state[key]
-    _changed(collection.replace, path, recipe, recipe.model_copy(update={"width": width}))
+    _apply_change(collection.replace, path, recipe, recipe.model_copy(update={"width": width}))
 
 
-def _changed(change: Callable[..., None], path: Path, *arguments: object) -> None:
+def _apply_change(change: Callable[..., None], path: Path, *arguments: object) -> None:
     with errors_as_messages():
         change(path, *arguments)
 

@@ -28,12 +28,12 @@ class ContrastiveOptions(FigureOptions):
 
 def contrasts(request: Request, options: ContrastiveOptions) -> dict[str, Contrast]:
     """Scores of the contrastive test set by each run of a request, by short name."""
-    name = options.name or _only(request)
+    name = options.name or _only_test_set(request)
     short = short_names(request.runs)
     return {short[run]: contrast for run, contrast in measure.read_all(request.runs, name).items()}
 
 
-def _only(request: Request) -> str:
+def _only_test_set(request: Request) -> str:
     available = sorted({name for run in request.runs for name in measure.names(run)})
     if len(available) != 1:
         hint = (
@@ -61,7 +61,7 @@ def majority_of(contrast: Contrast, tag: str | None) -> dict[str, float]:
 
 @figure("contrastive", scope="runs", options=ContrastiveOptions)
 def _contrastive(request: Request, options: ContrastiveOptions) -> Figure:
-    """How often each run finds the right translation of an item more probable than the wrong ones, by a tag."""
+    """Share of items whose right translation is more probable than the wrong ones, by run and tag."""
     from workbench.views.contrastive.plots import contrastive_accuracy
 
     by_system = contrasts(request, options)

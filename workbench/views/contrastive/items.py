@@ -42,11 +42,11 @@ def read_items(path: str | Path) -> list[Item]:
     lines = read_lines(path)
     first = next((line.lstrip() for line in lines if line.strip()), "")
     if first.startswith("["):
-        return list(_of_list("\n".join(lines), path))
-    return list(_of_json_lines(lines, path) if first.startswith("{") else _of_table(lines, path))
+        return list(_items_of_list("\n".join(lines), path))
+    return list(_items_of_json_lines(lines, path) if first.startswith("{") else _items_of_table(lines, path))
 
 
-def _of_table(lines: list[str], path: Path) -> Iterator[Item]:
+def _items_of_table(lines: list[str], path: Path) -> Iterator[Item]:
     header = lines[0].split("\t")
     if missing := [name for name in ("source", "right", "wrong") if name not in header]:
         raise RunError(
@@ -63,7 +63,7 @@ def _of_table(lines: list[str], path: Path) -> Iterator[Item]:
         yield item_of({**record, "wrong": wrong}, f"{path}:{number}")
 
 
-def _of_json_lines(lines: list[str], path: Path) -> Iterator[Item]:
+def _items_of_json_lines(lines: list[str], path: Path) -> Iterator[Item]:
     for number, line in enumerate(lines, start=1):
         if line.strip():
             yield item_of(_json(line, f"{path}:{number}"), f"{path}:{number}")
@@ -99,7 +99,7 @@ def item_of(record: Any, where: str) -> Item:
     return Item(source, right, tuple(filter(None, wrong)), tag_values, context, outputs, after)
 
 
-def _of_list(text: str, path: Path) -> Iterator[Item]:
+def _items_of_list(text: str, path: Path) -> Iterator[Item]:
     """Parse objects with "src segment", "ref segment" and "errors" (a list of objects with "contrastive")."""
     for number, record in enumerate(_json(text, str(path))):
         where = f"{path}: item {number}"
@@ -107,15 +107,21 @@ def _of_list(text: str, path: Path) -> Iterator[Item]:
         if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
             yield item_of(record, where)
             continue
-        tags = {tag: value for tag, names in _TAGS.items() if (value := _first(record, names)) is not None}
-        kinds = {str(kind) for error in errors if (kind := _first(error, ("type", "replacement type"))) is not None}
+        tags = {tag: value for tag, names in _TAGS.items() if (value := _first_value(record, names)) is not None}
+        kinds = {
+            str(kind) for error in errors if (kind := _first_value(error, ("type", "replacement type"))) is not None
+        }
         tags |= {"type": ", ".join(sorted(kinds))} if kinds else {}
         wrong = [error.get("contrastive", "") for error in errors]
-        fields = {"source": _first(record, _SOURCES) or "", "right": _first(record, _RIGHT) or "", "wrong": wrong}
+        fields = {
+            "source": _first_value(record, _SOURCES) or "",
+            "right": _first_value(record, _RIGHT) or "",
+            "wrong": wrong,
+        }
         yield item_of({**fields, "tags": tags}, where)
 
 
-def _first(record: Mapping[str, Any], names: Sequence[str]) -> Any:
+def _first_value(record: Mapping[str, Any], names: Sequence[str]) -> Any:
     return next((record[name] for name in names if record.get(name) is not None), None)
 
 

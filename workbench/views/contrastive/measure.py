@@ -124,7 +124,7 @@ def _contexts(translator: Translator, items: Sequence[Item]) -> list[ContextSent
     context_options = translator.context
     if not context_options.sentences:
         return [None] * len(items)
-    contexts = [_around(item, context_options) for item in items]
+    contexts = [_surrounding_sentences(item, context_options) for item in items]
     if not context_options.outputs:
         return list(contexts)
     outputs: list[Sequence[str | None]] = [item.context_outputs[::-1][: context_options.sentences] for item in items]
@@ -136,7 +136,7 @@ def _contexts(translator: Translator, items: Sequence[Item]) -> list[ContextSent
     return [replace(context, outputs=tuple(lines)) for context, lines in zip(contexts, outputs, strict=True)]
 
 
-def _around(item: Item, context_options: ContextUse) -> ContextSentences:
+def _surrounding_sentences(item: Item, context_options: ContextUse) -> ContextSentences:
     """Sentences that are read before an item, followed by those after it."""
     before, after = item.context[::-1][: context_options.sentences], item.context_after[: context_options.after]
     padding = [None] * (context_options.sentences - len(before)) if after else []
@@ -177,7 +177,7 @@ def read(run: Run, name: str) -> Contrast:
     try:
         record = read_json(path, RESULT)
         items = [item_of(row["item"], "an item") for row in record["rows"]]
-        scored = [_scored(row["scored"], item) for row, item in zip(record["rows"], items, strict=True)]
+        scored = [_parse_scores(row["scored"], item) for row, item in zip(record["rows"], items, strict=True)]
         if not items:
             raise ValueError("no items")
         read, after = int(record.get("read", 0)), int(record.get("after", 0))
@@ -194,7 +194,7 @@ def read(run: Run, name: str) -> Contrast:
     return contrast
 
 
-def _scored(record: Mapping[str, Any], item: Item) -> Scored:
+def _parse_scores(record: Mapping[str, Any], item: Item) -> Scored:
     """Parse the scores of an item; raises ValueError if they do not fit the item."""
     wrong, tokens = tuple(map(float, record["wrong"])), tuple(map(int, record["wrong_tokens"]))
     right_tokens = int(record["right_tokens"])

@@ -60,48 +60,50 @@ def variants(context: ContextSentences, other: ContextSentences | None = None) -
             for index, word in enumerate(words):
                 line = " ".join(words[:index] + words[index + 1 :])
                 tried.append(
-                    Variant(WORD, _with(context, side, entry, line), side, context.distance(entry), index, word)
+                    Variant(WORD, _replace_line(context, side, entry, line), side, context.distance(entry), index, word)
                 )
     present = [entry for entry in context.entries if context.sources[entry] is not None]
-    tried += [Variant(SENTENCE, _without(context, [entry]), distance=context.distance(entry)) for entry in present]
-    tried.append(Variant(NONE, _without(context, present)))
+    tried += [
+        Variant(SENTENCE, _without_sentences(context, [entry]), distance=context.distance(entry)) for entry in present
+    ]
+    tried.append(Variant(NONE, _without_sentences(context, present)))
     tried += [] if other is None else [Variant(OTHER, other)]
-    tried.append(Variant(BACKWARDS, _changed(context, _backwards)))
+    tried.append(Variant(BACKWARDS, _map_lines(context, _reverse_words)))
     if len(present) > 1:
-        tried.append(Variant(SWAPPED, _swapped(context)))
+        tried.append(Variant(SWAPPED, _reverse_sentences(context)))
     return tried
 
 
-def _with(context: ContextSentences, side: str, entry: int, line: str) -> ContextSentences:
-    def changed(lines: Lines) -> Lines:
+def _replace_line(context: ContextSentences, side: str, entry: int, line: str) -> ContextSentences:
+    def replaced(lines: Lines) -> Lines:
         return (*lines[:entry], line, *lines[entry + 1 :])
 
     if side == "source":
-        return replace(context, sources=changed(context.sources))
-    return replace(context, outputs=changed(context.outputs or ()))
+        return replace(context, sources=replaced(context.sources))
+    return replace(context, outputs=replaced(context.outputs or ()))
 
 
-def _changed(context: ContextSentences, change: Callable[[Lines], Lines]) -> ContextSentences:
+def _map_lines(context: ContextSentences, change: Callable[[Lines], Lines]) -> ContextSentences:
     outputs = None if context.outputs is None else change(context.outputs)
     return replace(context, sources=change(context.sources), outputs=outputs)
 
 
-def _without(context: ContextSentences, entries: Sequence[int]) -> ContextSentences:
-    return _changed(
+def _without_sentences(context: ContextSentences, entries: Sequence[int]) -> ContextSentences:
+    return _map_lines(
         context, lambda lines: tuple(None if entry in entries else line for entry, line in enumerate(lines))
     )
 
 
-def _backwards(lines: Lines) -> Lines:
+def _reverse_words(lines: Lines) -> Lines:
     """Reverse the words of each sentence."""
     return tuple(None if line is None else " ".join(reversed(line.split())) for line in lines)
 
 
-def _swapped(context: ContextSentences) -> ContextSentences:
+def _reverse_sentences(context: ContextSentences) -> ContextSentences:
     """Reverse the order of the sentences; missing sentences stay at their positions."""
     present = [entry for entry in context.entries if context.sources[entry] is not None]
     other = dict(zip(present, reversed(present), strict=True))
-    return _changed(context, lambda lines: tuple(lines[other.get(entry, entry)] for entry in range(len(lines))))
+    return _map_lines(context, lambda lines: tuple(lines[other.get(entry, entry)] for entry in range(len(lines))))
 
 
 def changes(run: Run, test: str, sentence: int, target: str = "own", text: str = "") -> pd.DataFrame:
@@ -159,20 +161,20 @@ def _rows(tried: Sequence[Variant], traces: Sequence[Trace]) -> Iterator[Row]:
         yield (
             ("what", variant.what), ("side", variant.side), ("distance", variant.distance), ("place", variant.place),
             ("word", variant.word), ("log_prob", log_prob), ("change", log_prob - as_is),
-            ("routing", _moved(base, trace, swapped=variant.what == SWAPPED)),
+            ("routing", _coupling_change(base, trace, swapped=variant.what == SWAPPED)),
         )  # fmt: skip
 
 
-def _moved(base: Trace, trace: Trace, swapped: bool) -> float:
+def _coupling_change(base: Trace, trace: Trace, swapped: bool) -> float:
     """Change of the last couplings of the pieces in both traces; NaN if the pieces cannot be matched."""
     from analyses.context_routing import moved
 
     if _COUPLINGS not in base:
         return float("nan")
-    kept = _kept(_pieces(base), _pieces(trace, swapped))
-    if kept is None:
+    indices = _matching_indices(_pieces(base), _pieces(trace, swapped))
+    if indices is None:
         return float("nan")
-    return moved(base[_COUPLINGS].values[-1][kept], trace[_COUPLINGS].values[-1])
+    return moved(base[_COUPLINGS].values[-1][indices], trace[_COUPLINGS].values[-1])
 
 
 def _pieces(trace: Trace, swapped: bool = False) -> list[tuple[int, int]]:
@@ -183,7 +185,7 @@ def _pieces(trace: Trace, swapped: bool = False) -> list[tuple[int, int]]:
     return list(zip(map(in_document.__getitem__, distances), trace[_WORDS].values.tolist(), strict=True))
 
 
-def _kept(whole: Sequence[tuple[int, int]], part: Sequence[tuple[int, int]]) -> np.ndarray | None:
+def _matching_indices(whole: Sequence[tuple[int, int]], part: Sequence[tuple[int, int]]) -> np.ndarray | None:
     """Indices of `whole` that give `part`, or None if there are none.
 
     `part` must be `whole` without one stretch of pieces, or the same pieces in another order.
@@ -196,6 +198,6 @@ def _kept(whole: Sequence[tuple[int, int]], part: Sequence[tuple[int, int]]) -> 
         return np.r_[:first, first + missing : len(whole)].astype(int)
     if sorted(whole) != sorted(part):
         return None
-    kept = np.empty(len(part), dtype=int)
-    kept[sorted(range(len(part)), key=part.__getitem__)] = sorted(range(len(whole)), key=whole.__getitem__)
-    return kept
+    indices = np.empty(len(part), dtype=int)
+    indices[sorted(range(len(part)), key=part.__getitem__)] = sorted(range(len(whole)), key=whole.__getitem__)
+    return indices

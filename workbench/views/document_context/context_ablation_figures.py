@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @figure("context-changes", scope="sentence", options=ForcedOptions)
 def _changes(request: Request, options: ForcedOptions) -> Figure:
-    """How log P of a translation changes where words or sentences of the context are left out."""
+    """Change of log P of a translation without words or sentences of its context."""
     import pandas as pd
 
     from analyses.documents import how_far

@@ -35,14 +35,19 @@ def context_changes(words: pd.DataFrame, wholes: pd.DataFrame, caption: str = ""
     for system in systems:
         name = f"{system}: " if len(systems) > 1 else ""
         for side, rows in words[words["system"] == system].groupby("side", sort=False):
-            panels += _of_words(rows, f"{name}without a word ({side})")
-        panels += _of_wholes(wholes[wholes["system"] == system], f"{name}without more, or with another context")
+            panels += _word_panels(rows, f"{name}without a word ({side})")
+        panels += _context_panels(wholes[wholes["system"] == system], f"{name}without more, or with another context")
     return Figure(
-        "context-changes", "What the context changes", tuple(panels), caption, said_of_each(words, _most), "page"
+        "context-changes",
+        "What the context changes",
+        tuple(panels),
+        caption,
+        said_of_each(words, _largest_change),
+        "page",
     )
 
 
-def _of_words(rows: pd.DataFrame, title: str) -> list[Panel]:
+def _word_panels(rows: pd.DataFrame, title: str) -> list[Panel]:
     x = token_axis([str(word) for word in rows["word"]], "context word left out")
     boundaries = between_sentences(rows)
     hover = ("word", "distance")
@@ -58,17 +63,17 @@ def _of_words(rows: pd.DataFrame, title: str) -> list[Panel]:
     return panels
 
 
-def _of_wholes(rows: pd.DataFrame, title: str) -> list[Panel]:
-    changes, y, height = _lying(rows, "change", _CHANGE)
+def _context_panels(rows: pd.DataFrame, title: str) -> list[Panel]:
+    changes, y, height = _horizontal_bars(rows, "change", _CHANGE)
     panels = [Panel((rule(0.0, horizontal=False), changes), Axis("change of log P (nats)"), y, height, title)]
     routed = rows[rows["routing"].notna()]
     if len(routed):
-        moved, y, height = _lying(routed, "routing", _ROUTING)
+        moved, y, height = _horizontal_bars(routed, "routing", _ROUTING)
         panels.append(Panel((moved,), Axis("couplings moved"), y, height))
     return panels
 
 
-def _lying(rows: pd.DataFrame, value: str, style: SeriesStyle) -> tuple[Bars, Axis, float]:
+def _horizontal_bars(rows: pd.DataFrame, value: str, style: SeriesStyle) -> tuple[Bars, Axis, float]:
     """Horizontal bars, the axis of their labels, and the height of their panel."""
     labels = [str(label) for label in rows["label"]]
     placed = rows.assign(at=range(len(rows)))
@@ -76,7 +81,7 @@ def _lying(rows: pd.DataFrame, value: str, style: SeriesStyle) -> tuple[Bars, Ax
     return bars, category_axis(labels, reversed=True), max(0.5, 0.17 * len(labels))
 
 
-def _most(system: str, words: pd.DataFrame) -> str:
+def _largest_change(system: str, words: pd.DataFrame) -> str:
     row = words.iloc[int(words["change"].abs().to_numpy().argmax())]
     if math.isclose(row["change"], 0, abs_tol=5e-4):
         return f"{system}: no word of the context matters to it."

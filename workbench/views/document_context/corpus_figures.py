@@ -58,7 +58,7 @@ def _corpus(request: Request, options: CorpusOptions) -> Figure:
 
 @figure("context-distances", scope="test_set", options=CorpusOptions)
 def _distances(request: Request, options: CorpusOptions) -> Figure:
-    """How much words of the context count, by how far before the sentence they stand."""
+    """Weight of context words by their distance to the sentence."""
     from analyses.context_routing import DISTANCE_MEASURES
     from workbench.views.document_context.plots import context_distances
 

@@ -109,7 +109,7 @@ def _cells(name: str, trace: SentenceTrace, row: str, values: np.ndarray, iterat
 
 @figure("context-routing", scope="sentence", options=ContextRoutingOptions)
 def _routing(request: Request, options: ContextRoutingOptions) -> Figure:
-    """How the words of the sentences before are routed to capsules, by iteration."""
+    """Routing of context words to capsules, by iteration."""
     import pandas as pd
 
     from workbench.views.document_context.plots import context_routing
@@ -186,7 +186,7 @@ def _curves(request: Request, options: ForcedOptions) -> Figure:
 
 @figure("context-capsules-read", scope="sentence", options=CapsulesReadOptions)
 def _read(request: Request, options: CapsulesReadOptions) -> Figure:
-    """Which source position reads which capsule of the context."""
+    """Attention of source positions to the capsules of the context."""
     import pandas as pd
 
     from analyses import attention

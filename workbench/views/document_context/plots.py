@@ -69,7 +69,7 @@ def context_routing(cells: pd.DataFrame, caption: str = "") -> Figure:
         "Context words and capsules",
         tuple(panels),
         caption,
-        said_of_each(cells, _fullest),
+        said_of_each(cells, _fullest_capsule),
         "page",
         shared_x=len(systems) == 1,
     )
@@ -101,7 +101,7 @@ def sentence_names(words: pd.DataFrame, place: str, height: float) -> Labels:
     return Labels(named, place, "height", font_points=6.0, offset_points=0.0)
 
 
-def _fullest(system: str, cells: pd.DataFrame) -> str:
+def _fullest_capsule(system: str, cells: pd.DataFrame) -> str:
     """Summary: the capsule with which most words have their largest value, in the last map of the first row."""
     row = cells["row"].iloc[0]
     rows = cells[(cells["row"] == row) & (cells["iteration"] == cells["iteration"].max())]
@@ -143,7 +143,7 @@ def context_curves(
         y = Axis(LABELS.get(measure, measure), range=_range(measure, ceiling, measure_rows))
         panels.append(Panel(tuple(marks), x, y, 1.1))
     return Figure(
-        name, "Routing of the context by iteration", tuple(panels), caption, _ends(table, measures), "page",
+        name, "Routing of the context by iteration", tuple(panels), caption, _final_values(table, measures), "page",
         columns=len(panels) if len(panels) <= 4 else math.ceil(len(panels) / 2),
     )  # fmt: skip
 
@@ -153,7 +153,7 @@ def _iterations(table: pd.DataFrame) -> Axis:
     return Axis("iteration", positions=tuple(map(float, steps)), texts=tuple(map(str, steps)))
 
 
-def _last(table: pd.DataFrame) -> pd.DataFrame:
+def _last_iteration(table: pd.DataFrame) -> pd.DataFrame:
     """Rows of each system's last iteration; systems may have different numbers of iterations."""
     return table[table["iteration"] == table.groupby("system")["iteration"].transform("max")]
 
@@ -168,9 +168,9 @@ def _range(measure: str, ceiling: float | None, rows: pd.DataFrame) -> tuple[flo
     return None
 
 
-def _ends(table: pd.DataFrame, measures: Sequence[str]) -> str:
+def _final_values(table: pd.DataFrame, measures: Sequence[str]) -> str:
     descriptions = []
-    for system, rows in _last(table).groupby("system", sort=False):
+    for system, rows in _last_iteration(table).groupby("system", sort=False):
         values = rows.drop_duplicates("measure").set_index("measure")["value"]
         listed = [f"{LABELS.get(name, name)} {values[name]:.2f}" for name in measures if name in values]
         descriptions.append(f"{system} in iteration {rows['iteration'].iloc[0]}: {', '.join(listed)}")
@@ -204,7 +204,7 @@ def context_distances(
             panels.append(Panel(tuple(lines), x, Axis(LABELS[measure]), 1.1, system if len(systems) > 1 else ""))
     descriptions = [
         f"{row.system}, {row.distance} before: {LABELS[str(row.measure)]} {row.value:.3f}"
-        for row in _last(table).itertuples()
+        for row in _last_iteration(table).itertuples()
     ]
     return Figure(
         name, "Context by distance", tuple(panels), caption, f"At the end: {'; '.join(descriptions)}.", "page",

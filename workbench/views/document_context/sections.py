@@ -75,7 +75,9 @@ def show_context(frame: Frame, traces: Sequence[SentenceTrace]) -> None:
             _line(how_far(distance), text)
             for translation, readers in _translations(read, distance).items():
                 _line(f"translation read by {', '.join(readers)}", translation)
-    reach = ", ".join(f"{name} reads {_reach(read.get(name))}" for name in (names[trace.run.name] for trace in traces))
+    reach = ", ".join(
+        f"{name} reads {_reach_text(read.get(name))}" for name in (names[trace.run.name] for trace in traces)
+    )
     st.caption(escape_markdown(f"Sentences before: {reach}."))
 
 
@@ -89,7 +91,7 @@ def _translations(read: Mapping[str, ContextSentences], distance: int) -> dict[s
     return by_text
 
 
-def _reach(before: ContextSentences | None) -> str:
+def _reach_text(before: ContextSentences | None) -> str:
     """Number of sentences that a run reads before the current one and, if any, after it."""
     if before is None:
         return "0"
@@ -123,7 +125,7 @@ def _capsules(frame: Frame, traces: Sequence[SentenceTrace], translation: dict[s
     options = {"show": show, "correlation": correlation, "raw": raw, **PRESETS.get(preset, {})}
     runs = [trace.run for trace in traces]
     count = min(len(array(trace, "couplings")) for trace in traces)
-    _scrub(frame.request(runs, **translation), options, count, preset == "own")
+    _routing_with_slider(frame.request(runs, **translation), options, count, preset == "own")
     figure_view.show("context-curves", frame.request(runs, **translation))
     figure_view.show("context-capsules-read", frame.request(runs, **translation))
 
@@ -181,7 +183,7 @@ def pronouns(frame: Frame, compatible_runs: Sequence[Run]) -> None:
 
 
 @st.fragment
-def _scrub(request: Request, options: dict[str, object], count: int, free: bool) -> None:
+def _routing_with_slider(request: Request, options: dict[str, object], count: int, free: bool) -> None:
     """Routing maps of one iteration, chosen by a slider, or of all."""
     steps = [*map(str, range(count)), "all"]
     iteration = forced_decoding_controls.slider(st, "Iteration", "iteration", steps, str(count - 1)) if free else "all"

@@ -30,7 +30,7 @@ _COLUMNS = {
 }
 
 
-def _take(key: str, texts: Sequence[str]) -> None:
+def _set_prefix(key: str, texts: Sequence[str]) -> None:
     """Set the prefix to the text of the clicked pill and clear the selection."""
     index = st.session_state[key]
     if index is not None:
@@ -45,7 +45,7 @@ def pieces(name: str, tokens: Sequence[str]) -> None:
         st.text(f"{name}: (empty)")
         return
     st.pills(
-        escape_markdown(name), range(len(texts)), key=key, on_change=_take, args=(key, texts),
+        escape_markdown(name), range(len(texts)), key=key, on_change=_set_prefix, args=(key, texts),
         format_func=lambda number: f":gray[{number + 1}] {escape_markdown(tokens[number])}",  # equal ones would be one
         help="Click to make the text up to this subword the prefix",
     )  # fmt: skip
@@ -56,7 +56,8 @@ def alternatives(name: str, table: pd.DataFrame) -> None:
     records = table[table["prefix"] != ""].to_dict("records")
     key = f"next-{name}"
     st.pills(
-        "Next subword", range(len(records)), key=key, on_change=_take, args=(key, [row["prefix"] for row in records]),
+        "Next subword", range(len(records)), key=key, on_change=_set_prefix,
+        args=(key, [row["prefix"] for row in records]),
         format_func=lambda row: escape_markdown(f"{records[row]['piece']}  {records[row]['probability']:.3f}"),
         help="Ranked by probability; click to append one to the prefix",
     )  # fmt: skip

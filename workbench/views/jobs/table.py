@@ -47,7 +47,7 @@ def show(root: Path, first: Sequence[str]) -> None:
         height="content" if len(listed) <= _MOST_ROWS else 38 + 35 * _MOST_ROWS,
         key=key,
         placeholder="",
-        on_select=lambda: _pick(key, names),
+        on_select=lambda: _select(key, names),
         selection_mode="single-row",
         selection_default={"selection": {"rows": [selected]}},
         alt="Jobs with their state; select one to read its log",
@@ -88,7 +88,7 @@ def lasted(seconds: float) -> str:
     return f"{minutes} min {seconds_left} s" if minutes else f"{seconds_left} s"
 
 
-def _pick(key: str, names: list[str]) -> None:
+def _select(key: str, names: list[str]) -> None:
     rows = st.session_state[key]["selection"]["rows"]
     if rows:
         st.session_state[_CHOSEN] = names[rows[0]]

@@ -78,7 +78,7 @@ def _passes(request: Request, options: RoutingOptions) -> list[Pass]:
     return passes
 
 
-def _reaching(passes: Sequence[Pass], options: RoutingOptions, position: int | None) -> list[Pass]:
+def _passes_with_position(passes: Sequence[Pass], options: RoutingOptions, position: int | None) -> list[Pass]:
     """Passes whose sentence has the position; translations of the runs differ in length."""
     return [run_pass for run_pass in passes if position is None or position < len(_tokens(run_pass[2], options))]
 
@@ -104,7 +104,7 @@ def _position_text(passes: Sequence[Pass], options: RoutingOptions, position: in
         return "mean over the positions of the sentence"
     encoder = options.side == "encoder"
     by_description: dict[str, list[str]] = {}
-    for _, name, trace, _ in _reaching(passes, options, position):
+    for _, name, trace, _ in _passes_with_position(passes, options, position):
         tokens = _tokens(trace, options)
         before = " ".join(tokens[:position]) or "the beginning"
         description = tokens[position] if encoder else f"where {tokens[position]} is predicted after {before}"
@@ -152,7 +152,7 @@ def _maps(options: RoutingMapsOptions, name: str, array: np.ndarray, position: i
 
 @figure("routing-maps", scope="sentence", options=RoutingMapsOptions)
 def _routing_maps(request: Request, options: RoutingMapsOptions) -> Figure:
-    """How much of its vote each layer sends to each capsule, by iteration."""
+    """Share of each layer's vote for each capsule, by iteration."""
     import pandas as pd
 
     from workbench.views.layer_routing.plots import routing_maps
@@ -161,7 +161,7 @@ def _routing_maps(request: Request, options: RoutingMapsOptions) -> Figure:
     position = _position(passes, options)
     maps = [
         (layer_names(run, array.shape[2]), _maps(options, name, array, position))
-        for run, name, _, array in _reaching(passes, options, position)
+        for run, name, _, array in _passes_with_position(passes, options, position)
     ]
     layers = rows_of([names for names, _ in maps])
     placed = [table.assign(layer=table["layer"] + layers.index(names[0])) for names, tables in maps for table in tables]
@@ -189,7 +189,7 @@ def _routing_curves(request: Request, options: RoutingCurvesOptions) -> Figure:
     tables, ceilings, marked = [], set(), None
     passes = _passes(request, options)
     position = _position(passes, options)
-    for run, name, _, array in _reaching(passes, options, position):
+    for run, name, _, array in _passes_with_position(passes, options, position):
         ceilings.add(float(np.log(array.shape[-1])))
         marked = _iteration(array, options)
         selected = _at_position(array, position)

@@ -87,8 +87,8 @@ def checkpoints(run: Run, most: int) -> list[Run]:
     names = [path.stem.removeprefix("step-") for path in (run.folder / "checkpoints").glob("step-*.safetensors")]
     steps = sorted(int(name) for name in names if is_step(name))
     if len(steps) > most:
-        places = np.linspace(len(steps) - 1, 0, most).round().astype(int)
-        steps = [steps[position] for position in sorted(set(places.tolist()))]
+        positions = np.linspace(len(steps) - 1, 0, most).round().astype(int)
+        steps = [steps[position] for position in sorted(set(positions.tolist()))]
     base_name = run.name.removesuffix(f"@{run.step}") if run.step else run.name
     return [replace(run, name=f"{base_name}@{step}", step=str(step)) for step in steps]
 
@@ -105,7 +105,7 @@ def _live(run: Run, mechanism: str, side: str, targets: Targets, state: str) -> 
         return
     generator = np.random.default_rng(_SEED)
     while some := list(islice(traces, AT_ONCE)):
-        yield from _revoted(model.translator, mechanism, side, some, generator, state)
+        yield from _routed_on_control_votes(model.translator, mechanism, side, some, generator, state)
 
 
 def _spread(trace: Trace, mechanism: str, side: str) -> Spread:
@@ -113,7 +113,7 @@ def _spread(trace: Trace, mechanism: str, side: str) -> Spread:
     return spread(trace[f"{mechanism}.{side}.assignments"].values, None if active is None else active.values)
 
 
-def _revoted(
+def _routed_on_control_votes(
     translator: Translator,
     mechanism: str,
     side: str,

@@ -57,11 +57,13 @@ def sentence(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
         tokens = list(traces[0].source if side == "encoder" else traces[0].target)
         iterations = min(len(assignments(run, trace, side)) for run, trace in zip(compatible_runs, traces, strict=True))
         maps = {"order": order, "difference": growth}
-        _scrub(frame.request(compatible_runs, **translation, side=side), maps, {"layers": layers}, tokens, iterations)
+        _figures_with_sliders(
+            frame.request(compatible_runs, **translation, side=side), maps, {"layers": layers}, tokens, iterations
+        )
 
 
 @st.fragment
-def _scrub(
+def _figures_with_sliders(
     request: Request, maps: dict[str, object], curves: dict[str, object], tokens: Sequence[str], iterations: int
 ) -> None:
     left, right = st.columns([2, 5])

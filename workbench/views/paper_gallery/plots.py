@@ -49,8 +49,8 @@ def paper_table(
     panels = [
         Panel(
             (
-                *_hollow(reported[reported["unit"] == unit]),
-                *_filled(own_results[own_results["unit"] == unit], series_styles),
+                *_reported_marks(reported[reported["unit"] == unit]),
+                *_own_marks(own_results[own_results["unit"] == unit], series_styles),
             ),
             Axis(unit),
             y,
@@ -70,7 +70,7 @@ def paper_table(
     )
 
 
-def _hollow(printed: pd.DataFrame) -> list[Mark]:
+def _reported_marks(printed: pd.DataFrame) -> list[Mark]:
     columns = list(dict.fromkeys(printed["column"]))
     return [
         Points(
@@ -82,7 +82,7 @@ def _hollow(printed: pd.DataFrame) -> list[Mark]:
     ]  # fmt: skip
 
 
-def _filled(ours: pd.DataFrame, styles: dict[str, SeriesStyle]) -> list[Mark]:
+def _own_marks(ours: pd.DataFrame, styles: dict[str, SeriesStyle]) -> list[Mark]:
     hover = tuple(name for name in ("where", "data", "test", "signature") if name in ours)
     return [
         Points(

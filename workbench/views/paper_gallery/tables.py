@@ -79,7 +79,7 @@ def choose(papers: Mapping[str, Paper]) -> Preset:
 
 
 @st.cache_data(max_entries=16, show_spinner="Scoring")
-def _ours(key: figure_view.Stamps, table: str, test: str, _table: Table, _runs: list[Run]) -> pd.DataFrame:
+def _our_results(key: figure_view.Stamps, table: str, test: str, _table: Table, _runs: list[Run]) -> pd.DataFrame:
     return our_results(_table, _runs, test)
 
 
@@ -88,7 +88,7 @@ def show_table(preset: Preset, table: Table, frame: Frame) -> None:
     runs, test = presets.in_row_order(table, frame.tested), frame.view.test
     results = pd.DataFrame(columns=OURS)
     with errors_as_messages():
-        results = _ours(_stamps(runs, test), f"{preset.paper}/{table.id}", test, table, runs)
+        results = _our_results(_stamps(runs, test), f"{preset.paper}/{table.id}", test, table, runs)
     rows = comparison.reported(table, results)
     printed = {
         column.label: Text(column.label, alignment="right", help=column.unit or None) for column in table.columns
@@ -100,7 +100,7 @@ def show_table(preset: Preset, table: Table, frame: Frame) -> None:
         "ours": Text("This work", help="Of other data than the paper's: no reproduction"),
         "cited": "Cited from",
     }
-    order = [name for name in columns if name in rows and _filled(rows[name])]
+    order = [name for name in columns if name in rows and _has_values(rows[name])]
     st.dataframe(
         rows,
         height="content",
@@ -128,7 +128,7 @@ def _show_ours(preset: Preset, table: Table, results: pd.DataFrame) -> None:
     """Table of our numbers with the reported ones of the same measure, their origin and the differences in setup."""
     st.subheader("Reported vs. ours")
     lines = comparison.compared(table, results)
-    order = [name for name in _OURS if _filled(lines[name])]
+    order = [name for name in _OURS if _has_values(lines[name])]
     st.dataframe(
         lines, hide_index=True, column_config=_OURS, column_order=order, placeholder="",
         key=f"ours-{preset.paper}-{table.id}", alt=f"{preset.title}: ours beside reported values",
@@ -143,7 +143,7 @@ def _stamps(runs: Sequence[Run], test: str) -> figure_view.Stamps:
     return (*figure_view.stamps(runs, test), *result_times)
 
 
-def _filled(column: pd.Series) -> bool:
+def _has_values(column: pd.Series) -> bool:
     """Return True if the column has a value."""
     return bool((column.notna() & (column.astype(str) != "")).any())
 

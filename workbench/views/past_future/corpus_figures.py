@@ -81,7 +81,7 @@ def _forced_text(request: Request, run: Run, target: str, sentences: int) -> str
 
 @figure("flip-times", scope="test_set", options=FlipTimesOptions)
 def _flip_times(request: Request, options: FlipTimesOptions) -> Figure:
-    """How many steps after its last counterpart a source word moves from FUTURE to PAST."""
+    """Number of steps from the last counterpart of a source word to its move from FUTURE to PAST."""
     import pandas as pd
 
     from analyses.past_future import distribution, flip_table
@@ -141,7 +141,7 @@ def _truth_links(request: Request, options: FlipTimesOptions, run: Run, target: 
 
 @figure("overlap", scope="test_set", options=OverlapOptions)
 def _overlap(request: Request, options: OverlapOptions) -> Figure:
-    """How many of the words written and to come the predicted bags of words hold."""
+    """Overlap of predicted bags of words with the words that are written or still to come."""
     import pandas as pd
 
     from analyses.overlap import rates

@@ -58,10 +58,10 @@ def flip_times(table: pd.DataFrame, styles: dict[str, SeriesStyle] | None = None
         range=(first - 0.6, last + _NEVER + 0.6),
     )
     panel = Panel(tuple(marks), x, Axis("share of words"), 1.3)
-    return Figure("flip-times", "When words flip to PAST", (panel,), caption, _flipped(table, systems), "page")
+    return Figure("flip-times", "When words flip to PAST", (panel,), caption, _flip_summary(table, systems), "page")
 
 
-def _flipped(table: pd.DataFrame, systems: list[str]) -> str:
+def _flip_summary(table: pd.DataFrame, systems: list[str]) -> str:
     descriptions = []
     for system in systems:
         rows = table[table["system"] == system]
@@ -93,7 +93,7 @@ def past_future_course(table: pd.DataFrame, caption: str = "") -> Figure:
         )
         descriptions.append(f"{system}: {', '.join(changes)}")
     summary = f"From the first tenth of a translation to the last, {'; '.join(descriptions)}."
-    return _in_pairs("past-future-course", "The course of PAST and FUTURE", panels, caption, summary)
+    return _two_column_figure("past-future-course", "The course of PAST and FUTURE", panels, caption, summary)
 
 
 def overlap_rates(
@@ -129,10 +129,10 @@ def overlap_rates(
         panels.append(Panel(tuple(marks), x, Axis("overlap rate", range=(-0.03, 1.03)), 1.3, system))
         descriptions.append(f"{system}: {' and '.join(rates)}")
     summary = f"Mean overlap rates: {'; '.join(descriptions)}."
-    return _in_pairs("overlap", "What the bags of words foretell", panels, caption, summary)
+    return _two_column_figure("overlap", "What the bags of words foretell", panels, caption, summary)
 
 
-def _in_pairs(name: str, title: str, panels: Sequence[Panel], caption: str, summary: str) -> Figure:
+def _two_column_figure(name: str, title: str, panels: Sequence[Panel], caption: str, summary: str) -> Figure:
     """Panels of one height, two in a row."""
     return Figure(name, title, tuple(panels), caption, summary, "page", shared_y=True, columns=min(2, len(panels)))
 
@@ -168,7 +168,7 @@ def against_truth(
         "PAST and FUTURE against the truth",
         tuple(panels),
         caption,
-        _best(areas, names or {}),
+        _auc_summary(areas, names or {}),
         "page",
         columns=2,
     )
@@ -213,7 +213,7 @@ def _redundant(redundant: pd.DataFrame, series_styles: dict[str, SeriesStyle]) -
     return Panel(tuple(marks), x, Axis("REDUNDANT mass", range=(0.0, top)), 1.3, "words with")
 
 
-def _best(areas: pd.DataFrame, names: Mapping[str, str]) -> str:
+def _auc_summary(areas: pd.DataFrame, names: Mapping[str, str]) -> str:
     descriptions = []
     for words in dict.fromkeys(areas["words"]):
         rows = areas[areas["words"] == words].dropna(subset=["auc"])

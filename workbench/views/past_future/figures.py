@@ -92,7 +92,7 @@ def _places(name: str, positions: tuple[int, ...], last: int) -> list[int]:
     return list(dict.fromkeys(positions))
 
 
-def _raw_mass(forced: SentenceTrace, options: MassOptions, capsules: bool) -> np.ndarray:
+def _piece_mass(forced: SentenceTrace, options: MassOptions, capsules: bool) -> np.ndarray:
     """Mass of the pieces after the requested iteration: [T, I, G], or [T, I, J] of single capsules."""
     from analyses.past_future import group_mass
 
@@ -117,7 +117,7 @@ def _forced_sentences(
     for run in runs:
         forced = trace_sentence(run, request.test, request.sentence, *options.forced)
         mass, sources, targets = (
-            _raw_mass(forced, options, capsules),
+            _piece_mass(forced, options, capsules),
             list(forced.source),
             list(forced.target),
         )
@@ -219,7 +219,7 @@ def _step(options: MassOptions, sentences: list[_ForcedSentence]) -> int | None:
 
 @figure("past-future", scope="sentence", options=PastFutureOptions)
 def _past_future(request: Request, options: PastFutureOptions) -> Figure:
-    """How much of each source word is in PAST and in FUTURE at each step, as maps."""
+    """Maps of the PAST and FUTURE mass of each source word at each step."""
     import pandas as pd
 
     from workbench.views.past_future.plots import SIGNED, past_future_maps
@@ -283,7 +283,7 @@ def _strip(request: Request, options: StripOptions) -> Figure:
 
 @figure("past-future-lines", scope="sentence", options=LinesOptions)
 def _lines(request: Request, options: LinesOptions) -> Figure:
-    """In which group each of some source words is at each step."""
+    """Groups (PAST, FUTURE, REDUNDANT) of single source words at each step."""
     import numpy as np
     import pandas as pd
 

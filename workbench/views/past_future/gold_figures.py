@@ -157,7 +157,7 @@ def _run_scores(forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarr
         return forced.at_cells(lambda row: past_share(forced.sentences[run][row].mass))
 
     def coverage(run: Run) -> np.ndarray:
-        return forced.at_cells(lambda row: _covered(run, forced.sentences[run][row]))
+        return forced.at_cells(lambda row: _covered_before_step(run, forced.sentences[run][row]))
 
     covering = [run for run in forced.plain if _has_array(forced.sentences[run], "coverage")]
     return {
@@ -213,7 +213,7 @@ def _redundancies(forced: _Forced, names: Mapping[str, str]) -> list[pd.DataFram
     return tables
 
 
-def _covered(run: Run, sentence: Sentence) -> np.ndarray:
+def _covered_before_step(run: Run, sentence: Sentence) -> np.ndarray:
     """Coverage of each source word before each step [T, I], as a sum of what was covered.
 
     "subtractive" coverage counts down from one, "mean" coverage is divided by the step: both are converted.
@@ -247,17 +247,17 @@ def _lessons(requested: bool | int) -> int:
 
 @figure("past-future-truth", scope="test_set", options=TruthOptions)
 def _truth(request: Request, options: TruthOptions) -> Figure:
-    """PAST and FUTURE of each run against true links, beside rules that need no model."""
+    """PAST and FUTURE of each run compared with gold links, and rules without a model."""
     from analyses.past_future_gold import WORDS, calibration_error
     from workbench.views.past_future.corpus_plots import against_truth as drawn
 
     comparison = against_truth(request, options)
     run_styles = styles(request)
     names = comparison.areas.table["system"].unique()
-    by_name = {name: run_styles[_bare(name)] for name in names if _bare(name) in run_styles}
+    by_name = {name: run_styles[_run_name(name)] for name in names if _run_name(name) in run_styles}
     errors = [f"{name} {calibration_error(rows):.3f}" for name, rows in comparison.bins.groupby("system", sort=False)]
     differences = "; ".join(
-        _margin(comparison, system, rule) for system in comparison.systems for rule in comparison.rules
+        _margin_text(comparison, system, rule) for system in comparison.systems for rule in comparison.rules
     )
     margins = f"AUC minus that of the rule, paired: {differences}. " if differences else ""
     redundant = "".join(
@@ -275,7 +275,9 @@ def _truth(request: Request, options: TruthOptions) -> Figure:
         if len(comparison.rules) > 1
         else ""
     )
-    covered = "Coverage: what stood for the word before the step. " if any(map(_covers, comparison.systems)) else ""
+    covered = (
+        "Coverage: what stood for the word before the step. " if any(map(_is_coverage, comparison.systems)) else ""
+    )
     present = "left out" if options.present == "out" else "taken for FUTURE"
     caption = (
         f"References of {comparison.sentences} sentences{left_out}, true links. Of a source word at a step: PAST / "
@@ -286,16 +288,16 @@ def _truth(request: Request, options: TruthOptions) -> Figure:
     return drawn(comparison.areas.table, comparison.bins, comparison.redundant, WORDS, by_name, caption)
 
 
-def _bare(name: str) -> str:
+def _run_name(name: str) -> str:
     """Name of the run behind a rule, coverage or probe, which gives the style."""
     return name.removeprefix(ATTENTION).removeprefix(PROBE).removeprefix(COVERAGE)
 
 
-def _covers(name: str) -> bool:
+def _is_coverage(name: str) -> bool:
     return name.startswith(COVERAGE)
 
 
-def _margin(comparison: Truths, system: str, rule: str) -> str:
+def _margin_text(comparison: Truths, system: str, rule: str) -> str:
     """Differences in AUC of a system and a rule, for all words and for moved words."""
     from analyses.past_future_gold import WORDS
 

@@ -79,7 +79,7 @@ def require_guided(run: Run) -> None:
 
 
 def has_bags(run: Run) -> bool:
-    """Does it predict bags of words, from which overlap rates are made?"""
+    """Return True if the run predicts bags of words, which overlap rates need."""
     return "bow" in (options_of(run) or {}).get("losses", ())
 
 
@@ -208,15 +208,17 @@ def _dump(sentences: Sequence[Sentence]) -> dict[str, Any]:
 def _parse(arrays: Mapping[str, Any]) -> list[Sentence]:
     headers = json.loads(str(arrays["said"]))
     flat = {name: checked_numbers(arrays, {name: "N"}, _OVERLAPS)[name] for name in _ARRAYS}
-    parts = {name: _split(flat[name], [one["shapes"][name] for one in headers]) for name in _ARRAYS}
+    parts = {name: _split(flat[name], [record["shapes"][name] for record in headers]) for name in _ARRAYS}
     sentences = [
-        Sentence(one["row"], tuple(one["source"]), tuple(one["target"]), *(parts[name][index] for name in _ARRAYS))
-        for index, one in enumerate(headers)
+        Sentence(
+            record["row"], tuple(record["source"]), tuple(record["target"]), *(parts[name][index] for name in _ARRAYS)
+        )
+        for index, record in enumerate(headers)
     ]
-    for one in sentences:
-        words = len(one.target), len(one.source)
-        if one.mass.shape[:2] != words or one.attention.shape[1:] != words:
-            raise ValueError(f"masses {one.mass.shape} and attention {one.attention.shape} of {words} words")
+    for sentence in sentences:
+        words = len(sentence.target), len(sentence.source)
+        if sentence.mass.shape[:2] != words or sentence.attention.shape[1:] != words:
+            raise ValueError(f"masses {sentence.mass.shape} and attention {sentence.attention.shape} of {words} words")
     return sentences
 
 

@@ -68,7 +68,7 @@ def past_future_maps(
         "PAST, FUTURE and REDUNDANT mass",
         tuple(panels),
         caption,
-        said_of_each(cells, _ends),
+        said_of_each(cells, _mass_summary),
         "page",
         shared_y=len(systems) == 1,
         columns=across,
@@ -102,7 +102,7 @@ def _height(rows: int) -> float:
     return min(_HIGHEST, max(_LOWEST, _ROW_INCHES * rows))
 
 
-def _ends(system: str, cells: pd.DataFrame) -> str:
+def _mass_summary(system: str, cells: pd.DataFrame) -> str:
     """Summary: mean mass of the groups at the first and at the last step."""
     groups = [group for group in dict.fromkeys(cells["group"]) if group != SIGNED]
     means = cells.groupby(["group", "step"])["value"].mean()
@@ -126,7 +126,7 @@ def past_future_strip(
         "PAST and FUTURE at single steps",
         tuple(_strips(shown) if step is not None else [_pairs(cells, links)]),
         caption,
-        _past_and_future(shown),
+        _strip_summary(shown),
         "page",
     )
 
@@ -174,7 +174,7 @@ def _pairs(cells: pd.DataFrame, links: pd.DataFrame | None) -> Panel:
     return Panel(tuple(marks), x, y, _height(len(y.texts) + 1))
 
 
-def _past_and_future(cells: pd.DataFrame) -> str:
+def _strip_summary(cells: pd.DataFrame) -> str:
     """Summary: the number of source words with more PAST than FUTURE mass at each step."""
     system_cells = cells[cells["system"] == cells["system"].iloc[0]]
     wide = system_cells.pivot_table(index=["step", "word"], columns="group", values="value")
@@ -223,7 +223,7 @@ def past_future_lives(
         "Life lines of source words",
         tuple(panels),
         caption,
-        _flipped(words, flips, tokens),
+        _flip_summary(words, flips, tokens),
         "page",
         shared_x=True,
         shared_y=columns > 1,
@@ -231,7 +231,7 @@ def past_future_lives(
     )
 
 
-def _flipped(words: pd.DataFrame, flips: pd.DataFrame, tokens: Sequence[str]) -> str:
+def _flip_summary(words: pd.DataFrame, flips: pd.DataFrame, tokens: Sequence[str]) -> str:
     flip_steps = flips.set_index("word")["flip"]
     descriptions = []
     for word, token in zip(words["word"], words["word_token"], strict=True):

@@ -38,7 +38,7 @@ def read_by_probe(
     question = {"rows": list(rows), "present": present, "lessons": lessons, "seed": SEED}
 
     def ask() -> list[np.ndarray]:
-        return [np.round(one, 5) for one in _predicted(run, test, rows, present, lessons)]
+        return [np.round(probabilities, 5) for probabilities in _predicted(run, test, rows, present, lessons)]
 
     return PROBE.cached(run, {**of_forced_references(run, test), **question}, ask, test)
 
@@ -50,7 +50,9 @@ def _parse(content: Mapping[str, Any]) -> list[np.ndarray]:
     return sentences
 
 
-PROBE = ResultCache("probe/{}.json", lambda sentences: {"past": [one.tolist() for one in sentences]}, _parse)
+PROBE = ResultCache(
+    "probe/{}.json", lambda sentences: {"past": [probabilities.tolist() for probabilities in sentences]}, _parse
+)
 
 
 def labels_of(truth: Truth, sources: Sequence[str], targets: Sequence[str], present: Present) -> np.ndarray:

@@ -57,11 +57,11 @@ def sentence(frame: Frame, compatible_runs: Sequence[Run]) -> None:
         sources, targets = sides if pieces else map(joined, sides)
         request = frame.request(compatible_runs, **translation, pieces=pieces)
         maps = {"difference": signed, "capsules": capsules}
-        _scrub(request, maps, list(sources), list(targets), min(map(iterations, traces)))
+        _figures_with_sliders(request, maps, list(sources), list(targets), min(map(iterations, traces)))
 
 
 @st.fragment
-def _scrub(
+def _figures_with_sliders(
     request: Request, maps: dict[str, object], sources: Sequence[str], targets: Sequence[str], count: int
 ) -> None:
     left, right = st.columns([2, 5])

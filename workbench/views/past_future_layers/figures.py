@@ -68,7 +68,7 @@ _MEANING = (
 
 @figure("content-states", scope="sentence", options=ForcedOptions)
 def _content_states(request: Request, options: ForcedOptions) -> Figure:
-    """What the states of PAST and FUTURE layers do at each step of a translation."""
+    """Measures of the states of PAST and FUTURE layers at each step of a translation."""
     import pandas as pd
 
     from analyses.content_states import MEASURES
@@ -82,13 +82,13 @@ def _content_states(request: Request, options: ForcedOptions) -> Figure:
             side, _, measure = name.rpartition(".")
             rows = {"step": range(len(values)), "token": list(forced.target), "value": values}
             tables.append(pd.DataFrame(rows).assign(system=names[run.name], side=side, measure=measure))
-    table = _ordered(pd.concat(tables, ignore_index=True), list(MEASURES))
+    table = _sorted_by_measure(pd.concat(tables, ignore_index=True), list(MEASURES))
     translation = options.spoken
     caption = f"{translation[0].upper()}{translation[1:]} of sentence {request.sentence}, forced, by pieces. {_MEANING}"
     return content_states(table, MEASURES, caption + _left_out(request))
 
 
-def _ordered(table, measures: list[str]):
+def _sorted_by_measure(table, measures: list[str]):
     """Sort rows by measure and drop measures of the system that no layer has."""
     layer_measures = set(table.loc[table["side"] != "system", "measure"])
     rows = table[table["measure"].isin(layer_measures)]
@@ -125,12 +125,12 @@ def _content_course(request: Request, options: TargetOptions) -> Figure:
         f"Means over the relative position in tenths, 95% bootstrap intervals over sentences. {_MEANING}{whole_text} "
         f"{'; '.join(descriptions)}.{_left_out(request)}"
     )
-    return content_course(_ordered(pd.concat(tables, ignore_index=True), list(MEASURES)), MEASURES, caption)
+    return content_course(_sorted_by_measure(pd.concat(tables, ignore_index=True), list(MEASURES)), MEASURES, caption)
 
 
 @figure("coverage-map", scope="sentence", options=CoverageMapOptions)
 def _coverage_map(request: Request, options: CoverageMapOptions) -> Figure:
-    """How far each source word is covered after each step."""
+    """Coverage of each source word after each step."""
     import pandas as pd
 
     from analyses.attention import END, joined

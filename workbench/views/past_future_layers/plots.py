@@ -58,8 +58,8 @@ def content_states(table: pd.DataFrame, labels: Mapping[str, str], caption: str 
             ]
             y = rank_axis(int(rows["value"].max())) if measure == "rank" else Axis(_UNITS.get(measure, "cosine"))
             panels.append(Panel(tuple(marks), axes[system], y, 0.9, _title(labels[measure], system, systems)))
-    summary = said_of_each(table[table["measure"] == "norm"], _ends)
-    return _framed("content-states", "States of PAST and FUTURE layers", panels, caption, summary, len(systems))
+    summary = said_of_each(table[table["measure"] == "norm"], _norm_summary)
+    return _column_figure("content-states", "States of PAST and FUTURE layers", panels, caption, summary, len(systems))
 
 
 def content_course(table: pd.DataFrame, labels: Mapping[str, str], caption: str = "") -> Figure:
@@ -81,22 +81,24 @@ def content_course(table: pd.DataFrame, labels: Mapping[str, str], caption: str 
                 )
             )
     ordered = table[table["measure"] == "norm"].rename(columns={"place": "step"})
-    summary = said_of_each(ordered, _ends)
-    return _framed("content-course", "The course of PAST and FUTURE layers", panels, caption, summary, len(systems))
+    summary = said_of_each(ordered, _norm_summary)
+    return _column_figure(
+        "content-course", "The course of PAST and FUTURE layers", panels, caption, summary, len(systems)
+    )
 
 
 def _title(label: str, system: str, systems: list[str]) -> str:
     return f"{system}: {label}" if len(systems) > 1 else label
 
 
-def _framed(name: str, title: str, panels: list[Panel], caption: str, summary: str, systems: int) -> Figure:
+def _column_figure(name: str, title: str, panels: list[Panel], caption: str, summary: str, systems: int) -> Figure:
     columns = systems if systems > 1 else 2
     return Figure(
         name, title, tuple(panel for panel in panels if panel.marks), caption, summary, "page", columns=columns
     )
 
 
-def _ends(system: str, rows: pd.DataFrame) -> str:
+def _norm_summary(system: str, rows: pd.DataFrame) -> str:
     """Summary: the norms of the states at the first and at the last step."""
     changes = []
     for side, side_rows in rows.groupby("side", sort=False):
@@ -134,7 +136,9 @@ def coverage_maps(
         panels.append(
             Panel(tuple(marks), token_axis(across, "target"), token_axis(down, "source", reversed=True), height, system)
         )
-    summary = said_of_each(cells, lambda system, system_cells: _covered(system, system_cells, system in neural))
+    summary = said_of_each(
+        cells, lambda system, system_cells: _coverage_summary(system, system_cells, system in neural)
+    )
     return Figure(
         "coverage-map", "Coverage of source words", tuple(panels), caption, summary, "page",
         columns=min(2, len(panels)),
@@ -151,7 +155,7 @@ def _cells(system_cells: pd.DataFrame, neural: bool) -> Heat:
     return Heat(system_cells, "step", "word", hover=hover, value="value", limits=(0.0, MOST_COVERED), label="coverage")
 
 
-def _covered(system: str, cells: pd.DataFrame, neural: bool) -> str:
+def _coverage_summary(system: str, cells: pd.DataFrame, neural: bool) -> str:
     last = cells[cells["step"] == cells["step"].max()].sort_values("value")
     least = last.iloc[0]
     if neural:

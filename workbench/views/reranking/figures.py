@@ -139,7 +139,7 @@ def free_parts(runs: tuple[Run, ...] | list[Run], test: str) -> list[str]:
 
 @figure("rescoring", scope="test_set", options=RescoringOptions)
 def _rescoring(request: Request, options: RescoringOptions) -> Figure:
-    """BLEU of stored n-best lists over the weight of one part, and of chosen weights beside the search's."""
+    """BLEU of reranked n-best lists over the weight of one part, and of chosen weights compared with the search."""
     import pandas as pd
 
     from analyses.reranking import curve

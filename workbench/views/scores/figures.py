@@ -48,7 +48,7 @@ class ScoresByTestOptions(CountingOptions):
 
 @figure("scores", scope="test_set", options=ScoresOptions)
 def _scores(request: Request, options: ScoresOptions) -> Figure:
-    """Corpus scores of each run with 95 % intervals, a panel a metric."""
+    """Corpus scores of each run with 95 % intervals, one panel for each metric."""
     from workbench.views.scores.plots import score_dots
 
     table = scoring.score_table(request.runs, request.test, options.metrics, counting=options.counting)

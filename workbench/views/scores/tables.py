@@ -92,14 +92,14 @@ def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> N
     """Tables of scores and of differences to the baseline with p-values, and the LaTeX table."""
     runs, test = frame.tested, frame.view.test
     key = stamps(runs, test)
-    scores = _named(_scores(key, test, tuple(metrics), counting, runs), runs)
+    scores = _with_display_names(_scores(key, test, tuple(metrics), counting, runs), runs)
     _table(scores, _SCORES, "Scores with intervals", ["evaluate", *_counting_arguments(counting)], runs, test, metrics)
     st.subheader("Difference to the baseline")
     tests, baseline = None, short_names(runs)[runs[0].name]
     if len(runs) < 2:
         st.text("A test needs a second run that has translated this test set: choose one in the sidebar.")
     else:
-        tests = _named(_comparison(key, test, tuple(metrics), method, counting, runs), runs)
+        tests = _with_display_names(_comparison(key, test, tuple(metrics), method, counting, runs), runs)
         without = " It gives no interval (–)." if tests[["low", "high"]].isna().all(axis=None) else ""
         corrected = "Holm's correction runs over the systems of one metric."
         st.caption(escape_markdown(f"Baseline: {baseline}. {_METHOD_TEXTS[method]}; {corrected}{without}"))
@@ -129,7 +129,9 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
         return
     figure_view.show("scores-by-test", frame.request(metric=metric, tests=tests, **asdict(counting)))
     scores, compared = _by_test(stamps(runs, *tests), tuple(tests), metric, method, counting, runs)
-    table = test_sets.wide(_named(scores, runs), None if compared is None else _named(compared, runs))
+    table = test_sets.wide(
+        _with_display_names(scores, runs), None if compared is None else _with_display_names(compared, runs)
+    )
     formats = {test_sets.difference_column(sign, test): form for sign, form in _BESIDE.items() for test in tests}
     numbers = {name: Number(format=formats.get(name, "%.2f")) for name in map(str, table) if name != test_sets.SYSTEM}
     numbers |= {test_sets.MEAN: Number("mean", format="%.2f")}
@@ -149,7 +151,11 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
         command = shlex.join(["workbench", *arguments, *_counting_arguments(counting), "--metrics", metric])
         st.code(command, language="bash", wrap_lines=True)
     with st.expander("LaTeX table of all test sets"):
-        latex_arguments = (_named(scores, runs), None if compared is None else _named(compared, runs), baseline)
+        latex_arguments = (
+            _with_display_names(scores, runs),
+            None if compared is None else _with_display_names(compared, runs),
+            baseline,
+        )
         st.code(score_table_latex(*latex_arguments), language="latex", wrap_lines=True)
 
 
@@ -170,7 +176,7 @@ def _counting_arguments(counting: Counting) -> list[str]:
     return preset + (["--reference", str(counting.reference)] if counting.reference else [])
 
 
-def _named(table: pd.DataFrame, runs: tuple[Run, ...]) -> pd.DataFrame:
+def _with_display_names(table: pd.DataFrame, runs: tuple[Run, ...]) -> pd.DataFrame:
     return table.assign(system=table["system"].map(short_names(runs)), metric=table["metric"].replace(METRIC_NAMES))
 
 

@@ -93,12 +93,12 @@ def _labels(sentences: Sentences) -> dict[str, list[str]]:
     name = column.selectbox("Label", list(sentences.labels.columns), key="label", bind="query-params")
     available = sorted(sentences.labels[name].unique())
     selected = values.multiselect(
-        "is one of", available, key=f"labels-{name}", persist_state="session", format_func=_named
+        "is one of", available, key=f"labels-{name}", persist_state="session", format_func=_label_text
     )
     return {name: selected} if selected else {}
 
 
-def _named(label: str) -> str:
+def _label_text(label: str) -> str:
     return label or "(none)"
 
 
@@ -110,7 +110,7 @@ def show(sentences: Sentences, rows: np.ndarray, columns: Sequence[str]) -> None
     part, part_text = _part(rows)
     table = shown(sentences, part, columns)
     numbers = {
-        name: st.column_config.NumberColumn(format="%.3f" if _small(sentences.values[name]) else "%.1f")
+        name: st.column_config.NumberColumn(format="%.3f" if _needs_decimals(sentences.values[name]) else "%.1f")
         for name in table.columns
         if pd.api.types.is_float_dtype(table[name])
     }
@@ -152,6 +152,6 @@ def shown(sentences: Sentences, rows: np.ndarray, columns: Sequence[str]) -> pd.
     return table.reset_index(drop=True)
 
 
-def _small(column: pd.Series) -> bool:
+def _needs_decimals(column: pd.Series) -> bool:
     """Return True for ratios and probabilities, which need more decimals."""
     return bool(column.abs().max() <= 5)

@@ -98,13 +98,13 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
         "What the decoder would say after each layer",
         tuple(panels),
         caption,
-        said_of_each(table, _settled),
+        said_of_each(table, _settled_words),
         "page",
         columns=len(systems),
     )
 
 
-def _settled(system: str, rows: pd.DataFrame) -> str:
+def _settled_words(system: str, rows: pd.DataFrame) -> str:
     words = rows["step"].nunique()
     counts = [f"{int((part['rank'] == 1).sum())} after {name}" for name, part in rows.groupby("name", sort=False)]
     return f"{system}: of {words} words the most probable one are {', '.join(counts)}."

@@ -26,7 +26,7 @@ class TrainingCurvesOptions(FigureOptions):
 
 @figure("training-curves", scope="runs", options=TrainingCurvesOptions)
 def _training_curves(request: Request, options: TrainingCurvesOptions) -> Figure:
-    """What training logged, a panel a quantity and a line a run."""
+    """Logged quantities of training, one panel for each quantity and one line for each run."""
     from workbench.views.training_curves.plots import training_curves
 
     table = training_table(request.runs)

@@ -101,7 +101,7 @@ def pair(request: Request, options: NgramOptions) -> tuple[str, str]:
 
 @figure("word-f-measure", scope="test_set", options=WordFMeasureOptions)
 def _f_measure(request: Request, options: WordFMeasureOptions) -> Figure:
-    """How well words of each frequency are translated, as F-measure."""
+    """F-measure of words by their frequency."""
     from workbench.views.words.plots import word_f_measure
 
     table = f_measure_table(request, options)

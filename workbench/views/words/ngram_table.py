@@ -53,13 +53,13 @@ def _show_table(rows: pd.DataFrame, names: dict[str, str], key: str) -> None:
         height=360,
         column_config={**_COLUMNS, **systems},
         key=key,
-        on_select=lambda: _pick(key, rows),
+        on_select=lambda: _select_example(key, rows),
         selection_mode="single-row",
         alt="N-grams with how often each system matches them; select one to look at an example",
     )
 
 
-def _pick(key: str, rows: pd.DataFrame) -> None:
+def _select_example(key: str, rows: pd.DataFrame) -> None:
     selected_rows = st.session_state[key]["selection"]["rows"]
     if selected_rows and len(rows["examples"][selected_rows[0]]):
         put("sentence", int(rows["examples"][selected_rows[0]][0]))
