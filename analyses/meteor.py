@@ -78,14 +78,14 @@ def segment_values(
     The ratio of their sums is the mean over segments, of any subset and any resample. Case never counts (`lowercase`
     changes nothing). tokenize: one of sacreBLEU's tokenizers. A segment without words on either side scores 0.
     """
-    from analyses.tokenization import tokenised
+    from analyses.tokenization import tokenized
 
     meteor_score, stemmer = _library()
-    written = tokenised(list(hypotheses), tokenize)
+    written = tokenized(list(hypotheses), tokenize)
     references_by_segment = [[line for line in row if line is not None] for row in zip(*streams, strict=True)]
     values = np.ones((len(written), 2))
     for row, (line, references) in enumerate(zip(written, references_by_segment, strict=True)):
-        words = [reference.split() for reference in tokenised(references, tokenize)]
+        words = [reference.split() for reference in tokenized(references, tokenize)]
         scored = [reference for reference in words if reference] if line.strip() else []
         values[row, 0] = 100 * meteor_score(scored, line.split(), stemmer=stemmer, wordnet=_NoSynonyms) if scored else 0
     return values

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sacrebleu.metrics import BLEU
 
 
-def tokenised(lines: Sequence[str], tokenize: str = "13a", lowercase: bool = False) -> list[str]:
+def tokenized(lines: Sequence[str], tokenize: str = "13a", lowercase: bool = False) -> list[str]:
     """Tokenize lines with one of sacreBLEU's tokenizers (13a, intl, zh, char, none, …); spaces separate words."""
     tokenizer = BLEU(tokenize=tokenize).tokenizer
     return [tokenizer(line.lower() if lowercase else line) for line in lines]

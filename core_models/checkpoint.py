@@ -244,7 +244,7 @@ def other_vocabulary(folder: Path, vocabularies: tuple[Vocabulary, Vocabulary]) 
 ARCHITECTURE = ("backbone", "norm", "position_embedding", "tie_embeddings", "heads", "rnn_cell", "encoder")
 
 
-def initialise_from(
+def initialize_from(
     system: System,
     reference: str | Path,
     vocabularies: tuple[Vocabulary, Vocabulary],

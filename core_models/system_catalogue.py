@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core_models.interface.mechanism import Mechanism
-from core_models.mechanisms.capsule_regularisation import CapsuleRegularisation
+from core_models.mechanisms.capsule_regularization import CapsuleRegularization
 from core_models.mechanisms.coverage import Coverage
 from core_models.mechanisms.document_context import Concatenation
 from core_models.mechanisms.document_encoder import DocumentEncoder
@@ -37,7 +37,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "coverage": Coverage,
     "concatenation": Concatenation,
     "query_capsules": QueryCapsules,
-    "capsule_regularisation": CapsuleRegularisation,
+    "capsule_regularisation": CapsuleRegularization,
     "document_encoder": DocumentEncoder,
     "hierarchical_attention": HierarchicalAttention,
     "selective_attention": SelectiveAttention,

@@ -11,7 +11,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
-from core_models.checkpoint import CheckpointError, initialise_from, other_vocabulary
+from core_models.checkpoint import CheckpointError, initialize_from, other_vocabulary
 from core_models.config import RunConfig, TrainingConfig, read_config
 from core_models.decoding.inputs import EncodedInputs
 from core_models.decoding.quantization import check_quantizable
@@ -161,7 +161,7 @@ def _progress(
     if state is not None:
         progress = load_state(state, system, optimizer, rank)
     elif training.init_from is not None:
-        progress.unmatched = initialise_from(system, training.init_from, vocabularies, training.init_params)
+        progress.unmatched = initialize_from(system, training.init_from, vocabularies, training.init_params)
     _check_same_state(accelerator, folder, progress.step)
     going_on = progress.reopen(training)
     if state is None or progress.processes != processes:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from core_models.checkpoint import initialise_from, vocabularies_of
+from core_models.checkpoint import initialize_from, vocabularies_of
 from core_models.config import read_config
 from core_models.system_builder import build
 from core_models.translator import Translator
@@ -27,5 +27,5 @@ def untrained(folder: str | Path) -> Translator:
         torch.default_generator.manual_seed(config.training.seed)  # as `training.fit` does before it builds
         system = build(config.model, len(source), len(target))
     if config.training.init_from is not None:
-        initialise_from(system, config.training.init_from, (source, target), config.training.init_params)
+        initialize_from(system, config.training.init_from, (source, target), config.training.init_params)
     return Translator(system.eval(), source, target, config.search)

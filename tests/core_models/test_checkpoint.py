@@ -10,7 +10,7 @@ from core_models.checkpoint import (
     CheckpointError,
     average,
     begin_run,
-    initialise_from,
+    initialize_from,
     open_trained,
     read_tensors,
     write_tensors,
@@ -178,7 +178,7 @@ def test_init_from_another_vocabulary_of_the_same_size_is_refused(prepared, run)
     other = Vocabulary.train(lines[:150], len(prepared.source_vocabulary), kind="bpe")
     system = build("future-cost-2:preset=tiny", len(other))
     with pytest.raises(ConfigError, match="another target vocabulary, so its embeddings mean other pieces"):
-        initialise_from(system, run, (prepared.source_vocabulary, other))
+        initialize_from(system, run, (prepared.source_vocabulary, other))
 
 
 def test_init_from_copies_what_fits_and_names_the_rest(prepared, tmp_path):
@@ -187,7 +187,7 @@ def test_init_from_copies_what_fits_and_names_the_rest(prepared, tmp_path):
     torch.manual_seed(9)
     system = build("future-cost-2:preset=tiny,decoder_layers=3", len(prepared.source_vocabulary))
     before = {name: parameter.clone() for name, parameter in system.named_parameters()}
-    unmatched = initialise_from(system, baseline, vocabularies(prepared))
+    unmatched = initialize_from(system, baseline, vocabularies(prepared))
     stored = read_tensors(baseline / "weights.safetensors")
     assert set(unmatched) == {name for name in before if name.startswith(("mechanisms.", "backbone.decoder.2."))}
     for name, parameter in system.named_parameters():
@@ -214,7 +214,7 @@ def test_only_what_is_asked_for_is_taken_from_another_run(prepared, tmp_path, pa
     before = {name: parameter.clone() for name, parameter in system.named_parameters()}
     only = [f"backbone.{pattern}" for pattern in taken]
     unmatched, stored = (
-        initialise_from(system, baseline, vocabularies(prepared), only),
+        initialize_from(system, baseline, vocabularies(prepared), only),
         read_tensors(baseline / WEIGHTS),
     )
     expected = "mechanisms.", *(f"backbone.{part}" for part in anew)
@@ -222,7 +222,7 @@ def test_only_what_is_asked_for_is_taken_from_another_run(prepared, tmp_path, pa
     for name, parameter in system.named_parameters():
         assert torch.equal(parameter, before[name] if name in unmatched else stored[name]), name
     with pytest.raises(ConfigError, match=r"init_params: no tensor of .* is called decoder\.\*"):
-        initialise_from(system, baseline, vocabularies(prepared), ("decoder.*",))
+        initialize_from(system, baseline, vocabularies(prepared), ("decoder.*",))
 
 
 @pytest.mark.parametrize("name", catalogue())
@@ -232,10 +232,10 @@ def test_law_5_holds_for_every_system(prepared, tmp_path, name):
     own, other = sorted(("transformer", "rnnsearch"), key=lambda backbone: backbone != system.config.backbone)
     before = {name: parameter.clone() for name, parameter in system.named_parameters()}
     with pytest.raises(ConfigError, match=rf"another architecture: backbone \({other} there, {own} here\)"):
-        initialise_from(system, lay_down(prepared, tmp_path / "other", other), vocabularies(prepared))
+        initialize_from(system, lay_down(prepared, tmp_path / "other", other), vocabularies(prepared))
     assert all(torch.equal(parameter, before[name]) for name, parameter in system.named_parameters())
     bare = lay_down(prepared, tmp_path / "bare", own)
-    unmatched, stored = initialise_from(system, bare, vocabularies(prepared)), read_tensors(bare / WEIGHTS)
+    unmatched, stored = initialize_from(system, bare, vocabularies(prepared)), read_tensors(bare / WEIGHTS)
     assert set(unmatched) == {name for name in before if name.startswith(("mechanisms.", "backbone.deep."))}
     for name, parameter in system.named_parameters():
         assert torch.equal(parameter, before[name] if name in unmatched else stored[name]), name
@@ -256,7 +256,7 @@ def test_init_from_another_architecture_is_refused(prepared, tmp_path, change, m
     system = build(f"transformer:preset=tiny,{change}", len(prepared.source_vocabulary))
     before = [parameter.clone() for parameter in system.parameters()]
     with pytest.raises(ConfigError, match=f"another architecture: {message}"):
-        initialise_from(system, baseline, vocabularies(prepared))
+        initialize_from(system, baseline, vocabularies(prepared))
     assert all(torch.equal(one, other) for one, other in zip(before, system.parameters(), strict=True))
 
 

@@ -122,12 +122,12 @@ def _labels(opened: Translations, grouping: Grouping) -> tuple[list[str], str]:
 
 
 def _rarest(base: Run, side: str, lines: list[str], counts: str) -> list[int]:
-    from analyses.tokenization import tokenised
+    from analyses.tokenization import tokenized
     from analyses.words import frequencies, rarest_word_frequency
 
     if counts not in COUNTED:
         raise RunError(f"words are not counted in {counts!r}; choose {' or '.join(COUNTED)}")
-    apart = tokenised(lines)
+    apart = tokenized(lines)
     return rarest_word_frequency(apart, frequencies(apart) if counts == "test" else of_training(base, side)).tolist()
 
 

@@ -22,18 +22,18 @@ def unseen_of(run: Run, side: str, lines: Sequence[str]) -> float:
 
     Raises RunError if that text is missing.
     """
-    from analyses.tokenization import tokenised
+    from analyses.tokenization import tokenized
     from analyses.words import unseen
 
-    return unseen(tokenised(lines), of_training(run, side))
+    return unseen(tokenized(lines), of_training(run, side))
 
 
 @lru_cache(maxsize=4)
 def _counted(folder: Path, side: str, tokenize: str, lowercase: bool) -> Mapping[str, int]:
-    from analyses.tokenization import tokenised
+    from analyses.tokenization import tokenized
     from analyses.words import frequencies
     from core_models.text.prepared import Prepared
 
     train = Prepared.open(folder).split("train")
     line = train.source_text if side == "source" else train.target_text
-    return frequencies(tokenised([line(row) for row in range(len(train))], tokenize, lowercase))
+    return frequencies(tokenized([line(row) for row in range(len(train))], tokenize, lowercase))

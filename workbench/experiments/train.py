@@ -34,7 +34,7 @@ def new_run(
 
     model: fields that override those of the catalogue's configuration.
     """
-    from core_models.checkpoint import begin_run, initialise_from
+    from core_models.checkpoint import begin_run, initialize_from
     from core_models.config import ModelConfig
     from core_models.system_builder import build
     from core_models.system_spec import describe
@@ -63,7 +63,7 @@ def new_run(
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
     built = build(config.model, *map(len, vocabularies))  # refuses a model that cannot be built or begun from
     if config.training.init_from is not None:
-        initialise_from(built, config.training.init_from, vocabularies, config.training.init_params)
+        initialize_from(built, config.training.init_from, vocabularies, config.training.init_params)
     begin_run(folder, config, *vocabularies)
     return Run(folder, folder.name)
 

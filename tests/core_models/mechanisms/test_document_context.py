@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from core_models.mechanisms.capsule_regularisation import CapsuleRegularisation
+from core_models.mechanisms.capsule_regularization import CapsuleRegularization
 from core_models.settings import ConfigError
 from core_models.system_builder import build
 from core_models.system_catalogue import catalogue
@@ -221,7 +221,7 @@ def test_the_regularisation_falls_as_the_two_sides_correlate(name):
     """Its term is minus the correlation, once a target word; a step along its gradient raises the correlation."""
     system = random_system(f"{name}{',' if ':' in name else ':'}tie_embeddings=target", torch.float64)
     mechanism, batch = system.mechanisms["capsule_regularisation"], collate(SOURCES, TARGETS)
-    assert isinstance(mechanism, CapsuleRegularisation)
+    assert isinstance(mechanism, CapsuleRegularization)
     vectors = [mechanism.embed["source"](batch.source).detach(), mechanism.embed["target"](batch.target).detach()]
     before = mechanism.correlation(*vectors, batch)
     assert before.abs().max() <= 1

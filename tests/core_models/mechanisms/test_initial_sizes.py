@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Positions
 from core_models.layers.recurrent import GatedUnit, LongShortTermUnit
-from core_models.mechanisms.capsule_regularisation import CapsuleRegularisation
+from core_models.mechanisms.capsule_regularization import CapsuleRegularization
 from core_models.mechanisms.future_cost import FutureCost
 from core_models.mechanisms.guided_capsules import Gate, GuidedCapsules
 from core_models.mechanisms.guided_contents import (
@@ -220,7 +220,7 @@ RULES: dict[type[nn.Module], dict[str, Callable]] = {
         **{f"agree.{side}.weight": lambda m, side=side: _agreement(m, side) for side in ("past", "future")},
     },
     Gate: {f"{name}.weight": lambda m: _rows(3) for name in ("gate", "change")},
-    CapsuleRegularisation: {f"transform.{side}": lambda m: Xavier(_stacked) for side in ("source", "target")},
+    CapsuleRegularization: {f"transform.{side}": lambda m: Xavier(_stacked) for side in ("source", "target")},
     QueryCapsules: {"from_distance": lambda m: Xavier(), "transform": lambda m: Xavier(_stacked)},
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from core_models.checkpoint import initialise_from, write_weights
+from core_models.checkpoint import initialize_from, write_weights
 from core_models.config import WEIGHTS
 from core_models.decoding import mixture
 from core_models.inspection import logit_lens
@@ -338,7 +338,7 @@ def test_a_second_pass_begins_the_losses_with_the_baselines_output_matrix(prepar
         baseline.backbone.vocabulary_bias.normal_()
     write_weights(tmp_path / WEIGHTS, baseline)
     system = build(f"pfrnn-loss:{model}", *words)
-    unmatched = initialise_from(system, tmp_path, (prepared.source_vocabulary, prepared.target_vocabulary))
+    unmatched = initialize_from(system, tmp_path, (prepared.source_vocabulary, prepared.target_vocabulary))
     assert set(unmatched) == {name for name, _ in system.named_parameters() if name.startswith("mechanisms.")}
     for head in system.mechanisms["past_future_layers"].heads.values():
         assert torch.equal(head.matrix, baseline.backbone.vocabulary.weight)

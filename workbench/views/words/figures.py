@@ -56,16 +56,16 @@ class NgramOptions(WordOptions):
 
 def _lines(request: Request, options: WordOptions) -> tuple[dict[str, list[str]], list[str]]:
     """Tokenized outputs by short run name, and the tokenized reference."""
-    from analyses.tokenization import tokenised
+    from analyses.tokenization import tokenized
 
     translations = {run.name: run.translations(request.test) for run in request.runs}
     reference = scoring.references(translations)[0]
     names, tokenization = short_names(request.runs), options.tokenization
     outputs = {
-        names[run]: tokenised(run_translations.hypotheses, *tokenization)
+        names[run]: tokenized(run_translations.hypotheses, *tokenization)
         for run, run_translations in translations.items()
     }
-    return outputs, tokenised(reference, *tokenization)
+    return outputs, tokenized(reference, *tokenization)
 
 
 def f_measure_table(request: Request, options: WordFMeasureOptions, samples: int = 1000) -> pd.DataFrame:

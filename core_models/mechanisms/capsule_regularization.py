@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from core_models.text.batches import Batch
 
 
-class CapsuleRegularisationOptions(Options):
+class CapsuleRegularizationOptions(Options):
     capsules: int = Field(4, gt=0, description="m, as many as the query-guided network has")
     iterations: int = Field(4, gt=0, description="r")
     correlation: Correlation = Field("pearson", description="or Eq. 7 as printed (E2)")
@@ -36,13 +36,13 @@ class CapsuleRegularisationOptions(Options):
     )
 
 
-class CapsuleRegularisation(Mechanism):
+class CapsuleRegularization(Mechanism):
     """A loss term that falls as the correlation rises; only `reg_inputs: stream` needs a hook point."""
 
-    Options = CapsuleRegularisationOptions
-    options: CapsuleRegularisationOptions
+    Options = CapsuleRegularizationOptions
+    options: CapsuleRegularizationOptions
 
-    def __init__(self, spec: BackboneSpec, options: CapsuleRegularisationOptions) -> None:
+    def __init__(self, spec: BackboneSpec, options: CapsuleRegularizationOptions) -> None:
         super().__init__(spec, options)
         self.embed = {"source": spec.source_embedding, "target": spec.target_embedding}
         streams = options.reg_inputs == "stream"
